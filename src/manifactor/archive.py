@@ -1,0 +1,243 @@
+"""A fit on disk: one .npz of arrays and a JSON manifest, or a run folder around it.
+
+No pickle is written or read; loading never executes anything. Files and folders appear whole or not at all.
+"""
+
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from contextlib import suppress
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import scipy.sparse as sp
+import sklearn
+
+from manifactor.estimators import DiffusionMap, ManifoldFactorizer
+from manifactor.factoring.evidence import Evidence
+from manifactor.factoring.factor import Factor
+from manifactor.factoring.maxcut import Cut
+from manifactor.factoring.triplets import Triplets
+from manifactor.spectral.kernel import Affinity, Bandwidth
+from manifactor.spectral.neighbors import SEARCHES, NeighborGraph, exact_search
+from manifactor.spectral.spectrum import Spectrum
+from manifactor.version import __version__
+
+FORMAT, VERSION = "manifactor", 1
+ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
+RECORDS: dict[str, Any] = {
+    cls.__name__: cls for cls in (Affinity, Bandwidth, Cut, Evidence, Factor, NeighborGraph, Spectrum, Triplets)
+}
+
+
+def save(fit, path) -> None:
+    """Write a fitted DiffusionMap or ManifoldFactorizer to one .npz file, whole or not at all.
+
+    A `neighbors` object of the caller's own and the `callback` are not written: after loading, such a fit has all its
+    results but cannot place new samples.
+    """
+    name = type(fit).__name__
+    if name not in ESTIMATORS or not hasattr(fit, "spectrum_"):
+        raise ValueError(f"`fit` must be one of {sorted(ESTIMATORS)} after fit(); got {fit!r}.")
+    arrays: dict[str, np.ndarray] = {}
+    fitted = {key: value for key, value in vars(fit).items() if key not in fit.get_params() and key != "_rng"}
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": __version__,
+        "estimator": name,
+        "parameters": {key: _plain_parameter(value) for key, value in fit.get_params(deep=False).items()},
+        "fitted": {key: _pack(value, key, arrays) for key, value in fitted.items()},
+    }
+    arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)
+    write_whole(Path(path), lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+
+
+def load(path):
+    """The fitted estimator that `save` wrote."""
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            manifest = json.loads(stored["manifest"].tobytes())
+            if manifest["format"] != FORMAT:
+                raise KeyError("format")
+            if manifest["version"] != VERSION:
+                raise ValueError(
+                    f"{path} has archive version {manifest['version']}; this release reads version {VERSION}. "
+                    f"Read it with manifactor {manifest['written_by']}."
+                )
+            fit = ESTIMATORS[manifest["estimator"]](**manifest["parameters"])
+            for key, value in manifest["fitted"].items():
+                setattr(fit, key, _unpack(value, stored))
+    except (KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not a whole manifactor archive. Write one with manifactor.save.") from error
+    except ValueError as error:
+        if "archive version" in str(error):
+            raise
+        raise ValueError(f"{path} is not a manifactor archive. Write one with manifactor.save.") from error
+    fit._graph = _with_search(fit._graph, fit._samples)
+    return fit
+
+
+def write_whole(path: Path, write) -> None:
+    """Call ``write(file)`` on a file beside `path`, then rename: `path` is whole or untouched."""
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(beside)
+        raise
+
+
+def write_run(fit: ManifoldFactorizer, folder, *, record: dict, overwrite: bool = False) -> None:
+    """Write a run folder: factorization.npz, coordinates.csv and run.json, which holds `record` and the verdict.
+
+    Parameters
+    ----------
+    fit : ManifoldFactorizer
+    folder : path
+        Must not exist yet, unless `overwrite` is set and it is a run folder.
+    record : dict
+        What was run: command, arguments, input.
+    """
+    folder = Path(folder)
+    require_new_run(folder, overwrite=overwrite)
+    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        save(fit, beside / "factorization.npz")
+        header, columns = coordinate_table(fit)
+        np.savetxt(beside / "coordinates.csv", columns, delimiter=",", header=",".join(header), comments="", fmt="%.8g")
+        summary = {
+            "format": f"{FORMAT} run",
+            "version": VERSION,
+            **record,
+            "verdict": fit.verdict_,
+            "reason": fit.evidence_.reason,
+            "evidence": str(fit.evidence_),
+            "factors": [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_],
+            "seconds": fit.timings_,
+            "versions": {"manifactor": __version__, **{m.__name__: m.__version__ for m in (np, scipy, sklearn)}},
+        }
+        (beside / "run.json").write_text(json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8")
+        beside.chmod(0o777 & ~_umask())
+        if folder.exists():
+            shutil.rmtree(folder)
+        beside.rename(folder)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def require_new_run(folder: Path, *, overwrite: bool) -> None:
+    """Refuse a folder that cannot be written or that would lose something, before any work is done."""
+    if folder.exists() and not (overwrite and is_run(folder)):
+        hint = "Choose another --out, or pass --overwrite." if is_run(folder) else "It is no run; choose another --out."
+        raise ValueError(f"the output folder must not exist yet; {folder} does. {hint}")
+    if not folder.parent.is_dir() or not os.access(folder.parent, os.W_OK):
+        raise ValueError(f"the output folder must be writable; {folder.parent} is not, or does not exist.")
+
+
+def is_run(folder: Path) -> bool:
+    """Whether this is a run folder."""
+    return (folder / "run.json").is_file() and (folder / "factorization.npz").is_file()
+
+
+def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
+    """The record in run.json and the fit of a run folder."""
+    folder = Path(folder)
+    if not is_run(folder):
+        raise ValueError(f"{folder} is not a run folder: it must hold run.json and factorization.npz.")
+    try:
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{folder / 'run.json'} is damaged: {error}. Fit again.") from error
+    return record, load(folder / "factorization.npz")
+
+
+def coordinate_table(fit: ManifoldFactorizer) -> tuple[list[str], np.ndarray]:
+    """One row a sample: its place on each factor, circles in degrees, and the confidence of each place."""
+    header, columns = ["sample"], [np.arange(len(fit.spectrum_.weights), dtype=float)]
+    for number, factor in enumerate(fit.factors_, start=1):
+        if factor.coordinate is None:
+            header += [f"factor{number}_{j}" for j in range(factor.embedding.shape[1])]
+            columns += list(factor.embedding.T)
+        else:
+            header.append(f"factor{number}")
+            columns.append(np.degrees(factor.coordinate) if factor.topology == "circle" else factor.coordinate)
+        header.append(f"factor{number}_confidence")
+        columns.append(factor.confidence)
+    return header, np.column_stack(columns)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _plain_parameter(value):
+    """A parameter as JSON; what only lives in memory becomes the default."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    if isinstance(value, tuple | list | np.ndarray):
+        return [_plain_parameter(item) for item in value]
+    return "auto" if hasattr(value, "transform") else None
+
+
+def _pack(value, name: str, arrays: dict[str, np.ndarray]):
+    """A JSON tree for a value; its arrays go into `arrays` under names that say where they belong."""
+    if isinstance(value, np.ndarray):
+        arrays[name] = value.astype(str) if value.dtype == object else value
+        return {"array": name}
+    if sp.issparse(value):
+        parts = {part: _pack(getattr(value, part), f"{name}/{part}", arrays) for part in ("data", "indices", "indptr")}
+        return {"csr": parts, "shape": list(value.shape)}
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value) if field.name != "search"]
+        fields = {key: _pack(getattr(value, key), f"{name}/{key}", arrays) for key in names}
+        return {"record": type(value).__name__, "fields": fields}
+    if isinstance(value, dict):
+        return {"dict": {key: _pack(item, f"{name}/{key}", arrays) for key, item in value.items()}}
+    if isinstance(value, tuple | list):
+        return {"tuple": [_pack(item, f"{name}/{i}", arrays) for i, item in enumerate(value)]}
+    return {"value": _plain_parameter(value)}
+
+
+def _unpack(tree, stored):
+    if "array" in tree:
+        return stored[tree["array"]]
+    if "csr" in tree:
+        parts = [_unpack(tree["csr"][part], stored) for part in ("data", "indices", "indptr")]
+        return sp.csr_array(tuple(parts), shape=tuple(tree["shape"]))
+    if "record" in tree:
+        fields = {key: _unpack(item, stored) for key, item in tree["fields"].items()}
+        if tree["record"] == "NeighborGraph":
+            fields["search"] = None
+        return RECORDS[tree["record"]](**fields)
+    if "dict" in tree:
+        return {key: _unpack(item, stored) for key, item in tree["dict"].items()}
+    if "tuple" in tree:
+        return tuple(_unpack(item, stored) for item in tree["tuple"])
+    return tree["value"]
+
+
+def _with_search(graph: NeighborGraph, samples: np.ndarray) -> NeighborGraph:
+    """The graph with its search built again, where it is one of ours."""
+    if graph.method not in SEARCHES:
+        return graph
+    search, _ = exact_search(samples, graph.n_neighbors or 1, graph.method, None)
+    return dataclasses.replace(graph, search=search.fit(samples[graph.distinct]))

@@ -1,0 +1,407 @@
+"""DiffusionMap and ManifoldFactorizer: thin scikit-learn faces of the spectral and factoring wings."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from manifactor.factoring.factorize import METHODS
+from manifactor.spectral.kernel import affinity, dense_affinity
+from manifactor.spectral.neighbors import SEARCHES, neighbor_graph
+from manifactor.spectral.solvers import SOLVERS
+from manifactor.spectral.spectrum import extend, laplacian_spectrum
+
+log = logging.getLogger("manifactor")
+
+MIN_SAMPLES = 4
+AUTO_NEIGHBORS = 64  # the lowest 30 functions of flat 2-D and 3-D shapes were most accurate between 64 and 128
+AUTO_FUNCTIONS = 100
+
+
+class _Spectral(TransformerMixin, BaseEstimator):
+    """What both estimators share: samples to spectrum, and the spectrum's functions at new samples."""
+
+    def _fit_spectrum(self, X) -> None:
+        X = self._validated(X, reset=True)
+        n_neighbors, n_functions = self._sizes(X.shape[0])
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        self.timings_: dict[str, float] = {}
+        with self._stage("neighbours"):
+            k = AUTO_NEIGHBORS if n_neighbors == "all" else n_neighbors
+            graph = neighbor_graph(X, min(k, X.shape[0] - 1), method=self.neighbors, n_jobs=self.n_jobs)
+        if n_functions >= len(graph.distinct):
+            raise ValueError(
+                f"`n_functions` must be smaller than the number of distinct samples; got {n_functions} with "
+                f"{len(graph.distinct)} distinct samples. Lower it or add samples."
+            )
+        with self._stage("affinity"):
+            settings: dict[str, Any] = {"bandwidth": self.bandwidth, "density_correction": self.density_correction}
+            dense = n_neighbors == "all"
+            walk = dense_affinity(X, graph, **settings) if dense else affinity(graph, **settings)
+        with self._stage("spectrum"):
+            spectrum = laplacian_spectrum(walk, n_functions, graph, solver=self.solver, rng=rng)
+        found = len(spectrum.eigenvalues)
+        if found < n_functions and self.n_functions != "auto":
+            raise ValueError(
+                f"the kernel resolves {found} functions of these samples; got `n_functions`={n_functions}. "
+                "Lower it, or lower `bandwidth`."
+            )
+        self._graph, self._affinity, self._rng, self._samples = graph, walk, rng, X
+        self.spectrum_ = spectrum
+        self.bandwidth_ = walk.bandwidth.value
+        self.bandwidth_curve_ = walk.bandwidth
+        self.dimension_ = max(1, round(walk.bandwidth.dimension))
+        self.n_neighbors_, self.n_functions_ = n_neighbors, found
+        self.neighbors_, self.solver_ = graph.method, spectrum.solver
+        self.components_ = graph.components
+
+    def _functions_at(self, X) -> np.ndarray:
+        """The spectrum's functions at new samples."""
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        return extend(X, self.spectrum_, self._affinity, self._graph, self._samples)
+
+    def _validated(self, X, *, reset: bool):
+        """Finite floats of the right shape."""
+        precomputed = isinstance(self.neighbors, str) and self.neighbors == "precomputed"
+        if precomputed and not sp.issparse(X):
+            raise ValueError(
+                "with `neighbors='precomputed'`, `X` must be a sparse matrix of distances; got "
+                f"{type(X).__name__}. Make one with sklearn.neighbors.kneighbors_graph(X, 64, mode='distance')."
+            )
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            accept_sparse="csr" if precomputed else False,
+            ensure_all_finite=False,
+            ensure_min_samples=MIN_SAMPLES if reset else 1,
+        )
+        _require_finite(X.data if precomputed else X)
+        if precomputed and (X.data < 0).any():
+            raise ValueError(
+                f"distances must not be negative; got {X.data.min():.3g}. Pass distances, not similarities."
+            )
+        if precomputed and reset and X.shape[0] != X.shape[1]:
+            raise ValueError(f"a precomputed distance graph must be square; got shape {X.shape}.")
+        return X
+
+    def _sizes(self, n_samples: int) -> tuple[int | str, int]:
+        """Number of neighbours and of functions, chosen or checked; the other parameters are checked on the way."""
+        _require_choice("solver", self.solver, ["auto", *SOLVERS])
+        if isinstance(self.neighbors, str):
+            _require_choice("neighbors", self.neighbors, ["auto", "precomputed", *SEARCHES])
+        elif not (hasattr(self.neighbors, "fit") and hasattr(self.neighbors, "transform")):
+            raise ValueError(
+                "`neighbors` must be a name or an object with fit and transform, like "
+                f"sklearn.neighbors.KNeighborsTransformer; got {self.neighbors!r}."
+            )
+        if isinstance(self.bandwidth, str):
+            _require_choice("bandwidth", self.bandwidth, ["auto", "local"], "or a positive number")
+            if self.bandwidth == "local" and self.n_neighbors == "all":
+                raise ValueError("`bandwidth='local'` needs a neighbour graph; set `n_neighbors` to a number.")
+        else:
+            _require_number("bandwidth", self.bandwidth, above=0)
+        _require_number("density_correction", self.density_correction, low=0, high=1)
+        n_neighbors: int | str = min(AUTO_NEIGHBORS, n_samples - 1)
+        if isinstance(self.n_neighbors, str):
+            _require_choice("n_neighbors", self.n_neighbors, ["auto", "all"], "or a number")
+            n_neighbors = "all" if self.n_neighbors == "all" else n_neighbors
+        else:
+            n_neighbors = _require_count("n_neighbors", self.n_neighbors, 1, n_samples - 1, n_samples)
+        if isinstance(self.n_functions, str):
+            _require_choice("n_functions", self.n_functions, ["auto"], "or a number")
+            return n_neighbors, min(AUTO_FUNCTIONS, max(3, n_samples // 8))
+        return n_neighbors, _require_count("n_functions", self.n_functions, 2, n_samples - 1, n_samples)
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        """Time a stage, log it, and tell the callback."""
+        if self.callback is not None:
+            self.callback(name, 0.0)
+        start = time.perf_counter()
+        yield
+        self.timings_[name] = time.perf_counter() - start
+        log.info("%s: %.2f s", name, self.timings_[name])
+        if self.callback is not None:
+            self.callback(name, 1.0)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        precomputed = isinstance(self.neighbors, str) and self.neighbors == "precomputed"
+        tags.input_tags.sparse = tags.input_tags.pairwise = precomputed
+        return tags
+
+
+class DiffusionMap(_Spectral):
+    """Eigenfunctions of the Laplacian of the manifold that samples were drawn from.
+
+    Parameters
+    ----------
+    n_functions : int or "auto", default 20
+        Eigenpairs to compute, the constant function included; "auto" takes an eighth of the samples, 100 at most.
+    n_neighbors : int, "auto" or "all"
+        Neighbours of each sample; "all" keeps the full kernel between all pairs, as in the paper.
+    bandwidth : float, "auto" or "local"
+        eps of the kernel exp(-d^2/eps); "local" scales distances by those to the samples' 8th neighbours.
+    density_correction : float in [0, 1]
+        1 gives the Laplacian whatever the sampling density, 0 the random walk that the density drives.
+    neighbors : "auto", "kd_tree", "brute", "precomputed" or an object like KNeighborsTransformer
+    solver : "auto", "dense", "arpack" or "chebyshev"
+    n_jobs : int or None
+        Threads of the neighbour search; None for all cores.
+    random_state : int, RandomState or None
+    callback : callable or None
+        Called as ``callback(stage, fraction)``.
+
+    Attributes
+    ----------
+    spectrum_ : Spectrum
+        Eigenvalues, functions, weights, residuals.
+    bandwidth_ : float
+    bandwidth_curve_ : Bandwidth
+        The curve that the bandwidth and the dimension were read from.
+    dimension_ : int
+        Intrinsic dimension.
+    components_ : ndarray of shape (n_samples,)
+        The graph's component of each sample before joining, the largest first.
+    n_neighbors_, n_functions_, neighbors_, solver_
+        What was used.
+    timings_ : dict
+        Seconds by stage.
+
+    Examples
+    --------
+    >>> from manifactor import DiffusionMap, datasets
+    >>> X, truth = datasets.sample("torus", 1000, random_state=0)
+    >>> DiffusionMap(n_functions=5, random_state=0).fit_transform(X).shape
+    (1000, 4)
+    """
+
+    def __init__(
+        self,
+        n_functions=20,
+        *,
+        n_neighbors="auto",
+        bandwidth="auto",
+        density_correction=1.0,
+        neighbors="auto",
+        solver="auto",
+        n_jobs=None,
+        random_state=None,
+        callback=None,
+    ):
+        self.n_functions = n_functions
+        self.n_neighbors = n_neighbors
+        self.bandwidth = bandwidth
+        self.density_correction = density_correction
+        self.neighbors = neighbors
+        self.solver = solver
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callback = callback
+
+    def fit(self, X, y=None):
+        """Compute the spectrum of the samples."""
+        self._fit_spectrum(X)
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Fit, and return the functions at the samples."""
+        return self.fit(X).spectrum_.functions[:, 1:].copy()
+
+    def transform(self, X):
+        """The functions, without the constant one, at new samples, (n_new, n_functions - 1)."""
+        return self._functions_at(X)[:, 1:]
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns that `transform` returns."""
+        check_is_fitted(self)
+        return np.array([f"function{k}" for k in range(1, self.n_functions_)], dtype=object)
+
+
+class ManifoldFactorizer(_Spectral):
+    """Independent factors of the manifold that samples were drawn from.
+
+    Parameters
+    ----------
+    n_factors : int or "auto"
+        How many factors to look for; "auto" takes the fewest that separate what is separable.
+    method : "triplets"
+        The algorithm of *Product Manifold Learning*: find eigenfunctions that are products of two lower ones, then cut
+        the graph of such pairs.
+    n_functions : int or "auto"
+        Eigenpairs to compute, the constant function included; "auto" takes an eighth of the samples, 100 at most.
+    n_neighbors, bandwidth, density_correction, neighbors, solver, n_jobs
+        As in `DiffusionMap`.
+    eigenvalue_tolerance : float or "auto"
+        How far the eigenvalue of a product may lie from the sum of its parts' (the paper's delta, times 4: the paper
+        measures in a quarter of the eigenvalue). "auto" is a tenth of the product's eigenvalue.
+    similarity_threshold : float in [0, 1]
+        Least absolute cosine between a function and a product of others (the paper's gamma).
+    exclude : sequence of int
+        Indices of functions that are not to be put into a factor: peel off a factor that was found, and fit again.
+    device : "cpu"
+    random_state : int, RandomState or None
+    callback : callable or None
+        Called as ``callback(stage, fraction)``.
+
+    Attributes
+    ----------
+    verdict_ : "product", "partial" or "none"
+    n_factors_ : int
+        1 when the verdict is "none".
+    factors_ : tuple of Factor
+        The one with the smallest eigenvalue first.
+    evidence_ : Evidence
+        The numbers behind the verdict; ``str()`` reads as prose.
+    triplets_, cut_
+        What the method found on the way; None where it found nothing.
+    spectrum_, bandwidth_, bandwidth_curve_, dimension_, components_, timings_
+        As in `DiffusionMap`.
+
+    Examples
+    --------
+    >>> from manifactor import ManifoldFactorizer, datasets
+    >>> X, truth = datasets.sample("rectangle", 2000, random_state=0)
+    >>> fit = ManifoldFactorizer(2, random_state=0).fit(X)
+    >>> [factor.topology for factor in fit.factors_]
+    ['interval', 'interval']
+    """
+
+    def __init__(
+        self,
+        n_factors="auto",
+        *,
+        method="triplets",
+        n_functions="auto",
+        n_neighbors="auto",
+        bandwidth="auto",
+        density_correction=1.0,
+        eigenvalue_tolerance="auto",
+        similarity_threshold=0.7,
+        exclude=(),
+        neighbors="auto",
+        solver="auto",
+        device="cpu",
+        n_jobs=None,
+        random_state=None,
+        callback=None,
+    ):
+        self.n_factors = n_factors
+        self.method = method
+        self.n_functions = n_functions
+        self.n_neighbors = n_neighbors
+        self.bandwidth = bandwidth
+        self.density_correction = density_correction
+        self.eigenvalue_tolerance = eigenvalue_tolerance
+        self.similarity_threshold = similarity_threshold
+        self.exclude = exclude
+        self.neighbors = neighbors
+        self.solver = solver
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callback = callback
+
+    def fit(self, X, y=None):
+        """Factor the manifold of the samples."""
+        self._require_settings()
+        self._fit_spectrum(X)
+        _require_indices("exclude", self.exclude, self.n_functions_)
+        with self._stage("factors"):
+            result = METHODS[self.method](
+                self.spectrum_,
+                self.n_factors,
+                eigenvalue_tolerance=self.eigenvalue_tolerance,
+                similarity_threshold=self.similarity_threshold,
+                exclude=tuple(self.exclude),
+                rng=self._rng,
+            )
+        self.factors_, self.evidence_ = result.factors, result.evidence
+        self.triplets_, self.cut_ = result.triplets, result.cut
+        self.verdict_, self.n_factors_ = result.evidence.verdict, len(result.factors)
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Fit, and return the embeddings of all factors side by side."""
+        return np.hstack([factor.embedding for factor in self.fit(X).factors_])
+
+    def transform(self, X):
+        """Embeddings of new samples in all factors side by side, (n_new, sum of embedding widths)."""
+        functions = self._functions_at(X)
+        return np.hstack([factor.place(functions)[0] for factor in self.factors_])
+
+    def coordinates(self, X=None):
+        """One number for each sample and 1-D factor, (n, n_factors); nan columns for other factors.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_new, n_features) or None
+            New samples; None for the training samples.
+        """
+        check_is_fitted(self)
+        functions = self.spectrum_.functions if X is None else self._functions_at(X)
+        columns = [factor.place(functions)[1] for factor in self.factors_]
+        nothing = np.full(len(functions), np.nan)
+        return np.column_stack([nothing if column is None else column for column in columns])
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns that `transform` returns: factor1_0, ..."""
+        check_is_fitted(self)
+        widths = [factor.embedding.shape[1] for factor in self.factors_]
+        return np.array([f"factor{f + 1}_{j}" for f, w in enumerate(widths) for j in range(w)], dtype=object)
+
+    def _require_settings(self) -> None:
+        _require_choice("method", self.method, sorted(METHODS))
+        _require_choice("device", self.device, ["cpu"])
+        if self.n_factors != "auto":
+            _require_count("n_factors", self.n_factors, 1, 8)
+        if self.eigenvalue_tolerance != "auto":
+            _require_number("eigenvalue_tolerance", self.eigenvalue_tolerance, above=0)
+        _require_number("similarity_threshold", self.similarity_threshold, low=0, high=1)
+
+
+def _require_finite(X: np.ndarray) -> None:
+    bad = ~np.isfinite(X)
+    if bad.any():
+        where = np.argwhere(bad)[0]
+        place = f"row {where[0]}, column {where[1]}" if X.ndim == 2 else f"entry {where[0]}"
+        raise ValueError(
+            f"`X` must be finite; got {int(bad.sum())} NaN or inf values, the first in {place}. "
+            "Remove those samples or fill the values in."
+        )
+
+
+def _require_choice(name: str, value, choices, more: str = "") -> None:
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"`{name}` must be one of {listed}{' ' + more if more else ''}; got {value!r}.")
+
+
+def _require_number(name: str, value, *, low: float = -np.inf, high: float = np.inf, above: float = -np.inf) -> None:
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if not (np.isfinite(number) and low <= number <= high and number > above):
+        bounds = f"a number above {above:g}" if np.isfinite(above) else f"a number in [{low:g}, {high:g}]"
+        raise ValueError(f"`{name}` must be {bounds}; got {value!r}.")
+
+
+def _require_count(name: str, value, low: int, high: int, n_samples: int | None = None) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
+        samples = "" if n_samples is None else f" with {n_samples} samples. Change it or add samples"
+        raise ValueError(f"`{name}` must be a whole number in [{low}, {high}]; got {value!r}{samples}.")
+    return int(value)
+
+
+def _require_indices(name: str, value, n_functions: int) -> None:
+    for index in value:
+        _require_count(name, index, 1, n_functions - 1)

@@ -1,0 +1,1 @@
+"""From a spectrum to the factors of the manifold."""

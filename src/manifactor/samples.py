@@ -1,0 +1,84 @@
+"""Samples from a file: .npy, .npz, .csv, .tsv, .txt."""
+
+import csv
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+
+def read_samples(path) -> np.ndarray:
+    """The samples in a file, one a row, as floats.
+
+    A table may start with a line of column names. An .npz must hold an array ``X``, or one array only.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"the input must be a file; {path} {'is a folder' if path.is_dir() else 'does not exist'}.")
+    if path.suffix not in READERS:
+        raise ValueError(f"the input must end in one of {', '.join(READERS)}; got {path.name}.")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty; it must hold samples, one a row.")
+    X = READERS[path.suffix](path)
+    if X.ndim != 2:
+        raise ValueError(f"{path} must hold a table with one sample a row; got an array of shape {X.shape}.")
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"{path} must hold real numbers; got values of type {X.dtype}.")
+    return X.astype(np.float64)
+
+
+def _read_npy(path: Path) -> np.ndarray:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{path} is not a plain numeric .npy array: {_first_line(error)}") from error
+
+
+def _read_npz(path: Path) -> np.ndarray:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            names = list(stored)
+            if "X" not in names and len(names) != 1:
+                raise ValueError(f"it must hold an array `X`, or one array; it holds {', '.join(names) or 'none'}.")
+            return stored["X" if "X" in names else names[0]]
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} cannot be read as .npz: {_first_line(error)}") from error
+
+
+def _read_table(delimiter: str | None) -> Callable[[Path], np.ndarray]:
+    def read(path: Path) -> np.ndarray:
+        try:
+            with path.open(encoding="utf-8-sig") as file:
+                first = file.readline().strip()
+            cells = first.split() if delimiter is None else next(csv.reader([first], delimiter=delimiter), [])
+            header = 0 if all(_is_number(cell) for cell in cells) else 1
+            X = np.loadtxt(path, delimiter=delimiter, skiprows=header, ndmin=2, encoding="utf-8-sig")
+        except ValueError as error:
+            raise ValueError(f"{path} must be a table of numbers: {_first_line(error)}") from error
+        if not X.size:
+            raise ValueError(f"{path} holds no samples.")
+        return X
+
+    return read
+
+
+READERS: dict[str, Callable[[Path], np.ndarray]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".csv": _read_table(","),
+    ".tsv": _read_table("\t"),
+    ".txt": _read_table(None),
+}
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,1 @@
+"""From points to the spectrum of the Laplacian of the manifold they were drawn from."""

@@ -1,0 +1,224 @@
+"""Neighbour graph to affinity: bandwidth, intrinsic dimension, density correction."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammainc, gammaln
+from sklearn.metrics import pairwise_distances
+
+from manifactor.spectral.neighbors import NeighborGraph
+
+CURVE_ROWS = 2000  # samples whose distances draw the bandwidth curve: its slope is then known to 1 %
+LOCAL_NEIGHBOR = 8  # a sample's own scale is its distance to this neighbour
+REACHED = 0.95  # share of the samples whose own scale lies within the bandwidth
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """The bandwidth of exp(-d^2/eps), the dimension read off beside it, and the curve both come from.
+
+    S(eps) is the sum of the kernel over all pairs; for samples of a d-dimensional manifold its slope on log-log axes
+    tends to d/2, so the steepest point is where the kernel sees the manifold best (Coifman et al., 2008). Uneven
+    sampling puts that point at the scale of the densest part, so the bandwidth also has to reach the neighbours of
+    all but a few samples: too small a bandwidth is the one fatal choice.
+
+    Attributes
+    ----------
+    value : float
+        The bandwidth eps, in squared units of the data.
+    dimension : float
+        Intrinsic dimension, corrected for the cut at a finite number of neighbours.
+    candidates, slopes : ndarray of shape (n_candidates,)
+        The curve: slope of log S over log eps.
+    """
+
+    value: float
+    dimension: float
+    candidates: np.ndarray
+    slopes: np.ndarray
+
+
+@dataclass(frozen=True)
+class Affinity:
+    """A Gaussian kernel on the distinct samples and what turns it into a random walk.
+
+    The walk steps from x to sample j with probability proportional to kernel(x, j) * pull[j].
+
+    Attributes
+    ----------
+    kernel : csr_array or ndarray of shape (n_distinct, n_distinct)
+        Symmetric, ones on the diagonal.
+    pull : ndarray of shape (n_distinct,)
+        Copies of each sample over its kernel density to the power alpha.
+    degree : ndarray of shape (n_distinct,)
+        Stationary weights of the walk, not normalised.
+    bandwidth : Bandwidth
+    step : float
+        Diffusion time of one step: the walk's eigenvalues are exp(-step * eigenvalue of the Laplacian).
+    local_scale : ndarray of shape (n_distinct,) or None
+        Each sample's own scale, when bandwidths are local.
+    """
+
+    kernel: sp.csr_array | np.ndarray
+    pull: np.ndarray
+    degree: np.ndarray
+    bandwidth: Bandwidth
+    step: float
+    local_scale: np.ndarray | None
+
+    def normalized(self) -> sp.csr_array | np.ndarray:
+        """The symmetric matrix D^-1/2 W D^-1/2 that has the walk's eigenvalues."""
+        scale = self.pull / np.sqrt(self.degree)
+        if isinstance(self.kernel, np.ndarray):
+            return scale[:, None] * self.kernel * scale
+        return sp.csr_array(sp.diags_array(scale) @ self.kernel @ sp.diags_array(scale))
+
+
+def choose_bandwidth(distances: sp.csr_array, *, value: float | None = None) -> Bandwidth:
+    """Bandwidth at the steepest point of log S(eps), or wider where that would leave samples alone.
+
+    Parameters
+    ----------
+    distances : csr_array
+        Distances of each sample, a row, to its neighbours.
+    value : float or None
+        Keep this bandwidth and only read off the dimension.
+    """
+    n = distances.shape[0]
+    if n > CURVE_ROWS:
+        distances, n = distances[np.linspace(0, n - 1, CURVE_ROWS).astype(int)], CURVE_ROWS
+    squared = distances.data**2
+    candidates = np.median(squared) * 2.0 ** np.arange(-10, 4.01, 0.125)
+    slopes = np.array([kernel_slope(squared, eps, n) for eps in candidates])
+    best = int(np.argmax(slopes))
+    dimension = dimension_from_slope(slopes[best], len(squared) / n)
+    if value is None:
+        value = max(candidates[best], np.quantile(local_scale(distances), REACHED) ** 2)
+    return Bandwidth(float(value), dimension, candidates, slopes)
+
+
+def kernel_slope(squared: np.ndarray, eps: float, n_samples: int) -> float:
+    """Slope of log S at eps: the mean of d^2/eps under the kernel, every sample being its own neighbour at 0."""
+    u = squared / eps
+    w = np.exp(-u)
+    return float((u @ w) / (n_samples + w.sum()))
+
+
+def dimension_from_slope(slope: float, n_neighbors: float) -> float:
+    """Dimension whose steepest slope, with the kernel cut at `n_neighbors` neighbours, is the one measured.
+
+    Without a cut the answer would be twice the slope. With k neighbours inside a ball, u = r^2/eps at its edge, the two
+    sums over neighbours are incomplete gamma functions of u.
+    """
+    dimensions = np.geomspace(0.25, 64, 120)
+    a, edge = dimensions[:, None] / 2, np.geomspace(0.2, 60, 60)
+    weight = np.exp(np.log(n_neighbors * a) - a * np.log(edge) + gammaln(a)) * gammainc(a, edge)
+    moment = np.exp(np.log(n_neighbors * a) - a * np.log(edge) + gammaln(a + 1)) * gammainc(a + 1, edge)
+    steepest = (moment / (1 + weight)).max(axis=1)
+    return float(np.interp(slope, steepest, dimensions))
+
+
+def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_correction: float = 1.0) -> Affinity:
+    """Gaussian kernel on a neighbour graph and the random walk on it.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+    bandwidth : "auto", "local" or float
+        eps of exp(-d^2/eps); "local" measures distances in units of the samples' own scales (self-tuning).
+    density_correction : float in [0, 1]
+        alpha: 1 gives the Laplacian whatever the sampling density, 0 the walk that the density drives.
+    """
+    distances = graph.distances
+    scale = None
+    if bandwidth == "local":
+        scale = local_scale(distances)
+        distances = rescale(distances, scale, scale)
+    chosen = choose_bandwidth(distances, value=None if isinstance(bandwidth, str) else bandwidth)
+    kernel = distances.copy()
+    kernel.data = np.exp(-(distances.data**2) / chosen.value)
+    pull, degree = _walk(kernel, graph.multiplicity, density_correction, diagonal=1.0)
+    step = _step_of_cut_kernel(distances, kernel, pull, degree, chosen)
+    kernel = _with_diagonal_and_bridges(kernel, graph.bridges, distances, chosen.value)
+    pull, degree = _walk(kernel, graph.multiplicity, density_correction)
+    return Affinity(kernel, pull, degree, chosen, step, scale)
+
+
+def dense_affinity(
+    X: np.ndarray, graph: NeighborGraph, *, bandwidth: float | str = "auto", density_correction: float = 1.0
+) -> Affinity:
+    """The full kernel between all pairs, as in the paper; memory grows with the square of the samples."""
+    chosen = choose_bandwidth(graph.distances, value=None if isinstance(bandwidth, str) else bandwidth)
+    kernel = pairwise_distances(X[graph.distinct], metric="sqeuclidean", ensure_all_finite=False)
+    np.exp(np.divide(kernel, -chosen.value, out=kernel), out=kernel)
+    pull, degree = _walk(kernel, graph.multiplicity, density_correction)
+    return Affinity(kernel, pull, degree, chosen, chosen.value / 4, None)
+
+
+def kernel_rows(distances: sp.csr_array, affinity: Affinity) -> sp.csr_array:
+    """Kernel between new samples and the distinct samples, from the distances of each to its neighbours.
+
+    A new sample that coincides with a known one takes the known one's row: the graph also holds the edges by which
+    others chose it, which its own neighbours do not show.
+    """
+    if affinity.local_scale is not None:
+        distances = rescale(distances, local_scale(distances), affinity.local_scale)
+    rows = distances.copy()
+    rows.data = np.exp(-(distances.data**2) / affinity.bandwidth.value)
+    known = rows.copy()
+    known.data = (known.data > 1 - 1e-9).astype(float)
+    known.eliminate_zeros()
+    if not known.nnz:
+        return rows
+    new = np.asarray(known.sum(axis=1)).ravel() == 0
+    first = known.indices[known.indptr[:-1][~new]]
+    pick = sp.csr_array((np.ones(len(first)), (np.flatnonzero(~new), first)), shape=known.shape)
+    return sp.csr_array(sp.diags_array(new.astype(float)) @ rows + pick @ affinity.kernel)
+
+
+def local_scale(distances: sp.csr_array) -> np.ndarray:
+    """Distance of each row's sample to its `LOCAL_NEIGHBOR`-th neighbour, (n_rows,)."""
+    row = np.repeat(np.arange(distances.shape[0]), np.diff(distances.indptr))
+    ordered = distances.data[np.lexsort((distances.data, row))]
+    count = np.diff(distances.indptr)
+    return ordered[distances.indptr[:-1] + np.minimum(LOCAL_NEIGHBOR, count) - 1]
+
+
+def rescale(distances: sp.csr_array, row_scale: np.ndarray, column_scale: np.ndarray) -> sp.csr_array:
+    """Distances over the geometric mean of both ends' scales, in units of the columns' median scale."""
+    row = np.repeat(np.arange(distances.shape[0]), np.diff(distances.indptr))
+    out = distances.copy()
+    out.data = distances.data * np.median(column_scale) / np.sqrt(row_scale[row] * column_scale[distances.indices])
+    return out
+
+
+def _walk(kernel, copies: np.ndarray, alpha: float, *, diagonal: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """`pull` and `degree` of a kernel; `diagonal` is added to a kernel that is stored without one."""
+    density = kernel @ copies + diagonal * copies
+    pull = copies / density**alpha
+    return pull, pull * (kernel @ pull + diagonal * pull)
+
+
+def _step_of_cut_kernel(distances, kernel, pull, degree, bandwidth: Bandwidth) -> float:
+    """Diffusion time of one step of a walk whose kernel is cut at the neighbours.
+
+    A step moves by a mean square of 2 d t. For the uncut kernel that is d eps/2, hence t = eps/4; the cut removes the
+    longest moves, so the moves are measured.
+    """
+    moves = kernel.copy()
+    moves.data = kernel.data * distances.data**2
+    mean_square = pull @ (moves @ pull) / degree.sum()
+    return float(mean_square / (2 * max(1, round(bandwidth.dimension))))
+
+
+def _with_diagonal_and_bridges(kernel, bridges: np.ndarray, distances, eps: float) -> sp.csr_array:
+    """The kernel with ones on the diagonal; a bridge weighs as much as an ordinary farthest neighbour."""
+    n = kernel.shape[0]
+    kernel = kernel + sp.eye_array(n, format="csr")
+    if not len(bridges):
+        return sp.csr_array(kernel)
+    farthest = np.median(distances.max(axis=1).toarray())
+    weight = np.full(2 * len(bridges), np.exp(-(farthest**2) / eps))
+    ends = np.concatenate([bridges, bridges[:, ::-1]]).T
+    return sp.csr_array(kernel + sp.csr_array((weight, tuple(ends)), shape=(n, n)))

@@ -1,0 +1,136 @@
+"""Affinity to spectrum: eigenvalues and functions of the manifold's Laplacian, and their values at new points."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics import pairwise_distances
+
+from manifactor.spectral.kernel import Affinity, kernel_rows
+from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.solvers import SOLVERS, EigenpairWarning, choose_solver
+
+TOLERANCE = 1e-7  # residual of the walk's eigenpairs; new points then agree with the samples to 1e-6
+SMALLEST_RESOLVED = 1e-8  # eigenvalues of the walk below this are rounding errors of functions it cannot see
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues and eigenfunctions of the Laplacian, lowest first, the constant function at index 0.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (n_functions,)
+        Ascending, in inverse squared units of the data.
+    functions : ndarray of shape (n_samples, n_functions)
+        Each has mean square 1 under `weights`; any two are orthogonal.
+    weights : ndarray of shape (n_samples,)
+        Stationary weights of the random walk; they sum to 1.
+    residuals : ndarray of shape (n_functions,)
+        Norm of S v - s v for the unit eigenvectors of the normalised affinity S.
+    step : float
+        Diffusion time of one step of the walk: its eigenvalues are exp(-step * eigenvalues).
+    solver : str
+        The solver that was used.
+
+    Examples
+    --------
+    >>> from manifactor import DiffusionMap, datasets
+    >>> X, truth = datasets.sample("torus", 1000, random_state=0)
+    >>> DiffusionMap(n_functions=10, random_state=0).fit(X).spectrum_.functions.shape
+    (1000, 10)
+    """
+
+    eigenvalues: np.ndarray
+    functions: np.ndarray
+    weights: np.ndarray
+    residuals: np.ndarray
+    step: float
+    solver: str
+
+    @property
+    def clusters(self) -> tuple[np.ndarray, ...]:
+        """Indices of eigenvalues that cannot be told apart, cluster by cluster.
+
+        Neighbours belong together when their gap is below their sampling error, 4/sqrt(n_samples) of the eigenvalue,
+        or below their residuals. Inside a cluster the functions are known up to a rotation only.
+        """
+        gap = np.diff(self.eigenvalues)
+        sampling = 4 / np.sqrt(len(self.weights)) * self.eigenvalues[1:]
+        solver = (self.residuals[1:] + self.residuals[:-1]) * np.exp(self.step * self.eigenvalues[1:]) / self.step
+        apart = gap > np.maximum(sampling, solver)
+        apart[0] = True
+        return tuple(np.split(np.arange(len(self.eigenvalues)), np.flatnonzero(apart) + 1))
+
+
+def laplacian_spectrum(
+    affinity: Affinity, n_functions: int, graph: NeighborGraph, *, solver: str = "auto", rng: np.random.Generator
+) -> Spectrum:
+    """The `n_functions` lowest eigenvalues and functions on the given samples, copies included.
+
+    Fewer are returned when the walk resolves fewer.
+    """
+    matrix = affinity.normalized()
+    name = choose_solver(matrix, n_functions) if solver == "auto" else solver
+    values, vectors = SOLVERS[name](matrix, n_functions, tolerance=TOLERANCE, rng=rng)
+    resolved = int((values > SMALLEST_RESOLVED).sum())
+    values, vectors = values[:resolved], vectors[:, :resolved]
+    residuals = np.linalg.norm(matrix @ vectors - vectors * values, axis=0)
+    _warn_of_residuals(residuals, name)
+    weights = affinity.degree / affinity.degree.sum()
+    functions = _signed(vectors / np.sqrt(weights)[:, None])
+    functions[:, 0] = 1.0  # the walk's own constant, which the solver returns up to its residual
+    copies = graph.multiplicity[graph.inverse]
+    return Spectrum(
+        eigenvalues=np.maximum(0.0, -np.log(np.minimum(values / values[0], 1.0))) / affinity.step,
+        functions=functions[graph.inverse],
+        weights=weights[graph.inverse] / copies,
+        residuals=residuals,
+        step=affinity.step,
+        solver=name,
+    )
+
+
+def extend(X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samples: np.ndarray | None) -> np.ndarray:
+    """The functions at new samples, (n_new, n_functions): one step of the walk over its eigenvalues.
+
+    Parameters
+    ----------
+    X : ndarray or sparse of shape (n_new, n_features)
+    spectrum, affinity, graph
+        Of the training samples.
+    samples : ndarray of shape (n_samples, n_features) or None
+        The training samples; needed for a dense kernel only.
+    """
+    if isinstance(affinity.kernel, np.ndarray):
+        known = samples[graph.distinct]  # type: ignore[index]
+        rows = np.exp(pairwise_distances(X, known, metric="sqeuclidean") / -affinity.bandwidth.value) * affinity.pull
+        reach = rows.sum(axis=1)
+    else:
+        rows = sp.csr_array(kernel_rows(graph.distances_to(X), affinity) @ sp.diags_array(affinity.pull))
+        reach = np.asarray(rows.sum(axis=1)).ravel()
+    if not (reach > 0).all():
+        far = int((~(reach > 0)).sum())
+        raise ValueError(
+            f"new samples must lie near the training samples; {far} of {len(reach)} have none within reach of the "
+            f"bandwidth {affinity.bandwidth.value:.3g}. Check that they are in the same units, or leave them out."
+        )
+    return (rows @ spectrum.functions[graph.distinct]) / reach[:, None] * np.exp(spectrum.step * spectrum.eigenvalues)
+
+
+def _signed(functions: np.ndarray) -> np.ndarray:
+    """Functions whose largest value is positive."""
+    largest = np.abs(functions).argmax(axis=0)
+    return functions * np.sign(functions[largest, np.arange(functions.shape[1])])
+
+
+def _warn_of_residuals(residuals: np.ndarray, solver: str) -> None:
+    poor = int((residuals > 10 * TOLERANCE).sum())
+    if poor:
+        warnings.warn(
+            f"{poor} of {len(residuals)} eigenpairs have residuals above {10 * TOLERANCE:.0e}, the largest "
+            f"{residuals.max():.1e} (solver {solver!r}). Try another `solver` or fewer functions.",
+            EigenpairWarning,
+            stacklevel=3,
+        )
