@@ -63,7 +63,7 @@ def load(path):
     """The fitted estimator that `save` wrote."""
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             manifest = json.loads(stored["manifest"].tobytes())
             if manifest["format"] != FORMAT:
                 raise KeyError("format")
@@ -72,7 +72,8 @@ def load(path):
                     f"{path} has archive version {manifest['version']}; this release reads version {VERSION}. "
                     f"Read it with manifactor {manifest['written_by']}."
                 )
-            fit = ESTIMATORS[manifest["estimator"]](**manifest["parameters"])
+            parameters = {k: tuple(v) if isinstance(v, list) else v for k, v in manifest["parameters"].items()}
+            fit = ESTIMATORS[manifest["estimator"]](**parameters)
             for key, value in manifest["fitted"].items():
                 setattr(fit, key, _unpack(value, stored))
     except (KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, json.JSONDecodeError) as error:

@@ -22,10 +22,12 @@ EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is 0 when done, 2 for bad input, 130 when interrupted."""
-    warnings.showwarning = lambda message, *_, **__: _say(f"manifactor: warning: {_one_line(message)}")
     try:
         arguments = _parser().parse_args(argv)
-        arguments.command(arguments)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            warnings.showwarning = lambda message, *_, **__: _say(f"manifactor: warning: {_one_line(message)}")
+            arguments.command(arguments)
     except KeyboardInterrupt:
         _say("manifactor: interrupted; nothing was written.")
         return EXIT_INTERRUPTED
@@ -105,9 +107,7 @@ def demo(arguments) -> None:
         if factor.topology == "circle" and factor.coordinate is not None:
             agreements = [_circular_agreement(factor.coordinate, circle) for circle in truth]
             best = int(np.argmax(agreements))
-            print(
-                f"Factor {number} is the true circle {best + 1}: circular correlation {agreements[best]:.3f} with the truth."
-            )
+            print(f"Factor {number} is the true circle {best + 1}: circular correlation {agreements[best]:.3f}.")
     print(f"\nEvery sample's place: {out / 'coordinates.csv'}. Read more: manifactor report {out}")
 
 
@@ -144,7 +144,7 @@ def _circular_agreement(angle: np.ndarray, truth: np.ndarray) -> float:
 
 
 def _note_constant_columns(X: np.ndarray) -> None:
-    constant = np.flatnonzero((X == X[:1]).all(axis=0))
+    constant = np.flatnonzero((X[:1] == X).all(axis=0))
     if 0 < len(constant) < X.shape[1]:
         _say(
             f"manifactor: note: {len(constant)} of {X.shape[1]} columns are constant and say nothing, the first is "

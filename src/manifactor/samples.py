@@ -37,7 +37,7 @@ def _read_npy(path: Path) -> np.ndarray:
 
 def _read_npz(path: Path) -> np.ndarray:
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             names = list(stored)
             if "X" not in names and len(names) != 1:
                 raise ValueError(f"it must hold an array `X`, or one array; it holds {', '.join(names) or 'none'}.")

@@ -85,12 +85,13 @@ def _weigh(spectrum, factors, separability, cut: Cut, n_factors) -> Evidence:
         problems.append(
             f"products of the functions found explain {explained:.0%} of the low spectrum, not {COMPLETE:.0%}"
         )
+    quality = "the best there is" if cut.gap < 1e-6 else f"at most {cut.gap:.1%} below the best"
     return Evidence(
         verdict="partial" if problems else "product",
-        reason="; ".join(problems) or f"the products of {len(factors)} groups of functions explain the low spectrum",
+        reason="; ".join(problems) or f"the functions fall into {len(factors)} groups whose products are functions too",
         completeness=explained,
         leakage=leakage(factors),
-        details=f"The cut that made the groups is {'the best there is' if cut.gap < 1e-6 else f'at most {cut.gap:.1%} below the best'}",
+        details=f"the cut that made the groups is {quality}",
     )
 
 

@@ -40,8 +40,8 @@ def max_cut(weights: np.ndarray, n_groups: int = 2, *, rng: np.random.Generator)
     """Divide vertices into groups so that the weight of the edges between groups is as large as possible.
 
     The relaxation of Goemans and Williamson (1995), for more than two groups that of Frieze and Jerrum (1997), is
-    solved by the coordinate method on low-rank factors (Wang, Chang and Kolter, 2017). Many random roundings follow; the
-    best are improved by a tabu search over single moves.
+    solved by the coordinate method on low-rank factors (Wang, Chang and Kolter, 2017). Of many random
+    roundings the best are improved by a tabu search over single moves.
 
     Parameters
     ----------

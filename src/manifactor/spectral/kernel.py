@@ -126,7 +126,9 @@ def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_c
     ----------
     graph : NeighborGraph
     bandwidth : "auto", "local" or float
-        eps of exp(-d^2/eps); "local" measures distances in units of the samples' own scales (self-tuning).
+        eps of exp(-d^2/eps); "local" measures distances in units of the samples' own scales (self-tuning). The walk
+        is then faster where samples are sparse, and where their density varies much all eigenvalues are off by one
+        common factor.
     density_correction : float in [0, 1]
         alpha: 1 gives the Laplacian whatever the sampling density, 0 the walk that the density drives.
     """
@@ -139,7 +141,7 @@ def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_c
     kernel = distances.copy()
     kernel.data = np.exp(-(distances.data**2) / chosen.value)
     pull, degree = _walk(kernel, graph.multiplicity, density_correction, diagonal=1.0)
-    step = _step_of_cut_kernel(distances, kernel, pull, degree, chosen)
+    step = _step_of_cut_kernel(graph.distances, kernel, pull, degree, chosen)
     kernel = _with_diagonal_and_bridges(kernel, graph.bridges, distances, chosen.value)
     pull, degree = _walk(kernel, graph.multiplicity, density_correction)
     return Affinity(kernel, pull, degree, chosen, step, scale)
@@ -153,7 +155,8 @@ def dense_affinity(
     kernel = pairwise_distances(X[graph.distinct], metric="sqeuclidean", ensure_all_finite=False)
     np.exp(np.divide(kernel, -chosen.value, out=kernel), out=kernel)
     pull, degree = _walk(kernel, graph.multiplicity, density_correction)
-    return Affinity(kernel, pull, degree, chosen, chosen.value / 4, None)
+    moving = 1 - pull @ pull / degree.sum()  # a walk stays where it is with the weight of its own sample
+    return Affinity(kernel, pull, degree, chosen, chosen.value / 4 * moving, None)
 
 
 def kernel_rows(distances: sp.csr_array, affinity: Affinity) -> sp.csr_array:

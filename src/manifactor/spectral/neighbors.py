@@ -134,7 +134,7 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
 
 
 def _searched(search, X: np.ndarray) -> sp.csr_array:
-    """Distances from each sample to its neighbours, copies exactly 0 apart, where brute force leaves rounding errors."""
+    """Distances from each sample to its neighbours; copies are exactly 0 apart, where brute force rounds."""
     distances = sp.csr_array(search.fit(X).transform(X))
     _require_square(distances, len(X))
     tiny = np.flatnonzero(distances.data < 1e-6 * np.abs(X - X.mean(axis=0)).max())

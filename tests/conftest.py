@@ -1,0 +1,58 @@
+"""Shared samples and exact spectra."""
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from manifactor import DiffusionMap, datasets
+from manifactor.spectral.spectrum import Spectrum
+
+threadpool_limits(1)  # each test process has one core; BLAS threads that wait for another's make it ten times slower
+
+
+def read_only(array):
+    array.flags.writeable = False
+    return array
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def rectangle():
+    """1500 read-only samples of the paper's rectangle and their truth."""
+    X, truth = datasets.sample("rectangle", 1500, random_state=0)
+    return read_only(X), truth
+
+
+@pytest.fixture(scope="session")
+def torus():
+    """1500 read-only samples of the paper's torus and their truth."""
+    X, truth = datasets.sample("torus", 1500, random_state=0)
+    return read_only(X), truth
+
+
+@pytest.fixture(scope="session")
+def rectangle_spectrum(rectangle):
+    return DiffusionMap(60, random_state=0).fit(rectangle[0]).spectrum_
+
+
+def grid(side, dimension):
+    """Midpoints of a regular grid in the unit box, on which the cosines of a box are exactly orthonormal."""
+    axes = [(np.arange(side) + 0.5) / side] * dimension
+    return np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, dimension)
+
+
+def box_spectrum(lengths, n_functions, n_samples=400):
+    """The analytic spectrum of a box on a grid of about n_samples, and the wave numbers of its functions."""
+    t = grid(round(n_samples ** (1 / len(lengths))), len(lengths))
+    n_samples = len(t)
+    waves = np.stack(np.meshgrid(*[np.arange(n_functions)] * len(lengths)), axis=-1).reshape(-1, len(lengths))
+    eigenvalues = ((np.pi * waves / np.asarray(lengths)) ** 2).sum(axis=1)
+    lowest = np.argsort(eigenvalues, kind="stable")[:n_functions]
+    waves, eigenvalues = waves[lowest], eigenvalues[lowest]
+    functions = np.prod(np.sqrt(1.0 + (waves > 0)) * np.cos(np.pi * waves * t[:, None]), axis=2)
+    weights = np.full(n_samples, 1 / n_samples)
+    return Spectrum(eigenvalues, read_only(functions), read_only(weights), np.zeros(n_functions), 1e-3, "exact"), waves

@@ -1,0 +1,85 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manifactor import DiffusionMap, datasets
+from manifactor.factoring.factor import make_factor, predictability, selection
+
+from ..conftest import box_spectrum, grid
+
+
+def circle_spectrum(n=800):
+    angle = 2 * np.pi * grid(n, 1)[:, 0]
+    waves = np.sqrt(2) * np.column_stack([g(k * angle) for k in (1, 2, 3) for g in (np.cos, np.sin)])
+    spectrum, _ = box_spectrum([1.0], 7, n_samples=n)
+    return replace(spectrum, eigenvalues=np.array([0.0, 1, 1, 4, 4, 9, 9]), functions=np.c_[np.ones(n), waves]), angle
+
+
+def test_exact_functions_of_an_interval_give_its_arc_length():
+    spectrum, _ = box_spectrum([2.0], 6, n_samples=800)
+    factor = make_factor(spectrum, selection(spectrum, [1, 2, 3, 4]))
+    assert (factor.topology, factor.dimension) == ("interval", 1)
+    np.testing.assert_allclose(factor.coordinate, grid(800, 1)[:, 0], atol=1e-6)
+    np.testing.assert_allclose(factor.eigenvalues, (np.pi * np.arange(1, 5) / 2) ** 2)
+    assert factor.confidence.mean() > 0.99
+
+
+@given(turn=st.floats(0, 2 * np.pi))
+@settings(max_examples=15, deadline=None)
+def test_a_rotation_inside_the_eigenspace_of_a_circle_only_shifts_the_angle(turn):
+    spectrum, angle = circle_spectrum()
+    coefficients = selection(spectrum, [1, 2, 3, 4])
+    c, s = np.cos(turn), np.sin(turn)
+    coefficients[:, :2] = coefficients[:, :2] @ [[c, -s], [s, c]]
+    factor = make_factor(spectrum, coefficients)
+    assert (factor.topology, factor.dimension) == ("circle", 1)
+    assert abs(np.mean(np.exp(1j * (factor.coordinate - angle)))) > 1 - 1e-9
+    assert (factor.coordinate >= 0).all()
+    assert (factor.coordinate < 2 * np.pi).all()
+    np.testing.assert_allclose(np.hypot(*factor.embedding.T), 1)
+
+
+def test_a_sphere_is_neither_interval_nor_circle():
+    X, _ = datasets.sample("sphere", 2000, random_state=0)
+    spectrum = DiffusionMap(9, random_state=0).fit(X).spectrum_
+    factor = make_factor(spectrum, selection(spectrum, range(1, 9)))
+    assert (factor.topology, factor.dimension, factor.coordinate) == ("other", 2, None)
+    assert factor.embedding.shape[1] >= 3
+
+
+def test_functions_are_sorted_by_eigenvalue_whatever_order_they_are_given_in():
+    spectrum, _ = box_spectrum([1.0], 5)
+    factor = make_factor(spectrum, selection(spectrum, [3, 1, 2]))
+    assert (np.diff(factor.eigenvalues) > 0).all()
+    np.testing.assert_array_equal(factor.functions, spectrum.functions[:, 1:4])
+
+
+def test_places_of_the_training_samples_are_the_factor_s_own():
+    spectrum, _ = circle_spectrum()
+    factor = make_factor(spectrum, selection(spectrum, [1, 2]))
+    embedding, coordinate = factor.place(spectrum.functions)
+    np.testing.assert_array_equal(embedding, factor.embedding)
+    np.testing.assert_array_equal(coordinate, factor.coordinate)
+
+
+def test_a_single_function_has_nothing_to_vouch_for_it():
+    spectrum, _ = box_spectrum([1.0], 3)
+    assert (make_factor(spectrum, selection(spectrum, [1])).confidence == 0).all()
+
+
+def test_confidence_is_low_where_functions_disagree_with_the_place():
+    spectrum, _ = box_spectrum([1.0], 5, n_samples=800)
+    functions = spectrum.functions.copy()
+    odd = np.arange(0, 800, 20)
+    functions[odd, 2] = -functions[odd, 2]
+    factor = make_factor(replace(spectrum, functions=functions), selection(spectrum, [1, 2, 3]))
+    assert factor.confidence[odd].mean() < 0.5 < 0.9 < np.delete(factor.confidence, odd).mean()
+
+
+def test_independent_arrays_predict_nothing_of_each_other(rng):
+    assert predictability(rng.normal(size=(3000, 1)), rng.normal(size=3000)) == pytest.approx(0, abs=0.02)
+    t = rng.uniform(size=(3000, 1))
+    assert predictability(t, np.sin(5 * t)) > 0.999

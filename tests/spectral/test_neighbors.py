@@ -1,0 +1,94 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
+
+from manifactor.spectral.neighbors import DisconnectedGraphWarning, neighbor_graph
+
+
+@pytest.fixture
+def points(rng):
+    return rng.normal(size=(300, 3))
+
+
+def test_tree_and_brute_force_find_the_same_neighbours(points):
+    tree, brute = (neighbor_graph(points, 10, method=method) for method in ("kd_tree", "brute"))
+    assert (tree.distances.indices == brute.distances.indices).all()
+    np.testing.assert_allclose(tree.distances.data, brute.distances.data, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("columns", "method"), [(3, "kd_tree"), (30, "brute")])
+def test_the_search_follows_the_number_of_columns(rng, columns, method):
+    assert neighbor_graph(rng.normal(size=(50, columns)), 5).method == method
+
+
+def test_an_edge_joins_two_samples_of_which_one_is_among_the_nearest_of_the_other(points):
+    distance = np.linalg.norm(points[:, None] - points, axis=2)
+    radius = np.sort(distance, axis=1)[:, 10]
+    expected = np.where(distance <= np.maximum(radius[:, None], radius), distance, 0)
+    np.testing.assert_allclose(neighbor_graph(points, 10).distances.toarray(), expected, atol=1e-12)
+
+
+def test_a_transformer_and_precomputed_distances_give_the_same_graph(points):
+    ours = neighbor_graph(points, 10)
+    other = neighbor_graph(points, 3, method=KNeighborsTransformer(n_neighbors=10))
+    given = neighbor_graph(kneighbors_graph(points, 10, mode="distance"), 3, method="precomputed")
+    for graph in (other, given):
+        assert abs(graph.distances - ours.distances).max() < 1e-12
+
+
+def test_far_from_the_origin_neighbours_are_still_right(rng):
+    points = rng.normal(size=(200, 12))
+    near, far = (neighbor_graph(points + offset, 8).distances for offset in (0.0, 1e6))
+    assert (near.indices == far.indices).all()
+
+
+@pytest.mark.parametrize("columns", [3, 20])
+def test_copies_are_merged_and_counted(rng, columns):
+    points = rng.normal(size=(60, columns))
+    graph = neighbor_graph(np.r_[points, np.repeat(points[:2], 40, axis=0)], 10)
+    assert len(graph.distinct) == 60
+    assert sorted(graph.multiplicity)[-2:] == [41, 41]
+    assert abs(graph.distances - neighbor_graph(points, 10).distances).max() < 1e-12
+
+
+def test_copies_in_precomputed_distances_are_merged(points):
+    doubled = np.r_[points, points[:5]]
+    graph = neighbor_graph(kneighbors_graph(doubled, 12, mode="distance"), 12, method="precomputed")
+    assert len(graph.distinct) == 300
+
+
+def test_equal_samples_are_refused():
+    with pytest.raises(ValueError, match="at least 3 samples must differ; got 20 samples of which 1 are distinct"):
+        neighbor_graph(np.ones((20, 2)), 5)
+
+
+def test_components_are_counted_and_joined_by_the_shortest_edges(rng):
+    clouds = [rng.uniform(size=(size, 2)) + np.array([shift, 0]) for size, shift in ((30, 0), (80, 3), (50, 10))]
+    points = np.vstack(clouds)
+    with pytest.warns(DisconnectedGraphWarning, match=r"3 components of 80, 50, 30 samples.*components_ == 0"):
+        graph = neighbor_graph(points, 5)
+    assert np.bincount(graph.components).tolist() == [80, 50, 30]
+    lengths = np.sort(np.linalg.norm(points[graph.bridges[:, 0]] - points[graph.bridges[:, 1]], axis=1))
+    between = [np.linalg.norm(a[:, None] - b, axis=2).min() for a, b in pairwise(clouds)]
+    np.testing.assert_allclose(lengths, np.sort(between))
+
+
+def test_a_precomputed_graph_in_pieces_is_refused(rng):
+    points = np.r_[rng.uniform(size=(20, 2)), rng.uniform(size=(30, 2)) + 9]
+    with pytest.raises(ValueError, match="must be connected; the neighbour graph has 2 components of 30, 20"):
+        neighbor_graph(kneighbors_graph(points, 4, mode="distance"), 4, method="precomputed")
+
+
+def test_a_search_that_returns_another_shape_is_refused(points):
+    class Broken:
+        def fit(self, X):
+            return self
+
+        def transform(self, X):
+            return sp.csr_array((3, 3))
+
+    with pytest.raises(ValueError, match="`neighbors` must give distances of shape"):
+        neighbor_graph(points, 5, method=Broken())

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.linalg import circulant, eigh
+
+from manifactor import datasets
+from manifactor.spectral.kernel import affinity
+from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.solvers import SOLVERS, chebyshev, choose_solver
+
+
+@pytest.fixture(scope="module", params=["torus", "sphere_sphere"])
+def matrix(request):
+    X, _ = datasets.sample(request.param, 1500, random_state=0)
+    return affinity(neighbor_graph(X, 40)).normalized()
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_all_solvers_agree_with_a_full_decomposition(matrix, solver):
+    exact = eigh(matrix.toarray(), eigvals_only=True)[::-1][:40]
+    values, vectors = SOLVERS[solver](matrix, 40, tolerance=1e-7, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(values, exact, atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(40), atol=1e-8)
+    assert np.linalg.norm(matrix @ vectors - vectors * values, axis=0).max() < 1e-6
+
+
+@pytest.mark.parametrize("solver", ["dense", "chebyshev"])
+def test_every_copy_of_a_repeated_eigenvalue_is_found(solver):
+    row = np.zeros(1200)
+    row[1:41] = row[-40:] = 1 / 80  # every sample of a ring steps to any of 40 on either side
+    ring = sp.csr_array(circulant(row))
+    values, _ = SOLVERS[solver](ring, 9, tolerance=1e-7, rng=np.random.default_rng(0))
+    k = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4])
+    exact = np.cos(2 * np.pi * np.outer(k, np.arange(1, 41)) / 1200).mean(axis=1)
+    np.testing.assert_allclose(values, exact, atol=1e-9)
+
+
+def test_a_dense_matrix_has_the_same_eigenpairs(matrix):
+    sparse, dense = (chebyshev(m, 20, tolerance=1e-7, rng=np.random.default_rng(0)) for m in (matrix, matrix.toarray()))
+    np.testing.assert_allclose(sparse[0], dense[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_the_same_seed_gives_the_same_vectors(matrix, solver):
+    one, two = (SOLVERS[solver](matrix, 20, tolerance=1e-7, rng=np.random.default_rng(3))[1] for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("n", "pairs", "solver"), [(500, 20, "dense"), (3000, 2000, "dense"), (20000, 20, "chebyshev")]
+)
+def test_the_solver_follows_the_size(n, pairs, solver):
+    assert choose_solver(sp.csr_array((n, n)), pairs) == solver

@@ -1,0 +1,141 @@
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from manifactor.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def data(folder):
+    assert main(["simulate", "rectangle", "--n", "800", "--seed", "1", "--out", "data.npz"]) == 0
+    return folder / "data.npz"
+
+
+def test_simulate_fit_and_report_follow_each_other(data, folder, capsys):
+    assert main(["fit", "data.npz", "--n-factors", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "Verdict: " in out
+    assert "Factor 2: " in out
+    record = json.loads((folder / "data-run" / "run.json").read_text())
+    assert record["arguments"]["n_factors"] == 2
+    assert len((folder / "data-run" / "coordinates.csv").read_text().splitlines()) == 801
+    assert main(["report", "data-run"]) == 0
+    out = capsys.readouterr().out
+    assert "bandwidth" in out
+    assert out == (folder / "data-run" / "report.txt").read_text()
+
+
+def test_simulated_truth_is_written_beside_the_samples(data):
+    with np.load(data) as stored:
+        assert sorted(stored) == ["X", "truth1", "truth2"]
+        assert stored["X"].shape == (800, 2)
+
+
+def test_the_same_seed_gives_the_same_run(data, folder):
+    for out in ("one", "two"):
+        assert main(["fit", "data.npz", "--seed", "4", "--out", out]) == 0
+    assert (folder / "one" / "coordinates.csv").read_bytes() == (folder / "two" / "coordinates.csv").read_bytes()
+
+
+def test_the_demo_finds_both_circles_and_can_be_repeated(folder, capsys):
+    for _ in range(2):
+        assert main(["demo"]) == 0
+    out = capsys.readouterr().out
+    assert "Verdict: product" in out
+    assert "Factor 1 is the true circle 1: circular correlation 0.99" in out
+    assert "Factor 2 is the true circle 2: circular correlation 0.99" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "the following arguments are required: COMMAND"),
+        (["fitt"], "invalid choice: 'fitt'"),
+        (["fit"], "required: INPUT"),
+        (["fit", "nothing.csv"], "nothing.csv does not exist"),
+        (["fit", "data.npz", "--n-factors", "two"], "invalid whole number or auto value: 'two'"),
+        (["fit", "data.npz", "--n-factors", "99"], "`n_factors` must be a whole number in [1, 8]; got 99"),
+        (["fit", "data.npz", "--n-functions", "900"], "got 900 with 800 samples"),
+        (["fit", "data.npz", "--bandwidth", "0"], "`bandwidth` must be a number above 0"),
+        (["fit", "data.npz", "--out", "no/such/folder"], "must be writable"),
+        (["fit", "data.npz", "--colour"], "unrecognized arguments: --colour"),
+        (["fit", "nan.csv"], "the first in row 2, column 1"),
+        (["fit", "equal.csv"], "at least 3 samples must differ"),
+        (["fit", "one.csv"], "minimum of 4 is required"),
+        (["simulate", "tours"], "the shape must be one of"),
+        (["simulate", "torus", "--n", "-5"], "`n_samples` must be at least 1; got -5"),
+        (["simulate", "torus", "--out", "no/such/data.npz"], "No such file or directory"),
+        (["report", "."], "is not a run folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(data, folder, capsys, arguments, message):
+    (folder / "nan.csv").write_text("1,2\n3,4\n5,nan\n6,7\n8,9\n")
+    (folder / "equal.csv").write_text("1,2\n" * 10)
+    (folder / "one.csv").write_text("1,2\n")
+    before = sorted(folder.rglob("*"))
+    capsys.readouterr()
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("manifactor: error: ")
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_an_existing_run_is_kept_unless_told_otherwise(data, folder, capsys):
+    assert main(["fit", "data.npz"]) == 0
+    assert main(["fit", "data.npz"]) == 2
+    assert "pass --overwrite" in capsys.readouterr().err
+    assert main(["fit", "data.npz", "--overwrite"]) == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_refused(data, folder):
+    (folder / "locked").mkdir(mode=0o500)
+    assert main(["fit", "data.npz", "--out", "locked/run"]) == 2
+
+
+def test_an_interrupt_gives_130_and_leaves_nothing(data, folder, capsys, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manifactor.estimators.laplacian_spectrum", interrupt)
+    before = sorted(folder.iterdir())
+    assert main(["fit", "data.npz"]) == 130
+    assert "interrupted; nothing was written" in capsys.readouterr().err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_warnings_are_one_line_on_standard_error(folder, capsys, rng):
+    X = np.r_[rng.uniform(size=(200, 2)), rng.uniform(size=(100, 2)) + 9]
+    np.savetxt(folder / "two.csv", X, delimiter=",")
+    assert main(["fit", "two.csv", "--n-neighbors", "10"]) == 0
+    err = capsys.readouterr().err
+    assert "manifactor: warning: the neighbour graph has 2 components of 200, 100 samples" in err
+    assert "Warning:" not in err
+
+
+def test_a_constant_column_is_noted(folder, capsys, rng):
+    np.savetxt(folder / "flat.csv", np.c_[rng.uniform(size=(300, 2)), np.ones(300)], delimiter=",")
+    assert main(["fit", "flat.csv"]) == 0
+    assert "note: 1 of 3 columns are constant" in capsys.readouterr().err
+
+
+def test_the_installed_command_is_quiet_in_a_pipe(data, folder):
+    result = subprocess.run(
+        [sys.executable, "-m", "manifactor.cli", "fit", "data.npz"], capture_output=True, text=True, cwd=folder
+    )
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert "Verdict" in result.stdout

@@ -1,0 +1,75 @@
+"""Facts about the source itself."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import manifactor
+
+SOURCE = Path(manifactor.__file__).parent
+
+# lower storeys never import from higher ones; equal storeys stand beside each other
+STOREYS = [
+    ["manifactor.version", "manifactor.datasets", "manifactor.samples"],
+    ["manifactor.spectral.neighbors", "manifactor.spectral.solvers"],
+    ["manifactor.spectral.kernel"],
+    ["manifactor.spectral.spectrum"],
+    ["manifactor.factoring.maxcut", "manifactor.factoring.triplets", "manifactor.factoring.factor"],
+    ["manifactor.factoring.evidence"],
+    ["manifactor.factoring.factorize"],
+    ["manifactor.estimators"],
+    ["manifactor.archive"],
+    ["manifactor", "manifactor.cli"],
+]
+
+
+def storey(module):
+    for level, modules in enumerate(STOREYS):
+        if any(module == m or (m != "manifactor" and module.startswith(m + ".")) for m in modules):
+            return level
+    raise AssertionError(f"{module} has no storey; add it to STOREYS")
+
+
+def modules():
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = ".".join(["manifactor", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__")
+        if name not in ("manifactor.spectral", "manifactor.factoring"):
+            yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("manifactor"):
+            for alias in node.names:
+                deeper = f"{node.module}.{alias.name}"
+                yield deeper if (SOURCE.parent / deeper.replace(".", "/")).exists() else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("manifactor"))
+
+
+def test_imports_point_down():
+    for name, tree in modules():
+        for target in imported(tree):
+            beside = target.rpartition(".")[0] == name.rpartition(".")[0] == "manifactor.datasets"
+            inside = target.startswith(name + ".") or beside
+            assert inside or storey(target) < storey(name), f"{name} imports {target}"
+
+
+def test_only_the_command_line_prints():
+    for name, tree in modules():
+        calls = {
+            node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
+        assert name == "manifactor.cli" or "print" not in calls, name
+
+
+def test_heavy_optional_packages_are_not_imported_at_import_time():
+    heavy = ["torch", "dask", "plotly", "faiss", "matplotlib", "cvxpy", "pandas", "tqdm"]
+    code = f"import manifactor, sys; print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_public_names_exist_and_are_documented():
+    for name in manifactor.__all__:
+        assert getattr(manifactor, name).__doc__
