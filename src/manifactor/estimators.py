@@ -272,10 +272,10 @@ class ManifoldFactorizer(_Spectral):
     Examples
     --------
     >>> from manifactor import ManifoldFactorizer, datasets
-    >>> X, truth = datasets.sample("rectangle", 2000, random_state=0)
-    >>> fit = ManifoldFactorizer(2, random_state=0).fit(X)
-    >>> [factor.topology for factor in fit.factors_]
-    ['interval', 'interval']
+    >>> X, truth = datasets.sample("torus", 3000, random_state=0)
+    >>> fit = ManifoldFactorizer(random_state=0).fit(X)
+    >>> fit.verdict_, [factor.topology for factor in fit.factors_]
+    ('product', ['circle', 'circle'])
     """
 
     def __init__(

@@ -51,3 +51,13 @@ def test_the_same_seed_gives_the_same_vectors(matrix, solver):
 )
 def test_the_solver_follows_the_size(n, pairs, solver):
     assert choose_solver(sp.csr_array((n, n)), pairs) == solver
+
+
+def test_a_spectrum_that_falls_off_fast_is_solved_to_its_end():
+    X, _ = datasets.sample("rectangle_z", 1600, noise=0.1, random_state=0)
+    matrix = affinity(neighbor_graph(X, 64), density_correction=0).normalized()
+    exact = eigh(matrix.toarray(), eigvals_only=True)[::-1][:300]
+    values, vectors = chebyshev(matrix, 300, tolerance=1e-7, rng=np.random.default_rng(0))
+    assert exact[-1] < 0.1  # far below the 0.5 that the filter starts from
+    np.testing.assert_allclose(values, exact, atol=1e-9)
+    assert np.linalg.norm(matrix @ vectors - vectors * values, axis=0).max() < 1e-7

@@ -60,14 +60,14 @@ def chebyshev(matrix, n_pairs: int, *, tolerance: float, rng: np.random.Generato
         double = _Strips(ordered, pool)
         single = _Strips(ordered.astype(np.float32), pool)
         bottom = _lower_bound(ordered, rng)
-        cut, degree, active = 0.5, 14, single
+        cut, degree, active = 0.5, 6, single
         for _ in range(MAX_SWEEPS):
             filtered = _filter(active, block, bottom, cut, degree)
             values, block, residuals = _rayleigh_ritz(double, filtered, n_pairs)
             if residuals.max() < tolerance:
                 break
             active = single if residuals.max() > SINGLE_PRECISION_FLOOR else double
-            cut, degree = _next_filter(values, n_pairs, bottom, short=active is double)
+            cut, degree = _next_filter(values, n_pairs, bottom, double=active is double)
     vectors = np.empty((n, n_pairs))
     vectors[order] = block[:, :n_pairs]
     return values[:n_pairs], vectors
@@ -149,10 +149,12 @@ def _rayleigh_ritz(matrix: _Strips, block: np.ndarray, n_pairs: int) -> tuple[np
     return values, vectors, residuals
 
 
-def _next_filter(values: np.ndarray, n_pairs: int, bottom: float, *, short: bool) -> tuple[float, int]:
-    """Cut and degree of the next sweep: the last wanted vector gains a factor e^10 over the first unwanted one."""
-    cut = float(values[-1])
-    if short:
-        return cut, 8
-    gain = np.arccosh(1 + 2 * max(values[n_pairs - 1] - cut, 1e-6) / (cut - bottom))
-    return cut, int(np.clip(np.ceil(10 / gain), 8, 60))
+def _next_filter(values: np.ndarray, n_pairs: int, bottom: float, *, double: bool) -> tuple[float, int]:
+    """Cut and degree of the next sweep.
+
+    The last wanted vector is to gain a factor e^10 over the first unwanted one, in double precision e^3; but the first
+    may not gain more than a factor e^11 over the last, or the last would drown in rounding errors of single precision.
+    """
+    cut = max(float(values[-1]), bottom + 0.05)
+    first, last = np.arccosh(1 + 2 * np.maximum([1 - cut, values[n_pairs - 1] - cut], 1e-6) / (cut - bottom))
+    return cut, int(np.clip(np.ceil(min((3 if double else 10) / last, 11 / (first - last + 1e-6))), 2, 60))

@@ -1,0 +1,54 @@
+"""How does the block Chebyshev solver compare with ARPACK on the same matrix?
+
+python benchmarks/eigensolver.py [--samples 10000] [--functions 100]
+"""
+
+import argparse
+import time
+from functools import partial
+
+import numpy as np
+from scipy.sparse.linalg import eigsh
+
+from manifactor import datasets
+from manifactor.spectral.kernel import affinity
+from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.solvers import chebyshev
+from manifactor.spectral.spectrum import TOLERANCE
+
+from record import record
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--samples", type=int, default=10000)
+    parser.add_argument("--functions", type=int, default=100)
+    arguments = parser.parse_args()
+    for shape in ("rectangle", "equal_cube", "equal_torus"):
+        X, _ = datasets.sample(shape, arguments.samples, random_state=0)
+        matrix = affinity(neighbor_graph(X, 64)).normalized()
+        n = arguments.functions
+        solvers = {
+            "chebyshev": partial(chebyshev, matrix, n, tolerance=TOLERANCE, rng=np.random.default_rng(0)),
+            "eigsh": partial(eigsh, matrix, k=n, which="LA"),
+            "eigsh, same tolerance": partial(eigsh, matrix, k=n, which="LA", tol=TOLERANCE),
+        }
+        seconds, residual = {}, {}
+        for name, solve in solvers.items():
+            start = time.perf_counter()
+            values, vectors = solve()
+            seconds[name] = round(time.perf_counter() - start, 2)
+            residual[name] = float(np.linalg.norm(matrix @ vectors - vectors * values, axis=0).max())
+        record(
+            "eigenpairs: ARPACK over Chebyshev",
+            shape=shape,
+            samples=arguments.samples,
+            functions=arguments.functions,
+            seconds=seconds,
+            largest_residual=residual,
+            ratio=round(seconds["eigsh"] / seconds["chebyshev"], 2),
+        )
+
+
+if __name__ == "__main__":
+    main()
