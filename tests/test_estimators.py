@@ -11,7 +11,7 @@ from manifactor import DiffusionMap, DisconnectedGraphWarning, ManifoldFactorize
 
 
 @pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
-@parametrize_with_checks([DiffusionMap("auto", random_state=0), ManifoldFactorizer(random_state=0)])
+@parametrize_with_checks([DiffusionMap(random_state=0), ManifoldFactorizer(random_state=0)])
 def test_scikit_learn_accepts_the_estimators(estimator, check):
     check(estimator)
 

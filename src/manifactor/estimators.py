@@ -147,7 +147,7 @@ class DiffusionMap(_Spectral):
 
     Parameters
     ----------
-    n_functions : int or "auto", default 20
+    n_functions : int or "auto"
         Eigenpairs to compute, the constant function included; "auto" takes an eighth of the samples, 100 at most.
     n_neighbors : int, "auto" or "all"
         Neighbours of each sample; "all" keeps the full kernel between all pairs, as in the paper.
@@ -189,7 +189,7 @@ class DiffusionMap(_Spectral):
 
     def __init__(
         self,
-        n_functions=20,
+        n_functions="auto",
         *,
         n_neighbors="auto",
         bandwidth="auto",

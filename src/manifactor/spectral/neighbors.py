@@ -125,8 +125,8 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
         distinct, inverse = distinct[first], copy_of[inverse]
         if X is None:
             distances = distances[first][:, first]
-    distances = distances.maximum(distances.T).tocsr()
-    distances.setdiag(0.0)
+    distances = distances.maximum(distances.T)
+    distances = sp.csr_array(distances - sp.diags_array(distances.diagonal()))
     distances.eliminate_zeros()
     distances.sort_indices()
     bridges, component = _bridges(distances, None if X is None else X[distinct], inverse)
