@@ -1,5 +1,4 @@
 import json
-import os
 import subprocess
 import sys
 
@@ -67,14 +66,16 @@ def test_the_demo_finds_both_circles_and_can_be_repeated(folder, capsys):
         (["fit", "data.npz", "--n-factors", "99"], "`n_factors` must be a whole number in [1, 8]; got 99"),
         (["fit", "data.npz", "--n-functions", "900"], "got 900 with 800 samples"),
         (["fit", "data.npz", "--bandwidth", "0"], "`bandwidth` must be a number above 0"),
-        (["fit", "data.npz", "--out", "no/such/folder"], "must be writable"),
+        (["fit", "data.npz", "--out", "no/such/folder"], "must be a writable folder"),
+        (["fit", "data.npz", "--out", "data.npz/run"], "must be a writable folder"),
+        (["fit", "data.npz", "--out", "/proc/run"], "must be a writable folder"),
         (["fit", "data.npz", "--colour"], "unrecognized arguments: --colour"),
         (["fit", "nan.csv"], "the first in row 2, column 1"),
         (["fit", "equal.csv"], "at least 3 samples must differ"),
         (["fit", "one.csv"], "minimum of 4 is required"),
         (["simulate", "tours"], "the shape must be one of"),
         (["simulate", "torus", "--n", "-5"], "`n_samples` must be at least 1; got -5"),
-        (["simulate", "torus", "--out", "no/such/data.npz"], "No such file or directory"),
+        (["simulate", "torus", "--out", "no/such/data.npz"], "must be a writable folder: No such file"),
         (["report", "."], "is not a run folder"),
     ],
 )
@@ -98,12 +99,6 @@ def test_an_existing_run_is_kept_unless_told_otherwise(data, folder, capsys):
     assert main(["fit", "data.npz"]) == 2
     assert "pass --overwrite" in capsys.readouterr().err
     assert main(["fit", "data.npz", "--overwrite"]) == 0
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_without_permission_is_refused(data, folder):
-    (folder / "locked").mkdir(mode=0o500)
-    assert main(["fit", "data.npz", "--out", "locked/run"]) == 2
 
 
 def test_an_interrupt_gives_130_and_leaves_nothing(data, folder, capsys, monkeypatch):

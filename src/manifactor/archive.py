@@ -88,6 +88,7 @@ def load(path):
 
 def write_whole(path: Path, write) -> None:
     """Call ``write(file)`` on a file beside `path`, then rename: `path` is whole or untouched."""
+    _require_writable(path.parent)
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -144,8 +145,7 @@ def require_new_run(folder: Path, *, overwrite: bool) -> None:
     if folder.exists() and not (overwrite and is_run(folder)):
         hint = "Choose another --out, or pass --overwrite." if is_run(folder) else "It is no run; choose another --out."
         raise ValueError(f"the output folder must not exist yet; {folder} does. {hint}")
-    if not folder.parent.is_dir() or not os.access(folder.parent, os.W_OK):
-        raise ValueError(f"the output folder must be writable; {folder.parent} is not, or does not exist.")
+    _require_writable(folder.parent)
 
 
 def is_run(folder: Path) -> bool:
@@ -178,6 +178,15 @@ def coordinate_table(fit: ManifoldFactorizer) -> tuple[list[str], np.ndarray]:
         header.append(f"factor{number}_confidence")
         columns.append(factor.confidence)
     return header, np.column_stack(columns)
+
+
+def _require_writable(folder: Path) -> None:
+    try:
+        os.rmdir(tempfile.mkdtemp(dir=folder))  # asking for permission is not enough: root has it everywhere
+    except OSError as error:
+        raise ValueError(
+            f"the output goes into {folder}, which must be a writable folder: {error.strerror}."
+        ) from error
 
 
 def _umask() -> int:
