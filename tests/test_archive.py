@@ -90,15 +90,41 @@ def test_foreign_files_are_refused_and_never_executed(fit, tmp_path, kind):
         load(path)
 
 
-def test_a_manifest_cannot_name_other_classes(fit, tmp_path):
-    path = tmp_path / "fit.npz"
-    save(fit, path)
+def tampered(path, change):
+    """Rewrite an archive after ``change(manifest, arrays)``."""
     with np.load(path) as stored:
         arrays = dict(stored)
     manifest = json.loads(arrays["manifest"].tobytes())
-    manifest["fitted"]["spectrum_"]["record"] = "Popen"
+    change(manifest, arrays)
     arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)
     np.savez(path, **arrays)
+
+
+def another_class(manifest, arrays):
+    manifest["fitted"]["spectrum_"]["record"] = "Popen"
+
+
+def a_method(manifest, arrays):
+    manifest["fitted"]["transform"] = {"value": "x"}
+
+
+def indices_out_of_range(manifest, arrays):
+    arrays["_affinity/kernel/indices"] = arrays["_affinity/kernel/indices"] + 10**6
+
+
+def no_graph(manifest, arrays):
+    del manifest["fitted"]["_graph"]
+
+
+def samples_cut_short(manifest, arrays):
+    arrays["_samples"] = arrays["_samples"][:3]
+
+
+@pytest.mark.parametrize("change", [another_class, a_method, indices_out_of_range, no_graph, samples_cut_short])
+def test_a_tampered_archive_is_refused(fit, tmp_path, change):
+    path = tmp_path / "fit.npz"
+    save(fit, path)
+    tampered(path, change)
     with pytest.raises(ValueError, match="is not a whole manifactor archive"):
         load(path)
 
@@ -143,6 +169,21 @@ def test_a_run_is_not_overwritten_unasked(fit, run):
         write_run(fit, run, record={})
     write_run(fit, run, record={"again": True}, overwrite=True)
     assert read_run(run)[0]["again"]
+
+
+def test_a_run_that_cannot_be_replaced_is_kept(fit, run, monkeypatch):
+    rename = type(run).rename
+
+    def interrupted(self, target):
+        if target == run and ".old." not in str(self):
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(type(run), "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_run(fit, run, record={"again": True}, overwrite=True)
+    assert "again" not in read_run(run)[0]
+    assert list(run.parent.iterdir()) == [run]
 
 
 def test_a_folder_that_is_no_run_is_never_overwritten(fit, tmp_path):

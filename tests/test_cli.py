@@ -55,6 +55,12 @@ def test_the_demo_finds_both_circles_and_can_be_repeated(folder, capsys):
     assert "Factor 2 is the true circle 2: circular correlation 0.99" in out
 
 
+def test_the_demo_does_not_replace_another_run(data, capsys):
+    assert main(["fit", "data.npz", "--out", "mine"]) == 0
+    assert main(["demo", "--out", "mine"]) == 2
+    assert "the demo replaces earlier demos only" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -63,7 +69,7 @@ def test_the_demo_finds_both_circles_and_can_be_repeated(folder, capsys):
         (["fit"], "required: INPUT"),
         (["fit", "nothing.csv"], "nothing.csv does not exist"),
         (["fit", "data.npz", "--n-factors", "two"], "invalid whole number or auto value: 'two'"),
-        (["fit", "data.npz", "--n-factors", "99"], "`n_factors` must be a whole number in [1, 8]; got 99"),
+        (["fit", "data.npz", "--n-factors", "99"], "`n_factors` must be a whole number in [1, 6]; got 99"),
         (["fit", "data.npz", "--n-functions", "900"], "got 900 with 800 samples"),
         (["fit", "data.npz", "--bandwidth", "0"], "`bandwidth` must be a number above 0"),
         (["fit", "data.npz", "--out", "no/such/folder"], "must be a writable folder"),

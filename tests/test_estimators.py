@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,6 +8,7 @@ from scipy.stats import special_ortho_group
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_info
 
 from manifactor import DiffusionMap, DisconnectedGraphWarning, ManifoldFactorizer, NoProductStructureWarning, datasets
 
@@ -145,6 +148,30 @@ def test_the_largest_component_can_be_worked_on_alone(rng):
     assert DiffusionMap(5, n_neighbors=20).fit(largest).spectrum_.eigenvalues[1] > 5
 
 
+def test_automatic_numbers_count_distinct_samples(rng):
+    X = np.repeat(rng.uniform(size=(40, 2)), 20, axis=0)
+    fit = DiffusionMap(random_state=0).fit(X)
+    assert (fit.n_functions_, fit.n_neighbors_) == (5, 39)
+
+
+def test_changing_the_samples_after_the_fit_changes_nothing(rng):
+    X = rng.uniform(size=(100, 2))
+    fit = DiffusionMap(4, n_neighbors="all", bandwidth=0.1, random_state=0).fit(X)
+    before = fit.transform(X[:5])
+    points = X[:5].copy()
+    X[:] = 0
+    np.testing.assert_array_equal(fit.transform(points), before)
+
+
+def test_fits_in_parallel_threads_leave_the_blas_threads_alone(rectangle):
+    threads = [library["num_threads"] for library in threadpool_info()]
+    with ThreadPoolExecutor(4) as pool:
+        list(
+            pool.map(lambda seed: ManifoldFactorizer(2, n_functions=20, random_state=seed).fit(rectangle[0]), range(4))
+        )
+    assert [library["num_threads"] for library in threadpool_info()] == threads
+
+
 def test_a_constant_column_changes_nothing(rectangle):
     X, _ = rectangle
     np.testing.assert_allclose(lowest(np.c_[X, np.full(len(X), 7.0)]).eigenvalues, lowest(X).eigenvalues, atol=1e-6)
@@ -169,12 +196,13 @@ BAD = [
     ({"bandwidth": -1.0}, X20, "`bandwidth` must be a number above 0; got -1.0"),
     ({"bandwidth": "wide"}, X20, "`bandwidth` must be one of 'auto', 'local' or a positive number; got 'wide'"),
     ({"bandwidth": "local", "n_neighbors": "all"}, X20, "needs a neighbour graph"),
+    ({"neighbors": KNeighborsTransformer(), "n_neighbors": "all"}, X20, "measures Euclidean distances"),
     ({"density_correction": 2}, X20, r"`density_correction` must be a number in \[0, 1\]; got 2"),
     ({"solver": "magic"}, X20, "`solver` must be one of 'auto', 'dense', 'arpack', 'chebyshev'; got 'magic'"),
     ({"neighbors": "ball"}, X20, "`neighbors` must be one of"),
     ({"neighbors": 3}, X20, "an object with fit and transform"),
     ({"neighbors": "precomputed"}, X20, "`X` must be a sparse matrix of distances; got ndarray"),
-    ({"n_factors": 0}, X20, r"`n_factors` must be a whole number in \[1, 8\]; got 0"),
+    ({"n_factors": 0}, X20, r"`n_factors` must be a whole number in \[1, 6\]; got 0"),
     ({"method": "magic"}, X20, "`method` must be one of 'triplets'; got 'magic'"),
     ({"device": "cuda"}, X20, "`device` must be one of 'cpu'; got 'cuda'"),
     ({"similarity_threshold": 1.5}, X20, r"`similarity_threshold` must be a number in \[0, 1\]; got 1.5"),

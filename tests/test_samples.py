@@ -14,6 +14,7 @@ X = np.arange(12.0).reshape(4, 3)
         ("a.csv", '\ufeff"x","y","z"\n0,1,2\n3,4,5\n6,7,8\n9,10,11\n'),
         ("a.tsv", "0\t1\t2\n3\t4\t5\n6\t7\t8\n9\t10\t11\n"),
         ("a.txt", "0 1  2\n3 4 5\n6 7 8\n9 10 11\n"),
+        ("A.CSV", "0,1,2\n3,4,5\n6,7,8\n9,10,11\n"),
     ],
 )
 def test_tables_are_read_with_or_without_column_names(tmp_path, name, text):
@@ -38,6 +39,8 @@ def write(path, kind):
         path.write_text("x,y\n")
     elif kind == "words":
         path.write_text("1,2\n3,blue\n")
+    elif kind == "gap":
+        path.write_text("1,\n3,4\n5,6\n")
     elif kind == "ragged":
         path.write_text("1,2\n3\n")
     elif kind == "objects":
@@ -61,6 +64,7 @@ def write(path, kind):
         ("a.csv", "header only", "holds no samples"),
         ("a.csv", "words", "must be a table of numbers: .*blue"),
         ("a.csv", "ragged", "must be a table of numbers"),
+        ("a.csv", "gap", "must be a table of numbers"),
         ("a.npy", "objects", "is not a plain numeric .npy array"),
         ("a.npy", "strings", "must hold real numbers"),
         ("a.npy", "complex", "must hold real numbers"),
@@ -72,7 +76,6 @@ def write(path, kind):
         ("a.csv", "missing", "does not exist"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:loadtxt")
 def test_bad_files_say_what_must_hold(tmp_path, name, kind, message):
     write(tmp_path / name, kind)
     with pytest.raises(ValueError, match=message) as error:

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import tempfile
-import zipfile
 from contextlib import suppress
 from numbers import Integral, Real
 from pathlib import Path
@@ -39,8 +38,8 @@ RECORDS: dict[str, Any] = {
 def save(fit, path) -> None:
     """Write a fitted DiffusionMap or ManifoldFactorizer to one .npz file, whole or not at all.
 
-    A `neighbors` object of the caller's own and the `callback` are not written: after loading, such a fit has all its
-    results but cannot place new samples.
+    A `neighbors` object of the caller's own, a RandomState and the `callback` are not written: after loading, a fit
+    with such a search has all its results but cannot place new samples.
     """
     name = type(fit).__name__
     if name not in ESTIMATORS or not hasattr(fit, "spectrum_"):
@@ -68,22 +67,26 @@ def load(path):
             if manifest["format"] != FORMAT:
                 raise KeyError("format")
             if manifest["version"] != VERSION:
-                raise ValueError(
+                raise _OtherVersion(
                     f"{path} has archive version {manifest['version']}; this release reads version {VERSION}. "
                     f"Read it with manifactor {manifest['written_by']}."
                 )
             parameters = {k: tuple(v) if isinstance(v, list) else v for k, v in manifest["parameters"].items()}
             fit = ESTIMATORS[manifest["estimator"]](**parameters)
             for key, value in manifest["fitted"].items():
+                if hasattr(fit, key):
+                    raise KeyError(key)  # would hide a parameter or a method
                 setattr(fit, key, _unpack(value, stored))
-    except (KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, json.JSONDecodeError) as error:
+        fit._graph = _with_search(fit._graph, fit._samples, fit.n_jobs)
+    except (OSError, _OtherVersion):
+        raise
+    except Exception as error:  # whatever a damaged or foreign file leads to
         raise ValueError(f"{path} is not a whole manifactor archive. Write one with manifactor.save.") from error
-    except ValueError as error:
-        if "archive version" in str(error):
-            raise
-        raise ValueError(f"{path} is not a manifactor archive. Write one with manifactor.save.") from error
-    fit._graph = _with_search(fit._graph, fit._samples)
     return fit
+
+
+class _OtherVersion(ValueError):
+    """An archive that this release does not read."""
 
 
 def write_whole(path: Path, write) -> None:
@@ -132,12 +135,26 @@ def write_run(fit: ManifoldFactorizer, folder, *, record: dict, overwrite: bool 
         }
         (beside / "run.json").write_text(json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8")
         beside.chmod(0o777 & ~_umask())
-        if folder.exists():
-            shutil.rmtree(folder)
-        beside.rename(folder)
+        _exchange(beside, folder)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
+
+
+def _exchange(new: Path, folder: Path) -> None:
+    """Put a folder in the place of another, which is removed only when the new one stands."""
+    if not folder.exists():
+        new.rename(folder)
+        return
+    old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old.")) / folder.name
+    folder.rename(old)
+    try:
+        new.rename(folder)
+    except BaseException:
+        old.rename(folder)
+        raise
+    finally:
+        shutil.rmtree(old.parent, ignore_errors=True)
 
 
 def require_new_run(folder: Path, *, overwrite: bool) -> None:
@@ -156,13 +173,17 @@ def is_run(folder: Path) -> bool:
 def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
     """The record in run.json and the fit of a run folder."""
     folder = Path(folder)
+    return read_record(folder), load(folder / "factorization.npz")
+
+
+def read_record(folder: Path) -> dict:
+    """What run.json of a run folder says."""
     if not is_run(folder):
         raise ValueError(f"{folder} is not a run folder: it must hold run.json and factorization.npz.")
     try:
-        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except ValueError as error:
+        return dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{folder / 'run.json'} is damaged: {error}. Fit again.") from error
-    return record, load(folder / "factorization.npz")
 
 
 def coordinate_table(fit: ManifoldFactorizer) -> tuple[list[str], np.ndarray]:
@@ -232,7 +253,9 @@ def _unpack(tree, stored):
         return stored[tree["array"]]
     if "csr" in tree:
         parts = [_unpack(tree["csr"][part], stored) for part in ("data", "indices", "indptr")]
-        return sp.csr_array(tuple(parts), shape=tuple(tree["shape"]))
+        matrix = sp.csr_array(tuple(parts), shape=tuple(tree["shape"]))
+        matrix.check_format(full_check=True)  # indices out of range would read foreign memory
+        return matrix
     if "record" in tree:
         fields = {key: _unpack(item, stored) for key, item in tree["fields"].items()}
         if tree["record"] == "NeighborGraph":
@@ -245,9 +268,9 @@ def _unpack(tree, stored):
     return tree["value"]
 
 
-def _with_search(graph: NeighborGraph, samples: np.ndarray) -> NeighborGraph:
+def _with_search(graph: NeighborGraph, samples: np.ndarray, n_jobs: int | None) -> NeighborGraph:
     """The graph with its search built again, where it is one of ours."""
     if graph.method not in SEARCHES:
         return graph
-    search, _ = exact_search(samples, graph.n_neighbors or 1, graph.method, None)
+    search, _ = exact_search(samples, graph.n_neighbors or 1, graph.method, n_jobs)
     return dataclasses.replace(graph, search=search.fit(samples[graph.distinct]))

@@ -10,7 +10,7 @@ import numpy as np
 from tqdm import tqdm
 
 from manifactor import datasets
-from manifactor.archive import read_run, require_new_run, write_run, write_whole
+from manifactor.archive import is_run, read_record, read_run, require_new_run, write_run, write_whole
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factorize import METHODS
 from manifactor.samples import read_samples
@@ -97,6 +97,8 @@ def report(arguments) -> None:
 def demo(arguments) -> None:
     """Factor the built-in torus and compare with the truth."""
     out = Path(arguments.out)
+    if is_run(out) and read_record(out).get("command") != "demo":
+        raise ValueError(f"the demo replaces earlier demos only; {out} is another run. Choose another --out.")
     require_new_run(out, overwrite=True)
     print(f"A torus: two circles of radius 2.77 and 2, {DEMO_SAMPLES} samples in R^4, nothing told about it.")
     X, truth = datasets.sample("torus", DEMO_SAMPLES, random_state=0)

@@ -37,6 +37,8 @@ class _Spectral(TransformerMixin, BaseEstimator):
         with self._stage("neighbours"):
             k = AUTO_NEIGHBORS if n_neighbors == "all" else n_neighbors
             graph = neighbor_graph(X, min(k, X.shape[0] - 1), method=self.neighbors, n_jobs=self.n_jobs)
+        if self.n_functions == "auto":
+            n_functions = _auto_functions(len(graph.distinct))
         if n_functions >= len(graph.distinct):
             raise ValueError(
                 f"`n_functions` must be smaller than the number of distinct samples; got {n_functions} with "
@@ -54,12 +56,12 @@ class _Spectral(TransformerMixin, BaseEstimator):
                 f"the kernel resolves {found} functions of these samples; got `n_functions`={n_functions}. "
                 "Lower it, or lower `bandwidth`."
             )
-        self._graph, self._affinity, self._rng, self._samples = graph, walk, rng, X
+        self._graph, self._affinity, self._rng, self._samples = graph, walk, rng, X.copy()
         self.spectrum_ = spectrum
         self.bandwidth_ = walk.bandwidth.value
         self.bandwidth_curve_ = walk.bandwidth
         self.dimension_ = max(1, round(walk.bandwidth.dimension))
-        self.n_neighbors_, self.n_functions_ = n_neighbors, found
+        self.n_neighbors_, self.n_functions_ = "all" if dense else graph.n_neighbors, found
         self.neighbors_, self.solver_ = graph.method, spectrum.solver
         self.components_ = graph.components
 
@@ -116,11 +118,13 @@ class _Spectral(TransformerMixin, BaseEstimator):
         if isinstance(self.n_neighbors, str):
             _require_choice("n_neighbors", self.n_neighbors, ["auto", "all"], "or a number")
             n_neighbors = "all" if self.n_neighbors == "all" else n_neighbors
+            if n_neighbors == "all" and (not isinstance(self.neighbors, str) or self.neighbors == "precomputed"):
+                raise ValueError("`n_neighbors='all'` measures Euclidean distances; leave `neighbors` at 'auto'.")
         else:
             n_neighbors = _require_count("n_neighbors", self.n_neighbors, 1, n_samples - 1, n_samples)
         if isinstance(self.n_functions, str):
             _require_choice("n_functions", self.n_functions, ["auto"], "or a number")
-            return n_neighbors, min(AUTO_FUNCTIONS, max(3, n_samples // 8))
+            return n_neighbors, _auto_functions(n_samples)
         return n_neighbors, _require_count("n_functions", self.n_functions, 2, n_samples - 1, n_samples)
 
     @contextmanager
@@ -156,6 +160,8 @@ class DiffusionMap(_Spectral):
     density_correction : float in [0, 1]
         1 gives the Laplacian whatever the sampling density, 0 the random walk that the density drives.
     neighbors : "auto", "kd_tree", "brute", "precomputed" or an object like KNeighborsTransformer
+        With "precomputed", `X` is a sparse matrix of distances, and rows given to `transform` are distances to the
+        training samples; a row that belongs to a training sample must hold its own zero.
     solver : "auto", "dense", "arpack" or "chebyshev"
     n_jobs : int or None
         Threads of the neighbour search; None for all cores.
@@ -175,7 +181,7 @@ class DiffusionMap(_Spectral):
     components_ : ndarray of shape (n_samples,)
         The graph's component of each sample before joining, the largest first.
     n_neighbors_, n_functions_, neighbors_, solver_
-        What was used.
+        What was used; `n_neighbors_` is None where the caller's own search or distances decided.
     timings_ : dict
         Seconds by stage.
 
@@ -365,10 +371,14 @@ class ManifoldFactorizer(_Spectral):
         _require_choice("method", self.method, sorted(METHODS))
         _require_choice("device", self.device, ["cpu"])
         if self.n_factors != "auto":
-            _require_count("n_factors", self.n_factors, 1, 8)
+            _require_count("n_factors", self.n_factors, 1, 6)
         if self.eigenvalue_tolerance != "auto":
             _require_number("eigenvalue_tolerance", self.eigenvalue_tolerance, above=0)
         _require_number("similarity_threshold", self.similarity_threshold, low=0, high=1)
+
+
+def _auto_functions(n_samples: int) -> int:
+    return min(AUTO_FUNCTIONS, max(3, n_samples // 8), n_samples - 1)
 
 
 def _require_finite(X: np.ndarray) -> None:

@@ -1,6 +1,7 @@
 """Samples from a file: .npy, .npz, .csv, .tsv, .txt."""
 
 import csv
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +17,12 @@ def read_samples(path) -> np.ndarray:
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"the input must be a file; {path} {'is a folder' if path.is_dir() else 'does not exist'}.")
-    if path.suffix not in READERS:
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
         raise ValueError(f"the input must end in one of {', '.join(READERS)}; got {path.name}.")
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")
-    X = READERS[path.suffix](path)
+    X = READERS[suffix](path)
     if X.ndim != 2:
         raise ValueError(f"{path} must hold a table with one sample a row; got an array of shape {X.shape}.")
     if X.dtype.kind not in "fiub":
@@ -52,8 +54,9 @@ def _read_table(delimiter: str | None) -> Callable[[Path], np.ndarray]:
             with path.open(encoding="utf-8-sig") as file:
                 first = file.readline().strip()
             cells = first.split() if delimiter is None else next(csv.reader([first], delimiter=delimiter), [])
-            header = 0 if all(_is_number(cell) for cell in cells) else 1
-            X = np.loadtxt(path, delimiter=delimiter, skiprows=header, ndmin=2, encoding="utf-8-sig")
+            header = 0 if any(_is_number(cell) for cell in cells) else 1  # a row with a gap is no header
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # no rows: said below
+                X = np.loadtxt(path, delimiter=delimiter, skiprows=header, ndmin=2, encoding="utf-8-sig")
         except ValueError as error:
             raise ValueError(f"{path} must be a table of numbers: {_first_line(error)}") from error
         if not X.size:

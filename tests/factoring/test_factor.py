@@ -50,6 +50,20 @@ def test_a_sphere_is_neither_interval_nor_circle():
     assert factor.embedding.shape[1] >= 3
 
 
+@pytest.mark.parametrize(("lengths", "dimension"), [([1.3, 1.0], 2), ([1.3, 1.1, 1.0], 3)])
+def test_a_box_has_the_dimension_of_its_sides(lengths, dimension):
+    spectrum, _ = box_spectrum(lengths, 10, n_samples=2000)
+    factor = make_factor(spectrum, selection(spectrum, range(1, 9)))
+    assert (factor.topology, factor.dimension) == ("other", dimension)
+
+
+def test_angles_never_reach_a_full_turn():
+    spectrum, _ = circle_spectrum()
+    factor = make_factor(spectrum, selection(spectrum, [1, 2]))
+    _, angle = factor.place(np.array([[1.0, 1.0, -1e-20, 0, 0, 0, 0]]))
+    assert angle.tolist() == [0.0]
+
+
 def test_functions_are_sorted_by_eigenvalue_whatever_order_they_are_given_in():
     spectrum, _ = box_spectrum([1.0], 5)
     factor = make_factor(spectrum, selection(spectrum, [3, 1, 2]))

@@ -64,6 +64,12 @@ def test_no_triplet_is_said_in_words_and_gives_one_factor(rng):
     assert len(found.factors) == 1
 
 
+def test_excluding_all_that_can_be_separated_is_said_in_words():
+    spectrum, waves = box_spectrum([1.3, 1.0], 30, n_samples=2000)
+    with pytest.warns(NoProductStructureWarning, match=r"all \d+ triplets have excluded functions"):
+        assert factor(spectrum, 2, exclude=sorted(pure(waves, 0))).evidence.verdict == "none"
+
+
 def test_no_sum_of_eigenvalues_within_the_tolerance_is_said_in_words():
     spectrum, _ = box_spectrum([1.0], 4)
     with pytest.warns(NoProductStructureWarning, match="add up to a third's within `eigenvalue_tolerance`; raise it"):

@@ -58,6 +58,23 @@ def test_copies_in_precomputed_distances_are_merged(points):
     doubled = np.r_[points, points[:5]]
     graph = neighbor_graph(kneighbors_graph(doubled, 12, mode="distance"), 12, method="precomputed")
     assert len(graph.distinct) == 300
+    plain = neighbor_graph(points, 11).distances
+    assert abs((graph.distances > 0).astype(float) - (plain > 0).astype(float))[:5].sum() < 0.2 * plain[:5].nnz
+
+
+def test_new_distances_to_copies_count_as_distances_to_the_sample(points):
+    given = kneighbors_graph(np.r_[points, points[:5]], 12, mode="distance")
+    graph = neighbor_graph(given, 12, method="precomputed")
+    row = sp.csr_array(([0.5, 0.3], ([0, 0], [2, 302])), shape=(1, 305))
+    found = graph.distances_to(row)
+    assert found.shape == (1, 300)
+    assert (found.indices.tolist(), found.data.tolist()) == ([graph.inverse[2]], [0.3])
+
+
+def test_distances_of_a_search_with_its_own_metric_are_kept(rng):
+    points = 1e7 * rng.uniform(1, 2, size=(100, 3))
+    search = KNeighborsTransformer(n_neighbors=10, metric="cosine")
+    assert neighbor_graph(points, 10, method=search).distances.max() < 2
 
 
 def test_equal_samples_are_refused():

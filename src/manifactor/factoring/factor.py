@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor.spectral.kernel import choose_bandwidth
-from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.spectrum import Spectrum
 
 MAX_CHART = 6  # functions an embedding may have
+BALLS = 300  # neighbourhoods in which the dimension is measured
 CHECKED = 2  # functions beyond the embedding's that vouch for a sample's place
 REGRESSION_SAMPLES = 4000
 REGRESSION_NEIGHBORS = 20
@@ -122,6 +121,7 @@ def _place_on_interval(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | 
 
 def _place_on_circle(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     angle = np.arctan2(functions[:, 1], functions[:, 0]) % (2 * np.pi)
+    angle[angle == 2 * np.pi] = 0.0  # what % makes of an angle just below 0
     return np.column_stack([np.cos(angle), np.sin(angle)]), angle
 
 
@@ -151,8 +151,15 @@ def _shape(functions: np.ndarray, eigenvalues: np.ndarray) -> tuple[str, tuple[i
 
 
 def _dimension(embedding: np.ndarray) -> int:
-    graph = neighbor_graph(embedding, min(64, len(embedding) - 1))
-    return max(1, min(embedding.shape[1], round(choose_bandwidth(graph.distances).dimension)))
+    """Directions in which a ball of .3 of the cloud's radius extends: those with a tenth of its variance or more."""
+    radius = 0.3 * np.sqrt(embedding.var(axis=0).sum())
+    centres = embedding[:: -(-len(embedding) // BALLS)]
+    balls = NearestNeighbors(radius=radius).fit(embedding).radius_neighbors(centres, return_distance=False)
+    spreads = [np.linalg.eigvalsh(np.cov(embedding[ball].T)) for ball in balls if len(ball) > embedding.shape[1]]
+    if not spreads:
+        return embedding.shape[1]
+    share = np.median([spread / spread.sum() for spread in spreads], axis=0)
+    return max(1, int((share > 0.1).sum()))
 
 
 def _confidence(embedding: np.ndarray, others: np.ndarray) -> np.ndarray:

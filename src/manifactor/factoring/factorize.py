@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from manifactor.factoring.evidence import COMPLETE, Evidence, NoProductStructureWarning, completeness, leakage
 from manifactor.factoring.factor import Factor, make_factor, selection
 from manifactor.factoring.maxcut import Cut, max_cut
-from manifactor.factoring.triplets import Triplets, find_triplets
+from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.spectral.spectrum import Spectrum
 
 MAX_FACTORS = 5  # that "auto" looks for
@@ -46,7 +46,7 @@ def by_triplets(
     triplets = find_triplets(spectrum, tolerance=tolerance, threshold=similarity_threshold, max_parts=most)
     functions, separability = triplets.separability(exclude=exclude)
     if not separability.any():
-        reason = _why_no_triplet(spectrum, tolerance, similarity_threshold, exclude)
+        reason = _why_no_triplet(spectrum, triplets, tolerance, similarity_threshold)
         warnings.warn(f"No product structure was found: {reason}", NoProductStructureWarning, stacklevel=2)
         return _whole(spectrum, reason, triplets)
     cut = _cut(separability, n_factors, rng)
@@ -102,17 +102,18 @@ def _whole(spectrum: Spectrum, reason: str, triplets: Triplets | None = None) ->
     return Factorization((factor,), Evidence("none", reason), triplets)
 
 
-def _why_no_triplet(spectrum: Spectrum, tolerance, threshold: float, exclude) -> str:
-    """Why no triplet passed, and what the nearest one would have needed."""
-    rest = " without the excluded ones" if len(exclude) else ""
-    best = find_triplets(spectrum, tolerance=tolerance, threshold=0.0).similarity.max(initial=0.0)
+def _why_no_triplet(spectrum: Spectrum, triplets: Triplets, tolerance, threshold: float) -> str:
+    """Why nothing can be separated, and what the nearest triplet would have needed."""
+    if len(triplets):
+        return f"all {len(triplets)} triplets have excluded functions; what `exclude` leaves is one factor"
+    best = best_similarity(spectrum, tolerance=tolerance)
     count = len(spectrum.eigenvalues) - 1
     if best == 0:
         return (
-            f"no two of the {count} functions{rest} have eigenvalues that add up to a third's within "
+            f"no two of the {count} functions have eigenvalues that add up to a third's within "
             "`eigenvalue_tolerance`; raise it or `n_functions`"
         )
     return (
-        f"none of the {count} functions{rest} is the product of lower ones; the most similar reaches {best:.2f} where "
+        f"none of the {count} functions is the product of lower ones; the most similar reaches {best:.2f} where "
         f"`similarity_threshold` asks for {threshold:.2f}; lower it, raise `eigenvalue_tolerance` or add samples"
     )

@@ -4,12 +4,14 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from manifactor.spectral.spectrum import Spectrum
 
+_blas_limit = Lock()  # the limit on BLAS threads belongs to the process: two fits must not undo each other's
 BLOCK_BYTES = 4 * 2**20  # of products formed at a time: they stay in the cache
 
 
@@ -77,6 +79,16 @@ def find_triplets(
     ----------
     Zhang, Moscovich, Singer, *Product Manifold Learning*, AISTATS 2021, Algorithm 1.
     """
+    return _best_of_each(*_candidates(spectrum, tolerance, threshold, max_parts))
+
+
+def best_similarity(spectrum: Spectrum, *, tolerance: float | np.ndarray) -> float:
+    """The largest similarity of any function with a product of two lower ones, 0 if no eigenvalues add up."""
+    return float(_candidates(spectrum, tolerance, 0.0, 2)[2].max(initial=0.0))
+
+
+def _candidates(spectrum: Spectrum, tolerance, threshold: float, max_parts: int) -> tuple[np.ndarray, ...]:
+    """All (product, parts, similarity) that pass both criteria, as three arrays."""
     eigenvalues = spectrum.eigenvalues
     tolerance = np.broadcast_to(np.asarray(tolerance, dtype=float), eigenvalues.shape)
     functions = np.ascontiguousarray(spectrum.functions.T, dtype=np.float32)  # similarities need four digits
@@ -95,11 +107,11 @@ def find_triplets(
         parts[:, : block.shape[1]] = block[which]
         return k + band.start, parts, similarity[which, k]
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool, threadpool_limits(1, user_api="blas"):
+    with _blas_limit, ThreadPoolExecutor(os.cpu_count()) as pool, threadpool_limits(1, user_api="blas"):
         blocks = _blocks(eigenvalues, max_parts, (eigenvalues + tolerance).max(), functions.shape[1])
         found = list(pool.map(similar, blocks))
     none = np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0)
-    return _best_of_each(*(np.concatenate(column) for column in zip(none, *found, strict=True)))
+    return tuple(np.concatenate(column) for column in zip(none, *found, strict=True))
 
 
 def _band(eigenvalues: np.ndarray, total: np.ndarray, tolerance: np.ndarray) -> slice:

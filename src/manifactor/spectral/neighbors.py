@@ -72,7 +72,7 @@ class NeighborGraph:
                 f"with `neighbors='precomputed'` new samples are rows of distances to the {len(self.inverse)} "
                 f"training samples; got {X.shape[1]} columns."
             )
-        return sp.csr_array(X)[:, self.distinct]
+        return _merged(sp.csr_array(X), np.arange(X.shape[0]), self.inverse)
 
 
 def neighbor_graph(X, n_neighbors: int, *, method: Any = "auto", n_jobs: int | None = None) -> NeighborGraph:
@@ -112,7 +112,7 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
     while True:
         if X is not None:
             n_neighbors = _limited(search, n_neighbors, len(distinct))
-            distances = _searched(search, X[distinct])
+            distances = _searched(search, X[distinct], euclidean=n_neighbors is not None)
         copy_of = _copies(distances)
         if copy_of is None:
             break
@@ -124,7 +124,7 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
             )
         distinct, inverse = distinct[first], copy_of[inverse]
         if X is None:
-            distances = distances[first][:, first]
+            distances = _merged(distances, copy_of, copy_of)
     distances = distances.maximum(distances.T)
     distances = sp.csr_array(distances - sp.diags_array(distances.diagonal()))
     distances.eliminate_zeros()
@@ -133,10 +133,12 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
     return NeighborGraph(distances, bridges, distinct, inverse, component[inverse], search, method, n_neighbors)
 
 
-def _searched(search, X: np.ndarray) -> sp.csr_array:
+def _searched(search, X: np.ndarray, *, euclidean: bool) -> sp.csr_array:
     """Distances from each sample to its neighbours; copies are exactly 0 apart, where brute force rounds."""
     distances = sp.csr_array(search.fit(X).transform(X))
     _require_square(distances, len(X))
+    if not euclidean:
+        return distances
     tiny = np.flatnonzero(distances.data < 1e-6 * np.abs(X - X.mean(axis=0)).max())
     gap = X[_row_of(distances)[tiny]] - X[distances.indices[tiny]]
     distances.data[tiny] = np.linalg.norm(gap, axis=1)
@@ -161,6 +163,16 @@ def _limited(search, n_neighbors: int | None, n_samples: int) -> int | None:
 
 def _row_of(matrix: sp.csr_array) -> np.ndarray:
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def _merged(distances: sp.csr_array, row_of: np.ndarray, column_of: np.ndarray) -> sp.csr_array:
+    """Shortest distances between groups of rows and groups of columns; a group's distance to itself stays 0."""
+    row, column, data = row_of[_row_of(distances)], column_of[distances.indices], distances.data
+    order = np.lexsort((data, column, row))
+    row, column, data = row[order], column[order], data[order]
+    first = np.r_[True, (np.diff(row) != 0) | (np.diff(column) != 0)][: len(row)]
+    shape = (row_of.max(initial=-1) + 1, column_of.max() + 1)
+    return sp.csr_array((data[first], (row[first], column[first])), shape=shape)
 
 
 def _copies(distances: sp.csr_array) -> np.ndarray | None:
