@@ -82,6 +82,7 @@ def test_the_demo_does_not_replace_another_run(data, capsys):
         (["simulate", "tours"], "the shape must be one of"),
         (["simulate", "torus", "--n", "-5"], "`n_samples` must be at least 1; got -5"),
         (["simulate", "torus", "--out", "no/such/data.npz"], "must be a writable folder: No such file"),
+        (["simulate", "torus", "--out", "data.npz"], "must not exist yet; data.npz does"),
         (["report", "."], "is not a run folder"),
     ],
 )

@@ -1,3 +1,4 @@
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -115,7 +116,7 @@ def test_the_order_of_the_samples_does_not_matter(rectangle, seed):
     X, _ = rectangle
     order = np.random.default_rng(seed).permutation(len(X))
     plain, shuffled = lowest(X), lowest(X[order])
-    np.testing.assert_allclose(shuffled.eigenvalues, plain.eigenvalues, rtol=0.01)  # the curve samples other rows
+    np.testing.assert_allclose(shuffled.eigenvalues, plain.eigenvalues, rtol=1e-6, atol=1e-9)
     correlation = np.abs(np.sum(plain.weights[order, None] * plain.functions[order] * shuffled.functions, axis=0))
     assert correlation[:5].min() > 0.999
 
@@ -146,6 +147,21 @@ def test_the_largest_component_can_be_worked_on_alone(rng):
     largest = X[fit.components_ == 0]
     assert len(largest) == 300
     assert DiffusionMap(5, n_neighbors=20).fit(largest).spectrum_.eigenvalues[1] > 5
+
+
+def test_density_correction_and_exclude_reach_the_core(rng):
+    X = rng.uniform(size=(800, 2)) ** 1.5
+    driven, corrected = (lowest(X, density_correction=alpha).eigenvalues[1] for alpha in (0.0, 1.0))
+    assert abs(driven / corrected - 1) > 0.05
+    X, _ = datasets.sample("torus", 3000, random_state=0)
+    fit = ManifoldFactorizer(2, exclude=[1, 2], random_state=0, similarity_threshold=0.6).fit(X)
+    assert not any(factor.coefficients[[1, 2]].any() for factor in fit.factors_ if fit.verdict_ != "none")
+
+
+def test_a_line_is_no_product():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NoProductStructureWarning)
+        assert ManifoldFactorizer(random_state=0).fit(np.linspace(0, 1, 1000)[:, None]).verdict_ != "product"
 
 
 def test_automatic_numbers_count_distinct_samples(rng):
@@ -207,6 +223,8 @@ BAD = [
     ({"device": "cuda"}, X20, "`device` must be one of 'cpu'; got 'cuda'"),
     ({"similarity_threshold": 1.5}, X20, r"`similarity_threshold` must be a number in \[0, 1\]; got 1.5"),
     ({"eigenvalue_tolerance": 0}, X20, "`eigenvalue_tolerance` must be a number above 0; got 0"),
+    ({"exclude": 3}, X20, "`exclude` must be a sequence of indices of functions; got 3"),
+    ({"neighbors": KNeighborsTransformer(mode="connectivity")}, X20, "must hold distances; got ones only"),
     ({"exclude": [99]}, X20, r"`exclude` must be a whole number in \[1, 2\]; got 99"),
 ]
 

@@ -40,6 +40,8 @@ def modules():
 
 def imported(tree):
     for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute, so that their direction can be seen"
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("manifactor"):
             for alias in node.names:
                 deeper = f"{node.module}.{alias.name}"

@@ -181,9 +181,17 @@ def read_record(folder: Path) -> dict:
     if not is_run(folder):
         raise ValueError(f"{folder} is not a run folder: it must hold run.json and factorization.npz.")
     try:
-        return dict(json.loads((folder / "run.json").read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{folder / 'run.json'} is damaged: {error}. Fit again.") from error
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        if record["format"] == f"{FORMAT} run" and record["version"] == VERSION and dict(record["versions"]):
+            return record
+        problem: object = "it was written by another version, or is no record of a run"
+    except (ValueError, TypeError, KeyError) as error:
+        problem = _one_line(error)
+    raise ValueError(f"{folder / 'run.json'} is damaged: {problem}. Fit again.")
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
 def coordinate_table(fit: ManifoldFactorizer) -> tuple[list[str], np.ndarray]:

@@ -42,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def simulate(arguments) -> None:
     """Write samples of a shape and their truth to an .npz file."""
     out = _with_suffix(arguments.out or f"{arguments.shape}.npz", ".npz")
+    if out.exists() and not arguments.overwrite:
+        raise ValueError(f"the output file must not exist yet; {out} does. Choose another --out, or pass --overwrite.")
     X, truth = datasets.sample(
         arguments.shape,
         arguments.n,
@@ -90,8 +92,8 @@ def report(arguments) -> None:
         *(f"  {name:<12} {version}" for name, version in record.get("versions", {}).items()),
     ]
     text = "\n".join(lines) + "\n"
-    write_whole(Path(arguments.run) / "report.txt", lambda file: file.write(text.encode()))
     print(text, end="")
+    write_whole(Path(arguments.run) / "report.txt", lambda file: file.write(text.encode()))
 
 
 def demo(arguments) -> None:
@@ -219,12 +221,15 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--ambient-dimension", type=int, metavar="D", help="rotate into R^D")
     command.add_argument("--seed", type=int, default=0, help="random seed (0)")
     command.add_argument("--out", help="file to write (SHAPE.npz)")
+    command.add_argument("--overwrite", action="store_true", help="replace an existing file")
     command.set_defaults(command=simulate)
 
     command = commands.add_parser("fit", help="factor the samples in a file")
     command.add_argument("input", metavar="INPUT", help=".npy, .npz (array X), .csv, .tsv or .txt: one sample a row")
     command.add_argument("--out", help="run folder (named after the input)")
-    command.add_argument("--overwrite", action="store_true", help="replace an earlier run")
+    command.add_argument(
+        "--overwrite", action="store_true", help="replace an earlier run and all that is in its folder"
+    )
     command.add_argument("--seed", type=int, default=0, help="random seed (0)")
     defaults = ManifoldFactorizer().get_params()
     for name, options in SETTINGS.items():

@@ -413,5 +413,7 @@ def _require_count(name: str, value, low: int, high: int, n_samples: int | None 
 
 
 def _require_indices(name: str, value, n_functions: int) -> None:
+    if np.ndim(value) != 1:
+        raise ValueError(f"`{name}` must be a sequence of indices of functions; got {value!r}.")
     for index in value:
         _require_count(name, index, 1, n_functions - 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap, NoProductStructureWarning, datasets
-from manifactor.factoring.evidence import Evidence, completeness
+from manifactor.factoring.evidence import Evidence, completeness, leakage
 from manifactor.factoring.factor import make_factor, selection
 from manifactor.factoring.factorize import by_triplets
 
@@ -103,6 +103,25 @@ def test_missing_functions_lower_the_completeness():
     holes = [make_factor(spectrum, selection(spectrum, g)) for g in (x[1:], y)]
     assert completeness(spectrum, whole) > 0.99
     assert completeness(spectrum, holes) < 0.9
+
+
+def test_products_that_are_no_functions_make_the_verdict_partial(rng):
+    spectrum, waves = box_spectrum([1.3, 1.0], 30, n_samples=2000)
+    odd = np.flatnonzero((waves > 0).all(axis=1))[2::2]
+    functions = spectrum.functions.copy()
+    functions[:, odd] = rng.permutation(functions[:, odd])
+    found = factor(replace(spectrum, functions=functions), 2)
+    assert found.evidence.verdict == "partial"
+    assert "of the low spectrum, not 80%" in found.evidence.reason
+
+
+def test_leakage_says_which_factor_predicts_which():
+    spectrum, _ = box_spectrum([1.0], 5, n_samples=800)
+    whole = make_factor(spectrum, selection(spectrum, [1]))
+    folded = make_factor(spectrum, selection(spectrum, [2]))  # the same at t and 1 - t
+    found = leakage([whole, folded])
+    assert found[0, 1] > 0.99
+    assert found[1, 0] < 0.1
 
 
 def test_evidence_reads_as_prose():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.linalg import circulant, eigh
+from scipy.sparse.linalg import ArpackNoConvergence
 
 from manifactor import datasets
 from manifactor.spectral.kernel import affinity
@@ -61,3 +62,16 @@ def test_a_spectrum_that_falls_off_fast_is_solved_to_its_end():
     assert exact[-1] < 0.1  # far below the 0.5 that the filter starts from
     np.testing.assert_allclose(values, exact, atol=1e-9)
     assert np.linalg.norm(matrix @ vectors - vectors * values, axis=0).max() < 1e-7
+
+
+def test_a_full_kernel_is_solved_by_arpack_since_its_spectrum_falls_too_fast_for_the_filter():
+    assert choose_solver(np.zeros((2000, 2000)), 20) == "arpack"
+
+
+def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatch):
+    def fail(*_, **__):
+        raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
+
+    monkeypatch.setattr("manifactor.spectral.solvers.eigsh", fail)
+    with pytest.raises(ValueError, match="did not converge on these samples; choose `solver='chebyshev'`"):
+        SOLVERS["arpack"](matrix, 5, tolerance=1e-7, rng=np.random.default_rng(0))

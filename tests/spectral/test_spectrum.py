@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor import DiffusionMap, EigenpairWarning, datasets
+from manifactor import DiffusionMap, DisconnectedGraphWarning, EigenpairWarning, datasets
 from manifactor.spectral import spectrum as module
 from manifactor.spectral.spectrum import Spectrum
 
@@ -116,3 +116,43 @@ def test_samples_out_of_reach_are_refused(rectangle):
     X, _ = rectangle
     with pytest.raises(ValueError, match="1 of 3 have none within reach of the bandwidth"):
         DiffusionMap(5).fit(X).transform([[0, 0], [1, 1], [1e4, 0]])
+
+
+def test_functions_stay_orthogonal_when_bridges_weigh_next_to_nothing(rng):
+    t = rng.uniform(size=300)
+    X = np.r_[np.c_[t, 0 * t], np.c_[t, 0 * t + 9]]
+    with pytest.warns(UserWarning, match="components"):
+        s = DiffusionMap(6, n_neighbors=20, bandwidth=1e-5, random_state=0).fit(X).spectrum_
+    np.testing.assert_allclose(s.functions.T @ (s.weights[:, None] * s.functions), np.eye(6), atol=1e-6)
+
+
+def test_the_full_kernel_with_a_wide_bandwidth_is_resolved_as_far_as_it_goes():
+    X, _ = datasets.sample("rectangle", 1600, random_state=0)
+    fit = DiffusionMap(25, n_neighbors="all", bandwidth=0.3, random_state=0).fit(X)
+    assert fit.solver_ == "arpack"
+    np.testing.assert_allclose(fit.transform(X), fit.spectrum_.functions[:, 1:], atol=1e-5)
+    with pytest.raises(ValueError, match=r"the kernel resolves \d+ functions of these samples; got `n_functions`=400"):
+        DiffusionMap(400, n_neighbors="all", bandwidth=1.0, random_state=0).fit(X)
+
+
+def test_local_bandwidths_keep_the_eigenvalues_of_even_samples():
+    X, _ = datasets.sample("torus", 3000, random_state=0)
+    found = DiffusionMap(12, bandwidth="local", random_state=0).fit(X).spectrum_.eigenvalues
+    np.testing.assert_allclose(found[1:], datasets.exact_eigenvalues("torus", 12)[1:], rtol=0.15)
+
+
+def test_the_constant_is_taken_out_of_a_mixture():
+    rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 4)))[0]
+    mixed = rotation.copy()
+    mixed[:, :2] = rotation[:, :2] @ [[0.0, 1.0], [-1.0, 0.0]]  # the first two exchanged
+    found = module._beside_constant(mixed, rotation[:, 0])
+    np.testing.assert_allclose(found[:, 0], rotation[:, 0])
+    np.testing.assert_allclose(np.abs(found.T @ rotation), np.eye(4), atol=1e-12)
+
+
+def test_a_far_cluster_that_hangs_on_by_its_neighbours_is_noticed():
+    X, _ = datasets.sample("torus", 600, random_state=0)
+    with pytest.warns(DisconnectedGraphWarning, match="fall into 2 components, the largest of 600 samples"):
+        s = DiffusionMap(20, random_state=0).fit(np.vstack([X, X[:50] + 100])).spectrum_
+    assert np.isfinite(s.functions).all()
+    np.testing.assert_allclose(s.functions.T @ (s.weights[:, None] * s.functions), np.eye(20), atol=1e-6)

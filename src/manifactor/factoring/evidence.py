@@ -9,7 +9,8 @@ import numpy as np
 from manifactor.factoring.factor import Factor, predictability
 from manifactor.spectral.spectrum import Spectrum
 
-COMPLETE = 0.8  # share of the spectrum that a product must explain: Klein bottles reach .5, products .81 and more
+COMPLETE = 0.8  # share of the low spectrum that the products must explain; Klein bottles stay below
+LOW = 16  # functions that are the low spectrum at least
 
 
 class NoProductStructureWarning(UserWarning):
@@ -58,8 +59,11 @@ VERDICTS = {
 
 
 def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
-    """Share of the eigenfunctions, up to the highest pure one, in the span of pure functions and their products."""
-    top = max(factor.eigenvalues[-1] for factor in factors)
+    """Share of the eigenfunctions, up to the highest pure one, in the span of pure functions and their products.
+
+    At least the first `LOW` functions count: a few pure functions with nothing between them explain only themselves.
+    """
+    top = max(*(factor.eigenvalues[-1] for factor in factors), spectrum.eigenvalues[:LOW][-1])
     low = np.flatnonzero((spectrum.eigenvalues > 0) & (spectrum.eigenvalues <= 1.001 * top))
     columns = []
     for choice in product(*(range(-1, len(factor.eigenvalues)) for factor in factors)):

@@ -15,6 +15,7 @@ from manifactor.spectral.spectrum import Spectrum
 
 MAX_FACTORS = 5  # that "auto" looks for
 SEPARATED = 0.95  # share of the separability that the cut of "auto" must cut
+LEAKING = 1 / 3  # share of a factor that another one predicts, above which they are not independent
 WHOLE = 8  # functions that describe the data when there is one factor
 
 
@@ -86,11 +87,14 @@ def _weigh(spectrum, factors, separability, cut: Cut, n_factors) -> Evidence:
             f"products of the functions found explain {explained:.0%} of the low spectrum, not {COMPLETE:.0%}"
         )
     quality = "the best there is" if cut.gap < 1e-6 else f"at most {cut.gap:.1%} below the best"
+    leaked = leakage(factors)
+    if np.nanmax(leaked) > LEAKING:
+        problems.append(f"a sample's place on one factor predicts {np.nanmax(leaked):.0%} of another")
     return Evidence(
         verdict="partial" if problems else "product",
         reason="; ".join(problems) or f"the functions fall into {len(factors)} groups whose products are functions too",
         completeness=explained,
-        leakage=leakage(factors),
+        leakage=leaked,
         details=f"the cut that made the groups is {quality}",
     )
 

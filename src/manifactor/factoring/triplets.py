@@ -42,7 +42,7 @@ class Triplets:
         Returns
         -------
         functions : ndarray of shape (n_parts,)
-            Ascending indices, without those in `exclude`.
+            Ascending indices, without those in `exclude` and those that occur with excluded ones only.
         separability : ndarray of shape (n_parts, n_parts)
             Symmetric; the similarity of the product in which the two occur together, 0 if there is none.
         """
@@ -55,6 +55,7 @@ class Triplets:
                 i, j = self.parts[both, a], self.parts[both, b]
                 np.maximum.at(matrix, (i, j), self.similarity[both])
         matrix = np.maximum(matrix, matrix.T)
+        functions = functions[matrix[np.ix_(functions, functions)].any(axis=1)]
         return functions, matrix[np.ix_(functions, functions)]
 
 

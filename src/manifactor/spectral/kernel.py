@@ -1,16 +1,19 @@
 """Neighbour graph to affinity: bandwidth, intrinsic dimension, density correction."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from scipy.special import gammainc, gammaln
 from sklearn.metrics import pairwise_distances
 
-from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGraph, row_of
 
 CURVE_ROWS = 2000  # samples whose distances draw the bandwidth curve: its slope is then known to 1 %
 LOCAL_NEIGHBOR = 8  # a sample's own scale is its distance to this neighbour
+WEAKEST = 1e-8  # least weight of a link between neighbours: no sample is cut off by rounding
 REACHED = 0.95  # share of the samples whose own scale lies within the bandwidth
 
 
@@ -139,12 +142,27 @@ def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_c
         distances = rescale(distances, scale, scale)
     chosen = choose_bandwidth(distances, value=None if isinstance(bandwidth, str) else bandwidth)
     kernel = distances.copy()
-    kernel.data = np.exp(-(distances.data**2) / chosen.value)
+    kernel.data = np.maximum(np.exp(-(distances.data**2) / chosen.value), WEAKEST)
+    _warn_of_weak_links(kernel, known=1 + len(graph.bridges))
     pull, degree = _walk(kernel, graph.multiplicity, density_correction, diagonal=1.0)
     step = _step_of_cut_kernel(graph.distances, kernel, pull, degree, chosen)
     kernel = _with_diagonal_and_bridges(kernel, graph.bridges, distances, chosen.value)
     pull, degree = _walk(kernel, graph.multiplicity, density_correction)
     return Affinity(kernel, pull, degree, chosen, step, scale)
+
+
+def _warn_of_weak_links(kernel: sp.csr_array, *, known: int) -> None:
+    """Say so when samples hang together by links that weigh nothing, beyond the components already known."""
+    count, label = connected_components(kernel > WEAKEST, directed=False)
+    if count > known:
+        largest = np.bincount(label).max()
+        warnings.warn(
+            f"at this bandwidth the samples fall into {count} components, the largest of {largest} samples, which only "
+            "links of next to no weight join: outliers, or a bandwidth that is too small. The lowest functions tell "
+            "them apart; leave the outliers out or raise `bandwidth`.",
+            DisconnectedGraphWarning,
+            stacklevel=3,
+        )
 
 
 def dense_affinity(
@@ -182,15 +200,16 @@ def kernel_rows(distances: sp.csr_array, affinity: Affinity) -> sp.csr_array:
 
 def local_scale(distances: sp.csr_array) -> np.ndarray:
     """Distance of each row's sample to its `LOCAL_NEIGHBOR`-th neighbour, (n_rows,)."""
-    row = np.repeat(np.arange(distances.shape[0]), np.diff(distances.indptr))
-    ordered = distances.data[np.lexsort((distances.data, row))]
     count = np.diff(distances.indptr)
+    if not count.all():
+        raise ValueError(f"each sample needs a neighbour for its own scale; {(count == 0).sum()} have none.")
+    ordered = distances.data[np.lexsort((distances.data, row_of(distances)))]
     return ordered[distances.indptr[:-1] + np.minimum(LOCAL_NEIGHBOR, count) - 1]
 
 
 def rescale(distances: sp.csr_array, row_scale: np.ndarray, column_scale: np.ndarray) -> sp.csr_array:
     """Distances over the geometric mean of both ends' scales, in units of the columns' median scale."""
-    row = np.repeat(np.arange(distances.shape[0]), np.diff(distances.indptr))
+    row = row_of(distances)
     out = distances.copy()
     out.data = distances.data * np.median(column_scale) / np.sqrt(row_scale[row] * column_scale[distances.indices])
     return out

@@ -90,6 +90,7 @@ def neighbor_graph(X, n_neighbors: int, *, method: Any = "auto", n_jobs: int | N
         Threads of the search; None for all cores.
     """
     if isinstance(method, str) and method == "precomputed":
+        _require_distances(sp.csr_array(X))
         return _finish(sp.csr_array(X), None, None, "precomputed", None)
     if not isinstance(method, str):
         return _finish(None, X, clone(method, safe=False), "custom", None)
@@ -138,9 +139,10 @@ def _searched(search, X: np.ndarray, *, euclidean: bool) -> sp.csr_array:
     distances = sp.csr_array(search.fit(X).transform(X))
     _require_square(distances, len(X))
     if not euclidean:
+        _require_distances(distances)
         return distances
     tiny = np.flatnonzero(distances.data < 1e-6 * np.abs(X - X.mean(axis=0)).max())
-    gap = X[_row_of(distances)[tiny]] - X[distances.indices[tiny]]
+    gap = X[row_of(distances)[tiny]] - X[distances.indices[tiny]]
     distances.data[tiny] = np.linalg.norm(gap, axis=1)
     return distances
 
@@ -153,6 +155,14 @@ def _require_square(distances: sp.csr_array, n_samples: int) -> None:
         )
 
 
+def _require_distances(graph: sp.csr_array) -> None:
+    if graph.nnz and (graph.data == 1).all():
+        raise ValueError(
+            "the neighbour graph must hold distances; got ones only, which looks like connectivities. "
+            "Use mode='distance'."
+        )
+
+
 def _limited(search, n_neighbors: int | None, n_samples: int) -> int | None:
     """Fewer neighbours in an exact search when merging copies left fewer samples than were asked for."""
     if n_neighbors is None or n_neighbors < n_samples:
@@ -161,23 +171,24 @@ def _limited(search, n_neighbors: int | None, n_samples: int) -> int | None:
     return n_samples - 1
 
 
-def _row_of(matrix: sp.csr_array) -> np.ndarray:
+def row_of(matrix: sp.csr_array) -> np.ndarray:
+    """The row of every stored entry."""
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
-def _merged(distances: sp.csr_array, row_of: np.ndarray, column_of: np.ndarray) -> sp.csr_array:
+def _merged(distances: sp.csr_array, group: np.ndarray, column_group: np.ndarray) -> sp.csr_array:
     """Shortest distances between groups of rows and groups of columns; a group's distance to itself stays 0."""
-    row, column, data = row_of[_row_of(distances)], column_of[distances.indices], distances.data
+    row, column, data = group[row_of(distances)], column_group[distances.indices], distances.data
     order = np.lexsort((data, column, row))
     row, column, data = row[order], column[order], data[order]
     first = np.r_[True, (np.diff(row) != 0) | (np.diff(column) != 0)][: len(row)]
-    shape = (row_of.max(initial=-1) + 1, column_of.max() + 1)
+    shape = (group.max(initial=-1) + 1, column_group.max() + 1)
     return sp.csr_array((data[first], (row[first], column[first])), shape=shape)
 
 
 def _copies(distances: sp.csr_array) -> np.ndarray | None:
     """The group of copies that each sample belongs to, or None when all samples differ."""
-    row = _row_of(distances)
+    row = row_of(distances)
     zero = (distances.data == 0) & (row != distances.indices)
     if not zero.any():
         return None
@@ -201,7 +212,7 @@ def _bridges(distances, X, inverse) -> tuple[np.ndarray, np.ndarray]:
             "samples themselves so that the components can be joined."
         )
     warnings.warn(
-        f"{found}; they were joined by the {count - 1} shortest edges between them, so the lowest functions tell the "
+        f"{found}; they were joined by the shortest edges between them, so the lowest functions tell the "
         "components apart. Raise `n_neighbors`, or work on the largest component: fit X[estimator.components_ == 0].",
         DisconnectedGraphWarning,
         stacklevel=2,

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import reverse_cuthill_mckee
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 DENSE_SAMPLES = 1500  # up to here a full decomposition is as fast as any other, and exact
 SINGLE_PRECISION_FLOOR = 1e-5  # residuals that the single-precision filter reaches safely
@@ -35,10 +35,14 @@ def dense(matrix, n_pairs: int, *, tolerance: float, rng: np.random.Generator) -
 def arpack(matrix, n_pairs: int, *, tolerance: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Implicitly restarted Lanczos at the largest end; a random start, since ones may be an exact eigenvector.
 
-    Never chosen by itself: it follows one vector and misses copies of eigenvalues that are equal to the last digit, as
-    they are for samples on a regular grid.
+    Chosen for dense kernels only, whose spectra fall off too fast for the filter: it follows one vector and misses
+    copies of eigenvalues that are equal to the last digit, as they are for samples on a regular grid.
     """
-    values, vectors = eigsh(matrix, k=n_pairs, which="LA", tol=tolerance, v0=rng.standard_normal(matrix.shape[0]))
+    start = rng.standard_normal(matrix.shape[0])
+    try:
+        values, vectors = eigsh(matrix, k=n_pairs, which="LA", tol=tolerance, v0=start)
+    except ArpackNoConvergence as error:
+        raise ValueError("ARPACK did not converge on these samples; choose `solver='chebyshev'` or 'dense'.") from error
     return values[::-1], vectors[:, ::-1]
 
 
@@ -60,13 +64,15 @@ def chebyshev(matrix, n_pairs: int, *, tolerance: float, rng: np.random.Generato
         double = _Strips(ordered, pool)
         single = _Strips(ordered.astype(np.float32), pool)
         bottom = _lower_bound(ordered, rng)
-        cut, degree, active = 0.5, 6, single
+        cut, degree, active, worst = 0.5, 6, single, np.inf
         for _ in range(MAX_SWEEPS):
             filtered = _filter(active, block, bottom, cut, degree)
             values, block, residuals = _rayleigh_ritz(double, filtered, n_pairs)
             if residuals.max() < tolerance:
                 break
-            active = single if residuals.max() > SINGLE_PRECISION_FLOOR else double
+            stuck = residuals.max() > worst / 2
+            active = single if active is single and residuals.max() > SINGLE_PRECISION_FLOOR and not stuck else double
+            worst = residuals.max()
             cut, degree = _next_filter(values, n_pairs, bottom, double=active is double)
     vectors = np.empty((n, n_pairs))
     vectors[order] = block[:, :n_pairs]
@@ -81,7 +87,7 @@ def choose_solver(matrix, n_pairs: int) -> str:
     n = matrix.shape[0]
     if n <= DENSE_SAMPLES or 3 * n_pairs > n:
         return "dense"
-    return "chebyshev"
+    return "arpack" if isinstance(matrix, np.ndarray) else "chebyshev"
 
 
 class _Strips:
@@ -153,8 +159,10 @@ def _next_filter(values: np.ndarray, n_pairs: int, bottom: float, *, double: boo
     """Cut and degree of the next sweep.
 
     The last wanted vector is to gain a factor e^10 over the first unwanted one, in double precision e^3; but the first
-    may not gain more than a factor e^11 over the last, or the last would drown in rounding errors of single precision.
+    may not gain more than a factor e^11 over the last, in double e^25, or the last would drown in rounding errors.
     """
     cut = max(float(values[-1]), bottom + 0.05)
     first, last = np.arccosh(1 + 2 * np.maximum([1 - cut, values[n_pairs - 1] - cut], 1e-6) / (cut - bottom))
-    return cut, int(np.clip(np.ceil(min((3 if double else 10) / last, 11 / (first - last + 1e-6))), 2, 60))
+    return cut, int(
+        np.clip(np.ceil(min((3 if double else 10) / last, (25 if double else 11) / (first - last + 1e-6))), 2, 60)
+    )

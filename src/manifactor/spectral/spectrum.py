@@ -11,8 +11,8 @@ from manifactor.spectral.kernel import Affinity, kernel_rows
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.solvers import SOLVERS, EigenpairWarning, choose_solver
 
-TOLERANCE = 1e-7  # residual of the walk's eigenpairs; new points then agree with the samples to 1e-6
-SMALLEST_RESOLVED = 1e-8  # eigenvalues of the walk below this are rounding errors of functions it cannot see
+TOLERANCE = 1e-7  # residual of the walk's eigenpairs; the training samples come back to this over the eigenvalue
+SMALLEST_RESOLVED = 1e-6  # a walk cannot see functions of smaller eigenvalues: at new points they are all residual
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,7 @@ def laplacian_spectrum(
     residuals = np.linalg.norm(matrix @ vectors - vectors * values, axis=0)
     _warn_of_residuals(residuals, name)
     weights = affinity.degree / affinity.degree.sum()
-    functions = _signed(vectors / np.sqrt(weights)[:, None])
-    functions[:, 0] = 1.0  # the walk's own constant, which the solver returns up to its residual
+    functions = _signed(_beside_constant(vectors, np.sqrt(weights)) / np.sqrt(weights)[:, None])
     copies = graph.multiplicity[graph.inverse]
     return Spectrum(
         eigenvalues=np.maximum(0.0, -np.log(np.minimum(values / values[0], 1.0))) / affinity.step,
@@ -111,12 +110,26 @@ def extend(X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samp
         rows = sp.csr_array(kernel_rows(graph.distances_to(X), affinity) @ sp.diags_array(affinity.pull))
         reach = np.asarray(rows.sum(axis=1)).ravel()
     if not (reach > 0).all():
-        far = int((~(reach > 0)).sum())
+        far = np.flatnonzero(~(reach > 0))
         raise ValueError(
-            f"new samples must lie near the training samples; {far} of {len(reach)} have none within reach of the "
-            f"bandwidth {affinity.bandwidth.value:.3g}. Check that they are in the same units, or leave them out."
+            f"new samples must lie near the training samples; {len(far)} of {len(reach)} have none within reach of the "
+            f"bandwidth {affinity.bandwidth.value:.3g}, the first in row {far[0]}. Check that they are in the same "
+            "units, or leave them out."
         )
     return (rows @ spectrum.functions[graph.distinct]) / reach[:, None] * np.exp(spectrum.step * spectrum.eigenvalues)
+
+
+def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """Eigenvectors with the known first one in its place and taken out of the others.
+
+    Where weak bridges make the eigenvalue 1 double to rounding, solvers return a mixture.
+    """
+    if np.abs(constant @ vectors[:, 1:]).max() < 1e-6:
+        return np.column_stack([constant, vectors[:, 1:]])
+    beside = np.column_stack([constant, vectors])
+    superfluous = 1 + int(np.abs(np.diag(np.linalg.qr(beside, mode="r")))[1:].argmin())
+    basis, triangle = np.linalg.qr(np.delete(beside, superfluous, axis=1))
+    return basis * np.sign(triangle[0, 0])
 
 
 def _signed(functions: np.ndarray) -> np.ndarray:
