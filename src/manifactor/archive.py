@@ -147,14 +147,16 @@ def _exchange(new: Path, folder: Path) -> None:
         new.rename(folder)
         return
     old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old.")) / folder.name
-    folder.rename(old)
     try:
+        folder.rename(old)
         new.rename(folder)
     except BaseException:
-        old.rename(folder)
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        with suppress(OSError):
+            old.parent.rmdir()
         raise
-    finally:
-        shutil.rmtree(old.parent, ignore_errors=True)
+    shutil.rmtree(old.parent, ignore_errors=True)
 
 
 def require_new_run(folder: Path, *, overwrite: bool) -> None:
@@ -184,14 +186,10 @@ def read_record(folder: Path) -> dict:
         record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         if record["format"] == f"{FORMAT} run" and record["version"] == VERSION and dict(record["versions"]):
             return record
-        problem: object = "it was written by another version, or is no record of a run"
+        problem = "it was written by another version, or is no record of a run"
     except (ValueError, TypeError, KeyError) as error:
-        problem = _one_line(error)
+        problem = " ".join(str(error).split())
     raise ValueError(f"{folder / 'run.json'} is damaged: {problem}. Fit again.")
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 def coordinate_table(fit: ManifoldFactorizer) -> tuple[list[str], np.ndarray]:

@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifactor.factoring.factorize import METHODS
+from manifactor.parameters import require_choice, require_count, require_finite, require_indices, require_number
 from manifactor.spectral.kernel import affinity, dense_affinity
 from manifactor.spectral.neighbors import SEARCHES, neighbor_graph
 from manifactor.spectral.solvers import SOLVERS
@@ -88,7 +88,7 @@ class _Spectral(TransformerMixin, BaseEstimator):
             ensure_all_finite=False,
             ensure_min_samples=MIN_SAMPLES if reset else 1,
         )
-        _require_finite(X.data if precomputed else X)
+        require_finite(X.data if precomputed else X)
         if precomputed and (X.data < 0).any():
             raise ValueError(
                 f"distances must not be negative; got {X.data.min():.3g}. Pass distances, not similarities."
@@ -99,33 +99,33 @@ class _Spectral(TransformerMixin, BaseEstimator):
 
     def _sizes(self, n_samples: int) -> tuple[int | str, int]:
         """Number of neighbours and of functions, chosen or checked; the other parameters are checked on the way."""
-        _require_choice("solver", self.solver, ["auto", *SOLVERS])
+        require_choice("solver", self.solver, ["auto", *SOLVERS])
         if isinstance(self.neighbors, str):
-            _require_choice("neighbors", self.neighbors, ["auto", "precomputed", *SEARCHES])
+            require_choice("neighbors", self.neighbors, ["auto", "precomputed", *SEARCHES])
         elif not (hasattr(self.neighbors, "fit") and hasattr(self.neighbors, "transform")):
             raise ValueError(
                 "`neighbors` must be a name or an object with fit and transform, like "
                 f"sklearn.neighbors.KNeighborsTransformer; got {self.neighbors!r}."
             )
         if isinstance(self.bandwidth, str):
-            _require_choice("bandwidth", self.bandwidth, ["auto", "local"], "or a positive number")
+            require_choice("bandwidth", self.bandwidth, ["auto", "local"], "or a positive number")
             if self.bandwidth == "local" and self.n_neighbors == "all":
                 raise ValueError("`bandwidth='local'` needs a neighbour graph; set `n_neighbors` to a number.")
         else:
-            _require_number("bandwidth", self.bandwidth, above=0)
-        _require_number("density_correction", self.density_correction, low=0, high=1)
+            require_number("bandwidth", self.bandwidth, above=0)
+        require_number("density_correction", self.density_correction, low=0, high=1)
         n_neighbors: int | str = min(AUTO_NEIGHBORS, n_samples - 1)
         if isinstance(self.n_neighbors, str):
-            _require_choice("n_neighbors", self.n_neighbors, ["auto", "all"], "or a number")
+            require_choice("n_neighbors", self.n_neighbors, ["auto", "all"], "or a number")
             n_neighbors = "all" if self.n_neighbors == "all" else n_neighbors
             if n_neighbors == "all" and (not isinstance(self.neighbors, str) or self.neighbors == "precomputed"):
                 raise ValueError("`n_neighbors='all'` measures Euclidean distances; leave `neighbors` at 'auto'.")
         else:
-            n_neighbors = _require_count("n_neighbors", self.n_neighbors, 1, n_samples - 1, n_samples)
+            n_neighbors = require_count("n_neighbors", self.n_neighbors, 1, n_samples - 1, n_samples)
         if isinstance(self.n_functions, str):
-            _require_choice("n_functions", self.n_functions, ["auto"], "or a number")
+            require_choice("n_functions", self.n_functions, ["auto"], "or a number")
             return n_neighbors, _auto_functions(n_samples)
-        return n_neighbors, _require_count("n_functions", self.n_functions, 2, n_samples - 1, n_samples)
+        return n_neighbors, require_count("n_functions", self.n_functions, 2, n_samples - 1, n_samples)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -323,7 +323,7 @@ class ManifoldFactorizer(_Spectral):
         """Factor the manifold of the samples."""
         self._require_settings()
         self._fit_spectrum(X)
-        _require_indices("exclude", self.exclude, self.n_functions_)
+        require_indices("exclude", self.exclude, self.n_functions_)
         with self._stage("factors"):
             result = METHODS[self.method](
                 self.spectrum_,
@@ -368,52 +368,14 @@ class ManifoldFactorizer(_Spectral):
         return np.array([f"factor{f + 1}_{j}" for f, w in enumerate(widths) for j in range(w)], dtype=object)
 
     def _require_settings(self) -> None:
-        _require_choice("method", self.method, sorted(METHODS))
-        _require_choice("device", self.device, ["cpu"])
+        require_choice("method", self.method, sorted(METHODS))
+        require_choice("device", self.device, ["cpu"])
         if self.n_factors != "auto":
-            _require_count("n_factors", self.n_factors, 1, 6)
+            require_count("n_factors", self.n_factors, 1, 6)
         if self.eigenvalue_tolerance != "auto":
-            _require_number("eigenvalue_tolerance", self.eigenvalue_tolerance, above=0)
-        _require_number("similarity_threshold", self.similarity_threshold, low=0, high=1)
+            require_number("eigenvalue_tolerance", self.eigenvalue_tolerance, above=0)
+        require_number("similarity_threshold", self.similarity_threshold, low=0, high=1)
 
 
 def _auto_functions(n_samples: int) -> int:
     return min(AUTO_FUNCTIONS, max(3, n_samples // 8), n_samples - 1)
-
-
-def _require_finite(X: np.ndarray) -> None:
-    bad = ~np.isfinite(X)
-    if bad.any():
-        where = np.argwhere(bad)[0]
-        place = f"row {where[0]}, column {where[1]}" if X.ndim == 2 else f"entry {where[0]}"
-        raise ValueError(
-            f"`X` must be finite; got {int(bad.sum())} NaN or inf values, the first in {place}. "
-            "Remove those samples or fill the values in."
-        )
-
-
-def _require_choice(name: str, value, choices, more: str = "") -> None:
-    if not isinstance(value, str) or value not in choices:
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"`{name}` must be one of {listed}{' ' + more if more else ''}; got {value!r}.")
-
-
-def _require_number(name: str, value, *, low: float = -np.inf, high: float = np.inf, above: float = -np.inf) -> None:
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
-    if not (np.isfinite(number) and low <= number <= high and number > above):
-        bounds = f"a number above {above:g}" if np.isfinite(above) else f"a number in [{low:g}, {high:g}]"
-        raise ValueError(f"`{name}` must be {bounds}; got {value!r}.")
-
-
-def _require_count(name: str, value, low: int, high: int, n_samples: int | None = None) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
-        samples = "" if n_samples is None else f" with {n_samples} samples. Change it or add samples"
-        raise ValueError(f"`{name}` must be a whole number in [{low}, {high}]; got {value!r}{samples}.")
-    return int(value)
-
-
-def _require_indices(name: str, value, n_functions: int) -> None:
-    if np.ndim(value) != 1:
-        raise ValueError(f"`{name}` must be a sequence of indices of functions; got {value!r}.")
-    for index in value:
-        _require_count(name, index, 1, n_functions - 1)

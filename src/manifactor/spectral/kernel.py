@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_distances
 
 from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGraph, row_of
 
-CURVE_ROWS = 2000  # samples whose distances draw the bandwidth curve: its slope is then known to 1 %
+CURVE_ROWS = 2000  # samples whose distances draw the bandwidth curve, evenly spread; the cost no longer grows with n
 LOCAL_NEIGHBOR = 8  # a sample's own scale is its distance to this neighbour
 WEAKEST = 1e-8  # least weight of a link between neighbours: no sample is cut off by rounding
 REACHED = 0.95  # share of the samples whose own scale lies within the bandwidth
