@@ -51,7 +51,7 @@ def test_the_demo_finds_both_circles_and_can_be_repeated(folder, capsys):
         assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert "Verdict: product" in out
-    assert "Factor 1 is the true circle 1: circular correlation 0.99" in out
+    assert "Factor 1 is the true circle 1: circular correlation 1.000" in out
     assert "Factor 2 is the true circle 2: circular correlation 0.99" in out
 
 

@@ -70,13 +70,14 @@ def test_every_automatic_choice_is_stored(torus_fit):
     assert (fit.n_neighbors_, fit.n_functions_, fit.neighbors_, fit.solver_) == (64, 100, "kd_tree", "chebyshev")
     assert fit.dimension_ == 2
     assert fit.bandwidth_ > 0
-    assert list(fit.timings_) == ["neighbours", "affinity", "spectrum", "factors"]
+    assert list(fit.timings_) == ["preparation", "neighbours", "affinity", "spectrum", "factors"]
 
 
 def test_the_callback_hears_every_stage_begin_and_end(rectangle):
     heard = []
     DiffusionMap(5, callback=lambda *event: heard.append(event)).fit(rectangle[0])
-    assert heard == [(stage, done) for stage in ("neighbours", "affinity", "spectrum") for done in (0.0, 1.0)]
+    stages = ("preparation", "neighbours", "affinity", "spectrum")
+    assert heard == [(stage, done) for stage in stages for done in (0.0, 1.0)]
 
 
 def test_a_fixed_seed_fixes_everything(rectangle):
@@ -89,7 +90,7 @@ def test_a_fixed_seed_fixes_everything(rectangle):
 def test_n_factors_other_than_circles_and_intervals_have_nan_coordinates():
     X, _ = datasets.sample("sphere", 800, random_state=0)
     with pytest.warns(NoProductStructureWarning):
-        fit = ManifoldFactorizer(2, similarity_threshold=0.99, random_state=0).fit(X)
+        fit = ManifoldFactorizer(2, method="triplets", similarity_threshold=0.99, random_state=0).fit(X)
     assert (fit.verdict_, fit.n_factors_) == ("none", 1)
     assert np.isnan(fit.coordinates()).all()
 
@@ -154,7 +155,8 @@ def test_density_correction_and_exclude_reach_the_core(rng):
     driven, corrected = (lowest(X, density_correction=alpha).eigenvalues[1] for alpha in (0.0, 1.0))
     assert abs(driven / corrected - 1) > 0.05
     X, _ = datasets.sample("torus", 3000, random_state=0)
-    fit = ManifoldFactorizer(2, exclude=[1, 2], random_state=0, similarity_threshold=0.6).fit(X)
+    settings = {"exclude": [1, 2], "similarity_threshold": 0.6}
+    fit = ManifoldFactorizer(2, method="triplets", random_state=0, **settings).fit(X)
     assert not any(factor.coefficients[[1, 2]].any() for factor in fit.factors_ if fit.verdict_ != "none")
 
 
@@ -219,7 +221,7 @@ BAD = [
     ({"neighbors": 3}, X20, "an object with fit and transform"),
     ({"neighbors": "precomputed"}, X20, "`X` must be a sparse matrix of distances; got ndarray"),
     ({"n_factors": 0}, X20, r"`n_factors` must be a whole number in \[1, 6\]; got 0"),
-    ({"method": "magic"}, X20, "`method` must be one of 'triplets'; got 'magic'"),
+    ({"method": "magic"}, X20, "`method` must be one of 'deflation', 'gradients', 'triplets'; got 'magic'"),
     ({"device": "cuda"}, X20, "`device` must be one of 'cpu'; got 'cuda'"),
     ({"similarity_threshold": 1.5}, X20, r"`similarity_threshold` must be a number in \[0, 1\]; got 1.5"),
     ({"eigenvalue_tolerance": 0}, X20, "`eigenvalue_tolerance` must be a number above 0; got 0"),

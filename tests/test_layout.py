@@ -11,15 +11,17 @@ SOURCE = Path(manifactor.__file__).parent
 
 # lower storeys never import from higher ones; equal storeys stand beside each other
 STOREYS = [
-    ["manifactor.version", "manifactor.parameters", "manifactor.datasets", "manifactor.samples"],
-    ["manifactor.spectral.neighbors", "manifactor.spectral.solvers"],
+    ["manifactor.version", "manifactor.parameters", "manifactor.datasets", "manifactor.samples", "manifactor.scores"],
+    ["manifactor.spectral.preparation", "manifactor.spectral.neighbors", "manifactor.spectral.solvers"],
     ["manifactor.spectral.kernel"],
     ["manifactor.spectral.spectrum"],
-    ["manifactor.factoring.maxcut", "manifactor.factoring.triplets", "manifactor.factoring.factor"],
-    ["manifactor.factoring.evidence"],
+    ["manifactor.factoring.maxcut", "manifactor.factoring.triplets", "manifactor.factoring.gradients"],
+    ["manifactor.factoring.pure", "manifactor.factoring.chart"],
+    ["manifactor.factoring.factor"],
+    ["manifactor.factoring.evidence", "manifactor.factoring.deflation"],
     ["manifactor.factoring.factorize"],
     ["manifactor.estimators"],
-    ["manifactor.archive"],
+    ["manifactor.archive", "manifactor.benchmark"],
     ["manifactor", "manifactor.cli"],
 ]
 

@@ -3,7 +3,7 @@
 from manifactor import datasets
 from manifactor.archive import load, save
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
-from manifactor.factoring.evidence import Evidence, NoProductStructureWarning
+from manifactor.factoring.evidence import Evidence, NoProductStructureWarning, SampleWarning
 from manifactor.factoring.factor import Factor
 from manifactor.spectral.neighbors import DisconnectedGraphWarning
 from manifactor.spectral.solvers import EigenpairWarning
@@ -18,6 +18,7 @@ __all__ = [
     "Factor",
     "ManifoldFactorizer",
     "NoProductStructureWarning",
+    "SampleWarning",
     "Spectrum",
     "__version__",
     "datasets",

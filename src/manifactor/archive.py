@@ -19,19 +19,36 @@ import scipy.sparse as sp
 import sklearn
 
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
+from manifactor.factoring.chart import Chart, Cloud
 from manifactor.factoring.evidence import Evidence
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.maxcut import Cut
+from manifactor.factoring.pure import Split
 from manifactor.factoring.triplets import Triplets
 from manifactor.spectral.kernel import Affinity, Bandwidth
 from manifactor.spectral.neighbors import SEARCHES, NeighborGraph, exact_search
+from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.spectrum import Spectrum
 from manifactor.version import __version__
 
-FORMAT, VERSION = "manifactor", 1
+FORMAT, VERSION = "manifactor", 2
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 RECORDS: dict[str, Any] = {
-    cls.__name__: cls for cls in (Affinity, Bandwidth, Cut, Evidence, Factor, NeighborGraph, Spectrum, Triplets)
+    cls.__name__: cls
+    for cls in (
+        Affinity,
+        Bandwidth,
+        Chart,
+        Cloud,
+        Cut,
+        Evidence,
+        Factor,
+        NeighborGraph,
+        Preparation,
+        Spectrum,
+        Split,
+        Triplets,
+    )
 }
 
 

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from manifactor.factoring.factorize import METHODS
+from manifactor.factoring.factorize import METHODS, Diffusion
 from manifactor.parameters import require_choice, require_count, require_finite, require_indices, require_number
-from manifactor.spectral.kernel import affinity, dense_affinity
-from manifactor.spectral.neighbors import SEARCHES, neighbor_graph
+from manifactor.spectral.kernel import Affinity, affinity, dense_affinity, warn_of_weak_links
+from manifactor.spectral.neighbors import SEARCHES, NeighborGraph, neighbor_graph
+from manifactor.spectral.preparation import PREPARATIONS, prepare
 from manifactor.spectral.solvers import SOLVERS
 from manifactor.spectral.spectrum import extend, laplacian_spectrum
 
@@ -24,6 +26,8 @@ log = logging.getLogger("manifactor")
 MIN_SAMPLES = 4
 AUTO_NEIGHBORS = 64  # the lowest 30 functions of flat 2-D and 3-D shapes were most accurate between 64 and 128
 AUTO_FUNCTIONS = 100
+OUTLIER_ROUNDS = 3
+MOST_OUTLIERS = 0.05  # share of the samples; more are no outliers but a part of the data
 
 
 class _Spectral(TransformerMixin, BaseEstimator):
@@ -34,6 +38,9 @@ class _Spectral(TransformerMixin, BaseEstimator):
         n_neighbors, n_functions = self._sizes(X.shape[0])
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         self.timings_: dict[str, float] = {}
+        with self._stage("preparation"):
+            self.preparation_ = self._preparation(X)
+            X = X if self.preparation_ is None else self.preparation_(X)
         with self._stage("neighbours"):
             k = AUTO_NEIGHBORS if n_neighbors == "all" else n_neighbors
             graph = neighbor_graph(X, min(k, X.shape[0] - 1), method=self.neighbors, n_jobs=self.n_jobs)
@@ -48,8 +55,11 @@ class _Spectral(TransformerMixin, BaseEstimator):
             settings: dict[str, Any] = {"bandwidth": self.bandwidth, "density_correction": self.density_correction}
             dense = n_neighbors == "all"
             walk = dense_affinity(X, graph, **settings) if dense else affinity(graph, **settings)
+            if not dense and not sp.issparse(X):
+                graph, walk = without_outliers(X, graph, walk, settings)
+            warn_of_weak_links(walk, graph)
         with self._stage("spectrum"):
-            spectrum = laplacian_spectrum(walk, n_functions, graph, solver=self.solver, rng=rng)
+            spectrum = laplacian_spectrum(walk, n_functions, solver=self.solver, rng=rng)
         found = len(spectrum.eigenvalues)
         if found < n_functions and self.n_functions != "auto":
             raise ValueError(
@@ -57,18 +67,25 @@ class _Spectral(TransformerMixin, BaseEstimator):
                 "Lower it, or lower `bandwidth`."
             )
         self._graph, self._affinity, self._rng, self._samples = graph, walk, rng, X.copy()
-        self.spectrum_ = spectrum
+        self.spectrum_ = spectrum.with_copies(graph)
         self.bandwidth_ = walk.bandwidth.value
         self.bandwidth_curve_ = walk.bandwidth
         self.dimension_ = max(1, round(walk.bandwidth.dimension))
         self.n_neighbors_, self.n_functions_ = "all" if dense else graph.n_neighbors, found
         self.neighbors_, self.solver_ = graph.method, spectrum.solver
-        self.components_ = graph.components
+        self.components_, self.outliers_ = graph.components, graph.outliers
+
+    def _preparation(self, X):
+        """What takes noise off the samples, None where nothing does or where the caller's own distances count."""
+        require_choice("preparation", self.preparation, PREPARATIONS)
+        own = not isinstance(self.neighbors, str) or self.neighbors == "precomputed"
+        return None if own else prepare(X, self.preparation)
 
     def _functions_at(self, X) -> np.ndarray:
         """The spectrum's functions at new samples."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
+        X = X if self.preparation_ is None else self.preparation_(X)
         return extend(X, self.spectrum_, self._affinity, self._graph, self._samples)
 
     def _validated(self, X, *, reset: bool):
@@ -162,6 +179,10 @@ class DiffusionMap(_Spectral):
     neighbors : "auto", "kd_tree", "brute", "precomputed" or an object like KNeighborsTransformer
         With "precomputed", `X` is a sparse matrix of distances, and rows given to `transform` are distances to the
         training samples; a row that belongs to a training sample must hold its own zero.
+    preparation : "auto", "pca", "weights" or "none"
+        What is done against noise before neighbours are sought: "pca" drops principal components that are isotropic
+        Gaussian noise, "weights" multiplies components by their share of signal, "auto" decides from the data.
+        Distances or a search of the caller's own are left alone.
     solver : "auto", "dense", "arpack" or "chebyshev"
     n_jobs : int or None
         Threads of the neighbour search; None for all cores.
@@ -180,6 +201,10 @@ class DiffusionMap(_Spectral):
         Intrinsic dimension.
     components_ : ndarray of shape (n_samples,)
         The graph's component of each sample before joining, the largest first.
+    outliers_ : ndarray of bool of shape (n_samples,)
+        Samples without company, which were left out and lie where their nearest neighbour lies.
+    preparation_ : Preparation or None
+        What was done to the samples against noise, and why.
     n_neighbors_, n_functions_, neighbors_, solver_
         What was used; `n_neighbors_` is None where the caller's own search or distances decided.
     timings_ : dict
@@ -201,6 +226,7 @@ class DiffusionMap(_Spectral):
         bandwidth="auto",
         density_correction=1.0,
         neighbors="auto",
+        preparation="auto",
         solver="auto",
         n_jobs=None,
         random_state=None,
@@ -211,6 +237,7 @@ class DiffusionMap(_Spectral):
         self.bandwidth = bandwidth
         self.density_correction = density_correction
         self.neighbors = neighbors
+        self.preparation = preparation
         self.solver = solver
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -241,21 +268,26 @@ class ManifoldFactorizer(_Spectral):
     Parameters
     ----------
     n_factors : int or "auto"
-        How many factors to look for; "auto" takes the fewest that separate what is separable.
-    method : "triplets"
-        The algorithm of *Product Manifold Learning*: find eigenfunctions that are products of two lower ones, then cut
-        the graph of such pairs.
+        How many factors there are; "auto" finds out. More than the data show are refused; when fewer are asked for
+        than there are, the smallest ones count as one.
+    method : "gradients", "triplets" or "deflation"
+        "gradients" peels off blocks of functions whose gradients are orthogonal to all others'. "triplets" is the
+        algorithm of *Product Manifold Learning*: find eigenfunctions that are products of two lower ones, then cut the
+        graph of such pairs. "deflation" is a second opinion for images of two independently moving parts, where the
+        data are a sum of a function of one factor and a function of the other; it places no new samples.
     n_functions : int or "auto"
-        Eigenpairs to compute, the constant function included; "auto" takes an eighth of the samples, 100 at most.
-    n_neighbors, bandwidth, density_correction, neighbors, solver, n_jobs
+        Eigenpairs to compute, the constant function included; "auto" takes an eighth of the samples, 100 at most, and
+        more (up to 400) where the factors found have fewer dimensions than the data.
+    n_neighbors, bandwidth, density_correction, neighbors, preparation, solver, n_jobs
         As in `DiffusionMap`.
     eigenvalue_tolerance : float or "auto"
-        How far the eigenvalue of a product may lie from the sum of its parts' (the paper's delta, times 4: the paper
-        measures in a quarter of the eigenvalue). "auto" is a tenth of the product's eigenvalue.
+        For "triplets": how far the eigenvalue of a product may lie from the sum of its parts' (the paper's delta,
+        times 4: the paper measures in a quarter of the eigenvalue). "auto" is a tenth of the product's eigenvalue.
     similarity_threshold : float in [0, 1]
-        Least absolute cosine between a function and a product of others (the paper's gamma).
+        For "triplets": least absolute cosine between a function and a product of others (the paper's gamma).
     exclude : sequence of int
-        Indices of functions that are not to be put into a factor: peel off a factor that was found, and fit again.
+        For "triplets": indices of functions that are not to be put into a factor: peel off a factor that was found,
+        and fit again.
     device : "cpu"
     random_state : int, RandomState or None
     callback : callable or None
@@ -270,9 +302,11 @@ class ManifoldFactorizer(_Spectral):
         The one with the smallest eigenvalue first.
     evidence_ : Evidence
         The numbers behind the verdict; ``str()`` reads as prose.
+    splits_ : tuple of Split
+        How the functions fell into blocks, step by step, with the noise of each step.
     triplets_, cut_
-        What the method found on the way; None where it found nothing.
-    spectrum_, bandwidth_, bandwidth_curve_, dimension_, components_, timings_
+        What the triplet method found on the way; None where it found nothing.
+    spectrum_, bandwidth_, bandwidth_curve_, dimension_, components_, outliers_, preparation_, timings_
         As in `DiffusionMap`.
 
     Examples
@@ -288,7 +322,7 @@ class ManifoldFactorizer(_Spectral):
         self,
         n_factors="auto",
         *,
-        method="triplets",
+        method="gradients",
         n_functions="auto",
         n_neighbors="auto",
         bandwidth="auto",
@@ -297,6 +331,7 @@ class ManifoldFactorizer(_Spectral):
         similarity_threshold=0.7,
         exclude=(),
         neighbors="auto",
+        preparation="auto",
         solver="auto",
         device="cpu",
         n_jobs=None,
@@ -313,6 +348,7 @@ class ManifoldFactorizer(_Spectral):
         self.similarity_threshold = similarity_threshold
         self.exclude = exclude
         self.neighbors = neighbors
+        self.preparation = preparation
         self.solver = solver
         self.device = device
         self.n_jobs = n_jobs
@@ -326,17 +362,28 @@ class ManifoldFactorizer(_Spectral):
         require_indices("exclude", self.exclude, self.n_functions_)
         with self._stage("factors"):
             result = METHODS[self.method](
-                self.spectrum_,
+                Diffusion(
+                    None if sp.issparse(self._samples) else self._samples, self._graph, self._affinity, self.spectrum_
+                ),
                 self.n_factors,
                 eigenvalue_tolerance=self.eigenvalue_tolerance,
                 similarity_threshold=self.similarity_threshold,
                 exclude=tuple(self.exclude),
                 rng=self._rng,
             )
-        self.factors_, self.evidence_ = result.factors, result.evidence
-        self.triplets_, self.cut_ = result.triplets, result.cut
+        self.spectrum_, self.n_functions_ = result.spectrum, len(result.spectrum.eigenvalues)
+        self.factors_, self.evidence_ = self._with_outliers(result.factors), result.evidence
+        self.splits_, self.triplets_, self.cut_ = result.splits, result.triplets, result.cut
         self.verdict_, self.n_factors_ = result.evidence.verdict, len(result.factors)
         return self
+
+    def _diffusion(self) -> Diffusion:
+        samples = None if sp.issparse(self._samples) else self._samples
+        return Diffusion(samples, self._graph, self._affinity, self.spectrum_, growing=self.n_functions == "auto")
+
+    def _with_outliers(self, factors):
+        """Factors whose confidence is 0 for outliers: they lie where their nearest neighbour lies."""
+        return tuple(replace(f, confidence=np.where(self.outliers_, 0.0, f.confidence)) for f in factors)
 
     def fit_transform(self, X, y=None):
         """Fit, and return the embeddings of all factors side by side."""
@@ -375,6 +422,19 @@ class ManifoldFactorizer(_Spectral):
         if self.eigenvalue_tolerance != "auto":
             require_number("eigenvalue_tolerance", self.eigenvalue_tolerance, above=0)
         require_number("similarity_threshold", self.similarity_threshold, low=0, high=1)
+
+
+def without_outliers(
+    X: np.ndarray, graph: NeighborGraph, walk: Affinity, settings: dict
+) -> tuple[NeighborGraph, Affinity]:
+    """Graph and walk without samples that the walk hardly leaves; functions would be peaks on them."""
+    for _ in range(OUTLIER_ROUNDS):
+        isolated = walk.isolated()
+        if not isolated.any() or isolated.mean() > MOST_OUTLIERS:
+            break
+        graph = graph.without(isolated, X)
+        walk = affinity(graph, **settings)
+    return graph, walk
 
 
 def _auto_functions(n_samples: int) -> int:

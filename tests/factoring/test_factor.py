@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifactor import DiffusionMap, datasets
-from manifactor.factoring.factor import make_factor, predictability, selection
+from manifactor.factoring.factor import make_factors, predictability, selection
 
 from ..conftest import box_spectrum, grid
 
@@ -20,7 +20,7 @@ def circle_spectrum(n=800):
 
 def test_exact_functions_of_an_interval_give_its_arc_length():
     spectrum, _ = box_spectrum([2.0], 6, n_samples=800)
-    factor = make_factor(spectrum, selection(spectrum, [1, 2, 3, 4]))
+    factor = make_factors(spectrum, [selection(spectrum, [1, 2, 3, 4])])[0]
     assert (factor.topology, factor.dimension) == ("interval", 1)
     np.testing.assert_allclose(factor.coordinate, grid(800, 1)[:, 0], atol=1e-6)
     np.testing.assert_allclose(factor.eigenvalues, (np.pi * np.arange(1, 5) / 2) ** 2)
@@ -34,7 +34,7 @@ def test_a_rotation_inside_the_eigenspace_of_a_circle_only_shifts_the_angle(turn
     coefficients = selection(spectrum, [1, 2, 3, 4])
     c, s = np.cos(turn), np.sin(turn)
     coefficients[:, :2] = coefficients[:, :2] @ [[c, -s], [s, c]]
-    factor = make_factor(spectrum, coefficients)
+    factor = make_factors(spectrum, [coefficients])[0]
     assert (factor.topology, factor.dimension) == ("circle", 1)
     assert abs(np.mean(np.exp(1j * (factor.coordinate - angle)))) > 1 - 1e-9
     assert (factor.coordinate >= 0).all()
@@ -45,7 +45,7 @@ def test_a_rotation_inside_the_eigenspace_of_a_circle_only_shifts_the_angle(turn
 def test_a_sphere_is_neither_interval_nor_circle():
     X, _ = datasets.sample("sphere", 2000, random_state=0)
     spectrum = DiffusionMap(9, random_state=0).fit(X).spectrum_
-    factor = make_factor(spectrum, selection(spectrum, range(1, 9)))
+    factor = make_factors(spectrum, [selection(spectrum, range(1, 9))])[0]
     assert (factor.topology, factor.dimension, factor.coordinate) == ("other", 2, None)
     assert factor.embedding.shape[1] >= 3
 
@@ -53,47 +53,63 @@ def test_a_sphere_is_neither_interval_nor_circle():
 @pytest.mark.parametrize(("lengths", "dimension"), [([1.3, 1.0], 2), ([1.3, 1.1, 1.0], 3)])
 def test_a_box_has_the_dimension_of_its_sides(lengths, dimension):
     spectrum, _ = box_spectrum(lengths, 10, n_samples=2000)
-    factor = make_factor(spectrum, selection(spectrum, range(1, 9)))
+    factor = make_factors(spectrum, [selection(spectrum, range(1, 9))])[0]
     assert (factor.topology, factor.dimension) == ("other", dimension)
 
 
 def test_angles_never_reach_a_full_turn():
     spectrum, _ = circle_spectrum()
-    factor = make_factor(spectrum, selection(spectrum, [1, 2]))
+    factor = make_factors(spectrum, [selection(spectrum, [1, 2])])[0]
     _, angle = factor.place(np.array([[1.0, 1.0, -1e-20, 0, 0, 0, 0]]))
     assert angle.tolist() == [0.0]
 
 
 def test_functions_are_sorted_by_eigenvalue_whatever_order_they_are_given_in():
     spectrum, _ = box_spectrum([1.0], 5)
-    factor = make_factor(spectrum, selection(spectrum, [3, 1, 2]))
+    factor = make_factors(spectrum, [selection(spectrum, [3, 1, 2])])[0]
     assert (np.diff(factor.eigenvalues) > 0).all()
     np.testing.assert_array_equal(factor.functions, spectrum.functions[:, 1:4])
 
 
 def test_places_of_the_training_samples_are_the_factor_s_own():
     spectrum, _ = circle_spectrum()
-    factor = make_factor(spectrum, selection(spectrum, [1, 2]))
+    factor = make_factors(spectrum, [selection(spectrum, [1, 2])])[0]
     embedding, coordinate = factor.place(spectrum.functions)
     np.testing.assert_array_equal(embedding, factor.embedding)
     np.testing.assert_array_equal(coordinate, factor.coordinate)
 
 
-def test_a_single_function_has_nothing_to_vouch_for_it():
+def test_the_only_factor_is_placed_with_confidence():
     spectrum, _ = box_spectrum([1.0], 3)
-    assert (make_factor(spectrum, selection(spectrum, [1])).confidence == 0).all()
+    assert (make_factors(spectrum, [selection(spectrum, [1])])[0].confidence == 1).all()
 
 
-def test_confidence_is_low_where_functions_disagree_with_the_place():
-    spectrum, _ = box_spectrum([1.0], 5, n_samples=800)
+def test_confidence_is_one_where_gradients_are_orthogonal_and_low_where_they_are_not():
+    spectrum, waves = box_spectrum([1.0, 1.0], 40, n_samples=2000)
+    x, y = (waves.tolist().index(w) for w in ([1, 0], [0, 1]))
+    assert all((f.confidence > 0.99).all() for f in make_factors(spectrum, [selection(spectrum, [i]) for i in (x, y)]))
+    slanted = selection(spectrum, [y])
+    slanted[x] = slanted[y] = 0.5**0.5
+    for factor in make_factors(spectrum, [selection(spectrum, [x]), slanted]):
+        assert factor.confidence.mean() < 0.6
+
+
+def test_the_other_factor_s_modulation_is_taken_out_of_a_circle_s_radius():
+    spectrum, _ = circle_spectrum(n=3000)
+    rng = np.random.default_rng(0)
+    other = np.sqrt(2) * np.cos(np.pi * rng.uniform(size=3000))
     functions = spectrum.functions.copy()
-    odd = np.arange(0, 800, 20)
-    functions[odd, 2] = -functions[odd, 2]
-    factor = make_factor(replace(spectrum, functions=functions), selection(spectrum, [1, 2, 3]))
-    assert factor.confidence[odd].mean() < 0.5 < 0.9 < np.delete(factor.confidence, odd).mean()
+    functions[:, 1:3] *= (1 + 0.2 * other)[:, None]
+    functions[:, 3] = other
+    eigenvalues = np.array([0.0, 1, 1, 1.2, 4, 9, 9])
+    spectrum = replace(spectrum, eigenvalues=eigenvalues, functions=functions)
+    chart = make_factors(spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])])[0].chart
+    raw, freed = functions[:, 1:3], chart(functions)
+    assert predictability(raw, other[:, None])[0] > 0.5
+    assert predictability(freed, other[:, None])[0] < 0.1
 
 
 def test_independent_arrays_predict_nothing_of_each_other(rng):
-    assert predictability(rng.normal(size=(3000, 1)), rng.normal(size=3000)) == pytest.approx(0, abs=0.02)
+    assert predictability(rng.normal(size=(3000, 1)), rng.normal(size=(3000, 1)))[0] == pytest.approx(0, abs=0.02)
     t = rng.uniform(size=(3000, 1))
-    assert predictability(t, np.sin(5 * t)) > 0.999
+    assert predictability(t, np.sin(5 * t))[0] > 0.999

@@ -5,8 +5,8 @@ import pytest
 
 from manifactor import DiffusionMap, NoProductStructureWarning, datasets
 from manifactor.factoring.evidence import Evidence, completeness, leakage
-from manifactor.factoring.factor import make_factor, selection
-from manifactor.factoring.factorize import by_triplets
+from manifactor.factoring.factor import make_factors, selection
+from manifactor.factoring.factorize import Diffusion, by_triplets
 
 from ..conftest import box_spectrum
 
@@ -14,7 +14,8 @@ PAPER = {"eigenvalue_tolerance": 1e-6, "similarity_threshold": 0.9, "exclude": (
 
 
 def factor(spectrum, n_factors, **changes):
-    return by_triplets(spectrum, n_factors, **{**PAPER, **changes}, rng=np.random.default_rng(0))
+    diffusion = Diffusion(None, None, None, spectrum)
+    return by_triplets(diffusion, n_factors, **{**PAPER, **changes}, rng=np.random.default_rng(0))
 
 
 def used(factorization):
@@ -99,8 +100,8 @@ def test_one_factor_asked_for_is_one_factor_given():
 def test_missing_functions_lower_the_completeness():
     spectrum, waves = box_spectrum([1.3, 1.0], 30, n_samples=2000)
     x, y = (sorted(pure(waves, side)) for side in (0, 1))
-    whole = [make_factor(spectrum, selection(spectrum, g)) for g in (x, y)]
-    holes = [make_factor(spectrum, selection(spectrum, g)) for g in (x[1:], y)]
+    whole = make_factors(spectrum, [selection(spectrum, g) for g in (x, y)])
+    holes = make_factors(spectrum, [selection(spectrum, g) for g in (x[1:], y)])
     assert completeness(spectrum, whole) > 0.99
     assert completeness(spectrum, holes) < 0.9
 
@@ -112,13 +113,13 @@ def test_products_that_are_no_functions_make_the_verdict_partial(rng):
     functions[:, odd] = rng.permutation(functions[:, odd])
     found = factor(replace(spectrum, functions=functions), 2)
     assert found.evidence.verdict == "partial"
-    assert "of the low spectrum, not 80%" in found.evidence.reason
+    assert "of the low spectrum, not 75%" in found.evidence.reason
 
 
 def test_leakage_says_which_factor_predicts_which():
     spectrum, _ = box_spectrum([1.0], 5, n_samples=800)
-    whole = make_factor(spectrum, selection(spectrum, [1]))
-    folded = make_factor(spectrum, selection(spectrum, [2]))  # the same at t and 1 - t
+    (whole,) = make_factors(spectrum, [selection(spectrum, [1])])
+    (folded,) = make_factors(spectrum, [selection(spectrum, [2])])  # the same at t and 1 - t
     found = leakage([whole, folded])
     assert found[0, 1] > 0.99
     assert found[1, 0] < 0.1
@@ -128,6 +129,6 @@ def test_evidence_reads_as_prose():
     text = str(Evidence("partial", "something is missing", 0.5, np.array([[np.nan, 0.25], [0.1, np.nan]])))
     assert text == (
         "Several factors were found, but they are not the whole story. Something is missing. Functions of single "
-        "factors and their products explain 50% of the low spectrum. A sample's place on one factor predicts at most "
+        "factors and their products make up 50% of the low spectrum. A sample's place on one factor predicts at most "
         "25% of another."
     )

@@ -107,11 +107,29 @@ def warped_cylinder(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
 
 
 def robot_arm(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
-    """Two markers on a planar arm with two full-turn joints; angles are relative to the previous link."""
+    """Two markers on a planar arm with two full-turn joints; the truth is which way each link points."""
     first, second = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
     elbow = np.c_[np.cos(first), np.sin(first)]
-    hand = elbow + 0.6 * np.c_[np.cos(first + second), np.sin(first + second)]
-    return np.c_[elbow, hand], (elbow, np.c_[np.cos(second), np.sin(second)])
+    link = np.c_[np.cos(second), np.sin(second)]
+    return np.c_[elbow, elbow + 0.6 * link], (elbow, link)
+
+
+def turning_objects(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
+    """Images of two objects that turn on their own, one with a fifth of the other's variance: additive, no product."""
+    angles = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
+    pixel = np.stack(np.meshgrid(np.linspace(-1.5, 1.5, 24), np.linspace(-1, 1, 16)), axis=-1)
+    first, second = (_turned(pixel - [[centre, 0]], angle) for centre, angle in zip((-0.6, 0.6), angles, strict=True))
+    X = first / np.sqrt(first.var(axis=0).sum()) + second / np.sqrt(5 * second.var(axis=0).sum())
+    return X, tuple(np.c_[np.cos(angle), np.sin(angle)] for angle in angles)
+
+
+def _turned(pixel: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    """Images of three unequal blobs turned about the origin, (n_samples, n_pixels)."""
+    images = 0.0
+    for radius, start, weight in ((0.55, 0.0, 1.0), (0.4, 2.0, 0.7), (0.3, 4.0, 0.5)):
+        centre = radius * np.c_[np.cos(angle + start), np.sin(angle + start)]
+        images = images + weight * np.exp(-((pixel.reshape(-1, 2) - centre[:, None]) ** 2).sum(axis=2) / 0.08)
+    return np.asarray(images)
 
 
 def disk(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
@@ -172,6 +190,7 @@ SHAPES: dict[str, Callable] = {
     "swiss_roll": swiss_roll,
     "warped_cylinder": warped_cylinder,
     "robot_arm": robot_arm,
+    "turning_objects": turning_objects,
     "sphere": product(Sphere()),
     "sphere3": product(Sphere(ambient=4)),
     "disk": disk,
@@ -186,12 +205,66 @@ NOISY_COLUMNS: dict[str, Sequence[int]] = {"rectangle_z": [2], "rectangle_xyz": 
 PAPER_NOISE = 0.05
 
 
+def _uniform(shape: Callable, n_samples: int, rng) -> tuple[np.ndarray, Truth]:
+    return shape(n_samples, rng)
+
+
+def _weighted(shape: Callable, n_samples: int, rng) -> tuple[np.ndarray, Truth]:
+    """Density .2 + .8 cos^2 along the first latent of each factor."""
+    return _thinned(shape, n_samples, rng, lambda u: np.prod(0.2 + 0.8 * np.cos(np.pi / 2 * u) ** 2, axis=0))
+
+
+def _dependent(shape: Callable, n_samples: int, rng) -> tuple[np.ndarray, Truth]:
+    """Density 1 + .6 u v between neighbouring factors."""
+    return _thinned(shape, n_samples, rng, lambda u: np.prod(1 + 0.6 * u[1:] * u[:-1], axis=0) / 1.6 ** (len(u) - 1))
+
+
+def _thinned(shape: Callable, n_samples: int, rng, density: Callable) -> tuple[np.ndarray, Truth]:
+    """Samples kept with a probability that depends on the first latent of each factor, scaled to [-1, 1]."""
+    kept: list[tuple[np.ndarray, Truth]] = []
+    while sum(len(X) for X, _ in kept) < n_samples:
+        X, truth = shape(4 * n_samples, rng)
+        latents = [t[:, 0] if t.shape[1] > 1 else 2 * t[:, 0] - 1 for t in truth]
+        keep = rng.uniform(size=len(X)) < density(np.array(latents))
+        kept.append((X[keep], tuple(t[keep] for t in truth)))
+    columns = zip(*(truth for _, truth in kept), strict=True)
+    return np.vstack([X for X, _ in kept])[:n_samples], tuple(np.vstack(c)[:n_samples] for c in columns)
+
+
+def _duplicates(shape: Callable, n_samples: int, rng) -> tuple[np.ndarray, Truth]:
+    X, truth = shape(n_samples, rng)
+    source = np.arange(n_samples)
+    copies = n_samples // 10
+    source[n_samples - copies :] = rng.randint(n_samples - copies, size=copies)
+    return X[source], tuple(t[source] for t in truth)
+
+
+def _outliers(shape: Callable, n_samples: int, rng) -> tuple[np.ndarray, Truth]:
+    """One sample in a hundred moves into a box twice as wide as the shape; its latents stay."""
+    X, truth = shape(n_samples, rng)
+    far = rng.permutation(n_samples)[: n_samples // 100]
+    centre, half = (X.max(axis=0) + X.min(axis=0)) / 2, (X.max(axis=0) - X.min(axis=0)) / 2
+    X = X.copy()
+    X[far] = centre + 2 * half * rng.uniform(-1, 1, size=(len(far), X.shape[1]))
+    return X, truth
+
+
+SAMPLINGS: dict[str, Callable] = {
+    "uniform": _uniform,
+    "weighted": _weighted,
+    "dependent": _dependent,
+    "duplicates": _duplicates,
+    "outliers": _outliers,
+}
+
+
 def sample(
     name: str,
     n_samples: int,
     *,
     noise: float | None = None,
     ambient_dimension: int | None = None,
+    sampling: str = "uniform",
     random_state=None,
 ) -> tuple[np.ndarray, Truth]:
     """Draw samples of a shape and the exact latents behind them.
@@ -206,6 +279,10 @@ def sample(
         "rectangle_z" and "rectangle_xyz" add it to z alone and to x, y, z, and have .05 where None is given.
     ambient_dimension : int or None
         Rotate the shape into a random subspace of R^ambient_dimension.
+    sampling : str
+        A key of `SAMPLINGS`: "uniform" in the latents; "weighted", the density along each factor varies fivefold;
+        "dependent", the density makes neighbouring factors dependent; "duplicates", a tenth of the samples are copies
+        of others; "outliers", one in a hundred is drawn from a box around the shape.
     random_state : int, RandomState or None
 
     Returns
@@ -225,8 +302,10 @@ def sample(
         raise ValueError(f"`n_samples` must be at least 1; got {n_samples}.")
     if noise is not None and noise < 0:
         raise ValueError(f"`noise` is a standard deviation and must not be negative; got {noise}.")
+    if sampling not in SAMPLINGS:
+        raise ValueError(f"`sampling` must be one of {sorted(SAMPLINGS)}; got {sampling!r}.")
     rng = check_random_state(random_state)
-    X, truth = shape(n_samples, rng)
+    X, truth = SAMPLINGS[sampling](shape, n_samples, rng)
     columns = NOISY_COLUMNS.get(name)
     if columns is not None:
         X[:, columns] += rng.normal(scale=PAPER_NOISE if noise is None else noise, size=(n_samples, len(columns)))

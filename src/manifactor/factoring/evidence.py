@@ -1,20 +1,38 @@
 """How sure are we: numbers behind the verdict, and the verdict in words."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from manifactor.factoring.factor import Factor, predictability
+from manifactor.factoring.pure import Look, Peeling, batch_size, impurity, product_share
 from manifactor.spectral.spectrum import Spectrum
 
-COMPLETE = 0.8  # share of the low spectrum that the products must explain; Klein bottles stay below
+COMPLETE = 0.75  # least completeness of a product; twisted products reach .7
 LOW = 16  # functions that are the low spectrum at least
+LEAKING = 0.2  # share of a factor that another one predicts, above which they are not independent
+PRODUCT = 0.8  # least share of the product of two factors' functions near the sum of their eigenvalues
+AGREEING = 0.7  # least share of a factor's functions that half of the samples find again
+TWISTED = (
+    1 / 8
+)  # energy of a factor's lowest function along another: 0 on a product, a quarter quantum on a twisted one
+UNDIVIDED = 0.65  # least q of a factor that surely hides no second one
+EXPLAINED = 0.5  # least share of any main direction of the data that the factors explain
+MAIN = 0.01  # share of the variance from which on a principal component is a main direction
+NOISY = 0.3  # noise of q above which a batch that does not fall apart might yet do so
+PERMUTATIONS = 199
+SECOND_OPINION = "for images of independently moving parts, method='deflation' gives a second opinion"
 
 
 class NoProductStructureWarning(UserWarning):
     """The data show one factor only."""
+
+
+class SampleWarning(UserWarning):
+    """The samples are too few or too noisy for a verdict."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +45,18 @@ class Evidence:
     reason : str
         One sentence.
     completeness : float
-        Share of the low part of the spectrum in the span of pure functions and their products.
+        How far pure functions and their products are the low eigenfunctions, no fewer and no more; 1 for a product.
     leakage : ndarray of shape (n_factors, n_factors)
         [i, j] is the R^2 with which places on factor i predict factor j; the diagonal is nan.
+    product : float
+        Smallest share, over pairs of factors, of the product of their lowest functions near the sum of the eigenvalues.
+    agreement : float
+        Smallest share of a factor's lowest functions that the better half of the samples finds by itself.
+    null : float
+        Noise of the number that the count of factors rests on, from half samples; that number is 0 for factors, 1 for
+        none, and counts as 0 below .45 after the noise is taken off.
+    dependence : float
+        Permutation p-value of the hypothesis that the factors' places are statistically independent.
     details : str
         What else the method has to say.
     """
@@ -38,16 +65,24 @@ class Evidence:
     reason: str
     completeness: float = float("nan")
     leakage: np.ndarray = field(default_factory=lambda: np.full((1, 1), np.nan))
+    product: float = float("nan")
+    agreement: float = float("nan")
+    null: float = float("nan")
+    dependence: float = float("nan")
     details: str = ""
 
     def __str__(self) -> str:
         text = [VERDICTS[self.verdict], _sentence(self.reason)]
         if np.isfinite(self.completeness):
             text.append(
-                f"Functions of single factors and their products explain {self.completeness:.0%} of the low spectrum."
+                f"Functions of single factors and their products make up {self.completeness:.0%} of the low spectrum."
             )
         if len(self.leakage) > 1:
             text.append(f"A sample's place on one factor predicts at most {np.nanmax(self.leakage):.0%} of another.")
+        if np.isfinite(self.agreement):
+            text.append(f"Half of the samples alone shows the same factors to {self.agreement:.0%}.")
+        if np.isfinite(self.dependence):
+            text.append(_about_dependence(self.dependence))
         return " ".join([*text, _sentence(self.details)] if self.details else text)
 
 
@@ -58,31 +93,214 @@ VERDICTS = {
 }
 
 
-def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
-    """Share of the eigenfunctions, up to the highest pure one, in the span of pure functions and their products.
+def weigh(
+    spectrum: Spectrum, factors: Sequence[Factor], peeling: Peeling, samples: np.ndarray | None, *, rng
+) -> Evidence:
+    """Verdict on several factors that were found by peeling."""
+    look = peeling.looks[0]
+    numbers: dict = {
+        "completeness": completeness(spectrum, factors),
+        "leakage": leakage(factors),
+        "product": product_share(look.geometry, look.blocks),
+        "agreement": max([agreement(look, half) for half in peeling.looks[1:]], default=0.0),
+        "null": max([float(split.noise.max(initial=0)) for split in peeling.splits], default=0.0),
+        "dependence": dependence(factors, rng=rng),
+    }
+    problems = _problems(numbers, peeling, explained(factors, samples))
+    if numbers["agreement"] < AGREEING:
+        _warn_of_few_samples(2 * len(look.part), f"of {len(look.part)} samples neither half shows the same factors")
+    if not problems:
+        return Evidence("product", "all tests were passed", **numbers)
+    return Evidence("partial", "; ".join(problems), **numbers, details=SECOND_OPINION)
 
-    At least the first `LOW` functions count: a few pure functions with nothing between them explain only themselves.
+
+def weigh_one(peeling: Peeling, *, missing: bool) -> Evidence:
+    """Verdict when one factor was found, and why: too few samples, too noisy, spectrum too short, or irreducible."""
+    look = peeling.looks[0]
+    split = peeling.splits[0]
+    noise = float(split.noise.max(initial=0))
+    if noise > NOISY and (split.q < 1).any():
+        enough = int(len(look.part) * noise / (NOISY / 2))
+        _warn_of_few_samples(enough, f"the number of factors is uncertain by {noise:.2f} of the range it is read from")
+        reason = f"{len(look.part)} samples are too few, or too noisy, to tell whether the lowest functions fall apart"
+    elif peeling.refused is not None:
+        reason = (
+            "there are functions that do not vary along the lowest ones, but their products with those lie only to "
+            f"{peeling.refused:.0%} where a product manifold has them: the data look irreducible"
+        )
+    elif missing:
+        reason = (
+            f"all {len(look.geometry.eigenvalues)} functions vary along the same direction although the data have "
+            "more: the spectrum is too short to see a much smaller factor; raise `n_functions` or add samples"
+        )
+    else:
+        reason = (
+            "the lowest functions vary in all directions of the data and do not fall apart: the data are irreducible"
+        )
+    return Evidence("none", reason, null=noise, details=SECOND_OPINION)
+
+
+def weigh_sum(factors: Sequence[Factor], explained: float, *, rng: np.random.Generator) -> Evidence:
+    """Verdict on two factors that were found by deflation, which cannot tell a product from what is none."""
+    reason = (
+        f"a function of the first factor and one of the second add up to {explained:.0%} of the data's variance; this "
+        "is how two independent motions show in images, but a sum alone does not prove a product"
+    )
+    return Evidence("partial", reason, leakage=leakage(factors), dependence=dependence(factors, rng=rng))
+
+
+def _warn_of_few_samples(enough: int, what: str) -> None:
+    warnings.warn(
+        f"The samples are too few or too noisy for a sure verdict: {what}. About {enough} samples would help.",
+        SampleWarning,
+        stacklevel=5,
+    )
+
+
+def _problems(numbers: dict, peeling: Peeling, explained: float) -> list[str]:
+    undivided = min(
+        [float((s.q - s.noise)[s.n_blocks - 1]) for s in peeling.splits if len(s.q) >= s.n_blocks], default=1
+    )
+    leaking = np.nanmax(numbers["leakage"])
+    tests = (
+        (
+            numbers["product"] < PRODUCT,
+            f"products of the factors' functions lie to {numbers['product']:.0%} only where a product manifold has "
+            "them",
+        ),
+        (
+            numbers["completeness"] < COMPLETE,
+            f"functions of single factors and their products match the low spectrum to {numbers['completeness']:.0%}, "
+            f"not {COMPLETE:.0%}, as on a twisted product or with a factor missing",
+        ),
+        (
+            _impurity_without_noise(peeling.looks) > TWISTED,
+            "a factor's lowest function varies a little along another factor, as on a twisted product",
+        ),
+        (undivided < UNDIVIDED, "one of the factors may hide two"),
+        (explained < EXPLAINED, f"the factors explain only {explained:.0%} of one of the main directions of the data"),
+        (leaking > LEAKING, f"a sample's place on one factor predicts {leaking:.0%} of another"),
+        (
+            numbers["agreement"] < AGREEING,
+            "neither half of the samples shows the same factors by itself, the better one only to "
+            f"{numbers['agreement']:.0%}, so there may be too few samples, or too much noise",
+        ),
+    )
+    return [text for failed, text in tests if failed]
+
+
+def _impurity_without_noise(looks: Sequence[Look]) -> float:
+    """Impurity of the factors' lowest functions, less what half of the samples adds to it."""
+    full, *halves = (impurity(look.geometry, look.blocks) for look in looks)
+    return full - max(0.0, float(np.mean(halves)) - full) if halves else full
+
+
+def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
+    """How far pure functions and their products are the low eigenfunctions, no fewer and no more.
+
+    The least of three: the share of low eigenfunctions that lie, for the most part, in the span of the products, and
+    the ratio of the numbers of both either way round. On a twisted product the sums of the factors' eigenvalues are
+    too many or too few. Low is what lies below the products of the factors' lowest functions, and the first `LOW`
+    functions at least: a few pure functions with nothing between them explain only themselves.
     """
-    top = max(*(factor.eigenvalues[-1] for factor in factors), spectrum.eigenvalues[:LOW][-1])
-    low = np.flatnonzero((spectrum.eigenvalues > 0) & (spectrum.eigenvalues <= 1.001 * top))
-    columns = []
-    for choice in product(*(range(-1, len(factor.eigenvalues)) for factor in factors)):
-        used = [(factor, j) for factor, j in zip(factors, choice, strict=True) if j >= 0]
-        if used and sum(factor.eigenvalues[j] for factor, j in used) <= 1.2 * top:
-            columns.append(np.prod([factor.functions[:, j] for factor, j in used], axis=0))
+    lowest = sorted(factor.eigenvalues[0] for factor in factors)
+    top = max(1.1 * sum(lowest[-2:]), spectrum.eigenvalues[:LOW][-1])
+    top = min(top, spectrum.eigenvalues[-1] / 1.3)
+    products, total = np.ones((len(spectrum.weights), 1)), np.zeros(1)
+    for factor in factors:
+        functions = np.column_stack([np.ones(len(products)), factor.functions])
+        total = (total[:, None] + np.concatenate([[0.0], factor.eigenvalues])).ravel()
+        products = (products[:, :, None] * functions[:, None]).reshape(len(products), -1)[:, total < 1.3 * top]
+        total = total[total < 1.3 * top]
     root = np.sqrt(spectrum.weights)[:, None]
-    basis = np.linalg.qr(np.column_stack(columns) * root)[0]
-    return float(((basis.T @ (spectrum.functions[:, low] * root)) ** 2).sum(axis=0).mean())
+    low = (spectrum.eigenvalues <= top) & (spectrum.eigenvalues > 0)
+    ratio = max(1, int((total <= top).sum()) - 1) / low.sum()
+    basis = np.linalg.qr(products * root)[0]
+    inside = ((basis.T @ (spectrum.functions[:, low] * root)) ** 2).sum(axis=0)
+    return float(min((inside > 0.5).mean(), ratio, 1 / ratio))
 
 
 def leakage(factors: Sequence[Factor]) -> np.ndarray:
     """R^2 with which places on each factor predict each other factor, (n_factors, n_factors), nan on the diagonal."""
     out = np.full((len(factors), len(factors)), np.nan)
     for i, source in enumerate(factors):
-        for j, target in enumerate(factors):
-            if i != j:
-                out[i, j] = predictability(source.embedding, target.embedding)
+        others = [j for j in range(len(factors)) if j != i]
+        widths = [factors[j].embedding.shape[1] for j in others]
+        columns = predictability(source.embedding, np.hstack([factors[j].embedding for j in others]))
+        out[i, others] = [part.mean() for part in np.split(columns, np.cumsum(widths)[:-1])]
     return out
+
+
+def agreement(full: Look, half: Look) -> float:
+    """Smallest share of a factor's lowest functions in the span of the same factor's functions in half of the samples.
+
+    Both ways round, after the best matching of the factors; 0 if their numbers differ.
+    """
+    if len(full.blocks) != len(half.blocks):
+        return 0.0
+    root = np.sqrt(half.geometry.spectrum.weights)[:, None]
+    whole = [_centred(full.geometry.values(block)[half.part], root) for block in full.blocks]
+    parts = [_centred(half.geometry.values(block), root) for block in half.blocks]
+    low = [batch_size(full.geometry.rayleigh(block)) for block in full.blocks]
+    low_half = [batch_size(half.geometry.rayleigh(block)) for block in half.blocks]
+    shares = np.array(
+        [
+            [min(_share(a[:, :i], b), _share(b[:, :j], a)) for b, j in zip(parts, low_half, strict=True)]
+            for a, i in zip(whole, low, strict=True)
+        ]
+    )
+    return float(shares[linear_sum_assignment(-shares)].min())
+
+
+def _centred(values: np.ndarray, root: np.ndarray) -> np.ndarray:
+    values = (values - (root**2).T @ values) * root
+    return values / np.linalg.norm(values, axis=0)
+
+
+def _share(functions: np.ndarray, others: np.ndarray) -> float:
+    """Smallest share of a function in the span of others."""
+    return float(((np.linalg.qr(others[:, :8])[0].T @ functions) ** 2).sum(axis=0).min())
+
+
+def explained(factors: Sequence[Factor], samples: np.ndarray | None) -> float:
+    """Smallest R^2 with which all factors together predict a main direction of the data.
+
+    1 where only distances are known.
+    """
+    if samples is None:
+        return 1.0
+    places = np.hstack([f.embedding / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors])
+    centred = samples - samples.mean(axis=0)
+    variance, axes = np.linalg.eigh(centred.T @ centred)
+    main = centred @ axes[:, variance > MAIN * variance.sum()]
+    return float(predictability(places, main).min())
+
+
+def dependence(factors: Sequence[Factor], *, rng: np.random.Generator) -> float:
+    """Permutation p-value of independent places: squared correlations between features of the factors' places."""
+    features = [_features(factor.embedding) for factor in factors]
+
+    def statistic(shuffled):
+        return sum(((a.T @ b) ** 2).sum() for i, a in enumerate(shuffled) for b in shuffled[:i])
+
+    seen = statistic(features)
+    chance = [statistic([f[rng.permutation(len(f))] for f in features]) for _ in range(PERMUTATIONS)]
+    return (1 + sum(value >= seen for value in chance)) / (1 + PERMUTATIONS)
+
+
+def _features(places: np.ndarray) -> np.ndarray:
+    """Places and their squares and products, centred and made orthonormal."""
+    i, j = np.triu_indices(places.shape[1])
+    scaled = (places - places.mean(axis=0)) / places.std()
+    features = np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
+    left, strength, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
+    return left[:, strength > 1e-3 * strength[0]]
+
+
+def _about_dependence(p: float) -> str:
+    if p > 0.01:
+        return f"The places look statistically independent (p = {p:.2f})."
+    return f"The places are statistically dependent (p = {p:.3f}): the samples do not fill the product evenly."
 
 
 def _sentence(reason: str) -> str:

@@ -1,16 +1,24 @@
 """One factor: its functions, its shape, and where every sample lies on it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
+from scipy.spatial import KDTree
 
+from manifactor.factoring.chart import Chart, Cloud, cloud_dimension, make_chart, make_cloud
+from manifactor.factoring.gradients import carre_du_champ
 from manifactor.spectral.spectrum import Spectrum
 
 MAX_CHART = 6  # functions an embedding may have
-BALLS = 300  # neighbourhoods in which the dimension is measured
-CHECKED = 2  # functions beyond the embedding's that vouch for a sample's place
+DESCRIBED = 8  # lowest functions of a factor that its shape is read from
+CORRECTED = 6  # functions of each other factor that a chart is freed from
+NEW, SURELY_NEW = 0.6, 0.3  # largest R^2 with which a low or a high function is predicted that tells more of the place
+ALONE = 0.75  # the same where there is no other factor that could pollute it
+LOW = 4.0  # times the lowest eigenvalue
+FOREIGN = 0.6  # R^2 from which on a function that others help to predict is impure
+ROUND = 0.18  # largest spread of a circle's radius
+LOWEST = 2  # functions of each factor whose gradients tell the confidence
 REGRESSION_SAMPLES = 4000
 REGRESSION_NEIGHBORS = 20
 
@@ -29,15 +37,18 @@ class Factor:
     dimension : int
         Intrinsic dimension.
     embedding : ndarray of shape (n_samples, n_coordinates)
-        An interval's coordinate, a circle's cosine and sine, or the functions in `chart`.
+        An interval's coordinate, a circle's cosine and sine, or a few functions that tell places apart.
     coordinate : ndarray of shape (n_samples,) or None
         Arc length from 0 to 1 on an interval, angle from 0 to 2 pi on a circle; None otherwise.
     confidence : ndarray of shape (n_samples,)
-        From 0 to 1: how well the sample's place predicts the factor's other functions there; 0 if it has none.
+        From 0 to 1: how orthogonal this factor's directions are to the other factors' at the sample; 1 if there are
+        no others.
     coefficients : ndarray of shape (n_spectrum_functions, n_functions)
         The functions as combinations of the spectrum's.
-    chart : tuple of int
-        Columns of `functions` that the place is read from.
+    chart : Chart or None
+        How a place is read from the spectrum's functions; None where it is read from others (deflation).
+    cloud : Cloud or None
+        The surface that places are pulled onto, where the embedding has more columns than the factor has dimensions.
     """
 
     functions: np.ndarray
@@ -48,11 +59,16 @@ class Factor:
     coordinate: np.ndarray | None
     confidence: np.ndarray
     coefficients: np.ndarray
-    chart: tuple[int, ...]
+    chart: Chart | None
+    cloud: Cloud | None
 
     def place(self, spectrum_functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Embedding and coordinate of samples, given the spectrum's functions at them."""
-        return PLACES[self.topology]((spectrum_functions @ self.coefficients)[:, self.chart])
+        if self.chart is None:
+            raise ValueError(
+                "deflation places the samples that it was fitted on, and no others; fit all samples together."
+            )
+        return _place(self.topology, self.chart(spectrum_functions), self.cloud)
 
     def __str__(self) -> str:
         shape = {"interval": "an interval", "circle": "a circle"}.get(self.topology)
@@ -60,31 +76,60 @@ class Factor:
         return f"{shape}, {len(self.eigenvalues)} functions, eigenvalues from {self.eigenvalues[0]:.4g}"
 
 
-def make_factor(spectrum: Spectrum, coefficients: np.ndarray) -> Factor:
-    """The factor whose functions are these combinations of the spectrum's, whatever method found them.
+def make_factors(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> tuple[Factor, ...]:
+    """Factors whose functions are these combinations of the spectrum's, whatever method found them, lowest first.
 
     Parameters
     ----------
     spectrum : Spectrum
-    coefficients : ndarray of shape (n_spectrum_functions, n_functions)
-        Unit columns.
+    blocks : sequence of ndarray of shape (n_spectrum_functions, n_functions)
+        Unit columns, one block for each factor.
     """
-    eigenvalues = spectrum.eigenvalues @ coefficients**2
-    order = np.argsort(eigenvalues, kind="stable")
-    coefficients, eigenvalues = coefficients[:, order], eigenvalues[order]
-    functions = spectrum.functions @ coefficients
-    topology, chart = _shape(functions, eigenvalues)
-    embedding, coordinate = PLACES[topology](functions[:, chart])
+    blocks = [block[:, np.argsort(spectrum.eigenvalues @ block**2, kind="stable")] for block in blocks]
+    blocks = sorted(blocks, key=lambda block: float(spectrum.eigenvalues @ block[:, 0] ** 2))
+    shapes = [_shape(spectrum, block[:, :DESCRIBED], _lowest(blocks, but=f)) for f, block in enumerate(blocks)]
+    confidence = _confidence(spectrum, blocks)
+    factors = []
+    for f, (block, (topology, columns)) in enumerate(zip(blocks, shapes, strict=True)):
+        others = np.hstack([block[:, :0], *(other[:, :CORRECTED] for g, other in enumerate(blocks) if g != f)])
+        chart = make_chart(spectrum.functions, spectrum.weights, block[:, columns], others)
+        factors.append(_factor(spectrum, block, topology, chart, confidence[f]))
+    return tuple(factors)
+
+
+def placed_factor(functions: np.ndarray, eigenvalues: np.ndarray, topology: str) -> Factor:
+    """An interval or a circle read from given functions, (n_samples, 1 or 2), of another spectrum than the samples'."""
+    embedding, coordinate = _place(topology, functions, None)
     return Factor(
         functions=functions,
         eigenvalues=eigenvalues,
         topology=topology,
-        dimension=_dimension(embedding) if topology == "other" else 1,
+        dimension=1,
         embedding=embedding,
         coordinate=coordinate,
-        confidence=_confidence(embedding, np.delete(functions, chart, axis=1)[:, :CHECKED]),
-        coefficients=coefficients,
+        confidence=np.ones(len(functions)),
+        coefficients=np.empty((0, functions.shape[1])),
+        chart=None,
+        cloud=None,
+    )
+
+
+def _factor(spectrum: Spectrum, block: np.ndarray, topology: str, chart: Chart, confidence: np.ndarray) -> Factor:
+    places = chart(spectrum.functions)
+    dimension = cloud_dimension(places) if topology == "other" else 1
+    cloud = make_cloud(places, dimension) if topology == "other" and places.shape[1] > dimension else None
+    embedding, coordinate = _place(topology, places, cloud)
+    return Factor(
+        functions=spectrum.functions @ block,
+        eigenvalues=spectrum.eigenvalues @ block**2,
+        topology=topology,
+        dimension=dimension,
+        embedding=embedding,
+        coordinate=coordinate,
+        confidence=confidence,
+        coefficients=block,
         chart=chart,
+        cloud=cloud,
     )
 
 
@@ -93,24 +138,19 @@ def selection(spectrum: Spectrum, indices) -> np.ndarray:
     return np.eye(len(spectrum.eigenvalues))[:, np.asarray(indices, dtype=int)]
 
 
-def residuals(source: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """What leave-one-out nearest-neighbour regression on `source` leaves of `target`, same shape as `target`."""
-    k = min(REGRESSION_NEIGHBORS, len(source) - 1)
-    near = NearestNeighbors(n_neighbors=k).fit(source).kneighbors(return_distance=False)
-    return target - target[near].mean(axis=1)
+def predictability(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """R^2 with which places `source`, (n, d), predict each column of `target`, (n, m), at least 0.
 
-
-def predictability(source: np.ndarray, target: np.ndarray) -> float:
-    """R^2 with which places `source` predict `target`, the mean over its columns, at least 0.
-
-    Long samples are thinned evenly. The mean of k neighbours has a k-th of the noise itself, which is taken into
-    account: two independent arrays give 0, not -1/k.
+    Leave-one-out regression on the nearest neighbours; long samples are thinned evenly. The mean of k neighbours has a
+    k-th of the noise itself, which is taken into account: two independent arrays give 0, not -1/k.
     """
     thin = slice(None, None, -(-len(source) // REGRESSION_SAMPLES))
-    source, target = source[thin], target[thin].reshape(len(source[thin]), -1)
+    source, target = source[thin], target[thin]
     k = min(REGRESSION_NEIGHBORS, len(source) - 1)
-    left = (residuals(source, target) ** 2).mean(axis=0) / (1 + 1 / k)
-    return float(np.clip(1 - left / target.var(axis=0), 0, 1).mean())
+    near = KDTree(source).query(source, k + 1, workers=-1)[1]
+    others = (target[near].sum(axis=1) - target) / k  # of copies any one may stand for the sample itself
+    left = ((target - others) ** 2).mean(axis=0) / (1 + 1 / k)
+    return np.clip(1 - left / np.maximum(target.var(axis=0), 1e-300), 0, 1)
 
 
 def _place_on_interval(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
@@ -125,44 +165,59 @@ def _place_on_circle(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | No
     return np.column_stack([np.cos(angle), np.sin(angle)]), angle
 
 
-def _place_elsewhere(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    return functions, None
+PLACES: dict[str, Callable] = {"interval": _place_on_interval, "circle": _place_on_circle}
 
 
-PLACES: dict[str, Callable] = {"interval": _place_on_interval, "circle": _place_on_circle, "other": _place_elsewhere}
+def _place(topology: str, chart_values: np.ndarray, cloud: Cloud | None) -> tuple[np.ndarray, np.ndarray | None]:
+    if topology in PLACES:
+        return PLACES[topology](chart_values)
+    return (chart_values if cloud is None else cloud.pull(chart_values)), None
 
 
-def _shape(functions: np.ndarray, eigenvalues: np.ndarray) -> tuple[str, tuple[int, ...]]:
+def _lowest(blocks: Sequence[np.ndarray], *, but: int) -> np.ndarray:
+    """Coefficients of the lowest functions of all blocks but one."""
+    return np.hstack([blocks[but][:, :0], *(block[:, :LOWEST] for f, block in enumerate(blocks) if f != but)])
+
+
+def _shape(spectrum: Spectrum, block: np.ndarray, others: np.ndarray) -> tuple[str, tuple[int, ...]]:
     """Topology, and the functions that tell places apart.
 
-    On a circle the two lowest functions are a cosine and a sine: neither predicts the other, and their squares add up
-    to a constant. On an interval the lowest predicts all others.
+    On an interval the lowest function predicts all others. On a circle the two lowest do, a cosine and a sine, whose
+    squares add up to a constant. A function that is predicted only with the help of
+    the other factors is impure and tells nothing.
     """
-    if functions.shape[1] > 1 and eigenvalues[1] < 2 * eigenvalues[0]:
-        radius = np.hypot(functions[:, 0], functions[:, 1])
-        independent = predictability(functions[:, :1], functions[:, 1]) < 0.5
-        if independent and radius.std() < 0.18 * radius.mean():
-            return "circle", (0, 1)
+    functions, eigenvalues = spectrum.functions @ block, spectrum.eigenvalues @ block**2
+    foreign = spectrum.functions @ others
     chart = [0]
+    predicted = predictability(functions[:, chart], functions)
     for j in range(1, functions.shape[1]):
-        if len(chart) < MAX_CHART and predictability(functions[:, chart], functions[:, j]) < 0.7:
-            chart.append(j)
+        new = ALONE if not others.shape[1] else NEW if eigenvalues[j] < LOW * eigenvalues[0] else SURELY_NEW
+        if len(chart) < MAX_CHART and predicted[j] < new:
+            helped = predictability(np.hstack([functions[:, chart], foreign]), functions[:, [j]])[0]
+            if helped < max(FOREIGN, predicted[j]):
+                chart.append(j)
+                predicted = predictability(functions[:, chart], functions)
+    if chart == [0, 1] and eigenvalues[1] < 2 * eigenvalues[0]:
+        radius = np.hypot(functions[:, 0], functions[:, 1])
+        if radius.std() < ROUND * radius.mean():
+            return "circle", (0, 1)
     return ("interval", (0,)) if len(chart) == 1 else ("other", tuple(chart))
 
 
-def _dimension(embedding: np.ndarray) -> int:
-    """Directions in which a ball of .3 of the cloud's radius extends: those with a tenth of its variance or more."""
-    radius = 0.3 * np.sqrt(embedding.var(axis=0).sum())
-    centres = embedding[:: -(-len(embedding) // BALLS)]
-    balls = NearestNeighbors(radius=radius).fit(embedding).radius_neighbors(centres, return_distance=False)
-    spreads = [np.linalg.eigvalsh(np.cov(embedding[ball].T)) for ball in balls if len(ball) > embedding.shape[1]]
-    if not spreads:
-        return embedding.shape[1]
-    share = np.median([spread / spread.sum() for spread in spreads], axis=0)
-    return max(1, int((share > 0.1).sum()))
+def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
+    """One less the cosine between each factor's gradients and all others' at every sample, (n_factors, n_samples).
 
-
-def _confidence(embedding: np.ndarray, others: np.ndarray) -> np.ndarray:
-    if not others.shape[1]:
-        return np.zeros(len(embedding))
-    return np.clip(1 - (residuals(embedding, others) ** 2).mean(axis=1), 0, 1)
+    Where a gradient vanishes, at an interval's end, it counts as half its mean.
+    """
+    lowest = [block[:, :LOWEST] for block in blocks]
+    label = np.repeat(np.arange(len(blocks)), [low.shape[1] for low in lowest])
+    champ = carre_du_champ(spectrum, np.hstack(lowest), slice(None))
+    energy = np.array([np.einsum("xaa->x", champ[:, label == f][:, :, label == f]) for f in range(len(blocks))])
+    energy = np.maximum(energy, 0.5 * (energy @ spectrum.weights)[:, None])
+    out = np.ones_like(energy)
+    for f in range(len(blocks)):
+        for g in range(len(blocks)):
+            if g != f:
+                across = (champ[:, label == f][:, :, label == g] ** 2).sum(axis=(1, 2))
+                out[f] = np.minimum(out[f], 1 - np.sqrt(across / (energy[f] * energy[g])))
+    return np.clip(out, 0, 1)

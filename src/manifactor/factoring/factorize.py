@@ -2,35 +2,160 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from manifactor.factoring.evidence import COMPLETE, Evidence, NoProductStructureWarning, completeness, leakage
-from manifactor.factoring.factor import Factor, make_factor, selection
+from manifactor.factoring.deflation import deflate
+from manifactor.factoring.evidence import (
+    COMPLETE,
+    LEAKING,
+    Evidence,
+    NoProductStructureWarning,
+    completeness,
+    leakage,
+    weigh,
+    weigh_one,
+    weigh_sum,
+)
+from manifactor.factoring.factor import Factor, make_factors, selection
+from manifactor.factoring.gradients import beside_constant, count_directions, measure_geometry
 from manifactor.factoring.maxcut import Cut, max_cut
+from manifactor.factoring.pure import Look, Peeling, Split, peel, without_energy
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
-from manifactor.spectral.spectrum import Spectrum
+from manifactor.spectral.kernel import Affinity
+from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
 
-MAX_FACTORS = 5  # that "auto" looks for
+SAMPLES_PER_FUNCTION = 8  # fewer do not resolve a function
+MOST_FUNCTIONS = 400  # that are computed unasked
+DEFLATION_NEIGHBORS = 64
+MAX_CUT = 5  # groups that "auto" looks for in the triplet method
 SEPARATED = 0.95  # share of the separability that the cut of "auto" must cut
-LEAKING = 1 / 3  # share of a factor that another one predicts, above which they are not independent
 WHOLE = 8  # functions that describe the data when there is one factor
+BLOCK_WISE = 6  # samples for each function from which on the block solver beats the dense one at low accuracy
+ROUGH = 1e-4  # residual to which the halves' spectra are computed: their sampling error is far larger
+
+
+@dataclass(frozen=True)
+class Diffusion:
+    """Samples, their neighbour graph, the walk on it, and its spectrum.
+
+    Attributes
+    ----------
+    samples : ndarray of shape (n_samples, n_features) or None
+        None where only distances are known.
+    graph : NeighborGraph
+    affinity : Affinity
+    spectrum : Spectrum
+        On the given samples.
+    growing : bool
+        Whether a method may compute more functions.
+    """
+
+    samples: np.ndarray | None
+    graph: NeighborGraph
+    affinity: Affinity
+    spectrum: Spectrum
+    growing: bool = False
+
+    def grown(self, rng: np.random.Generator) -> "Diffusion | None":
+        """The same with twice as many functions, None where that is not allowed or cannot be afforded."""
+        count = len(self.spectrum.eigenvalues)
+        most = len(self.graph.distinct) // SAMPLES_PER_FUNCTION
+        if not self.growing or count >= min(most, MOST_FUNCTIONS):
+            return None
+        spectrum = laplacian_spectrum(self.affinity, min(2 * count, most, MOST_FUNCTIONS), rng=rng)
+        if len(spectrum.eigenvalues) <= count:
+            return None
+        return replace(self, spectrum=spectrum.with_copies(self.graph))
 
 
 @dataclass(frozen=True)
 class Factorization:
-    """Factors, the one with the smallest eigenvalue first, and the evidence for them."""
+    """Factors, the one with the smallest eigenvalue first, the evidence for them, and their spectrum."""
 
     factors: tuple[Factor, ...]
     evidence: Evidence
+    spectrum: Spectrum
+    splits: tuple[Split, ...] = ()
     triplets: Triplets | None = None
     cut: Cut | None = None
 
 
+def by_gradients(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.Generator, **_) -> Factorization:
+    """Factors by orthogonal gradients: peel off blocks of pure functions, in the whole sample and in its halves."""
+    asked = None if n_factors == "auto" else int(n_factors)
+    if asked == 1:
+        return _whole(diffusion.spectrum, "one factor was asked for")
+    while True:
+        peeling = peel(_looks(diffusion, rng), at_least=asked or 1, rng=rng)
+        longer = diffusion.grown(rng) if _directions_missing(peeling, diffusion) else None
+        if longer is None:
+            break
+        diffusion = longer
+    spectrum = diffusion.spectrum
+    blocks = _as_many_as(asked, peeling)
+    if len(blocks) == 1:
+        evidence = weigh_one(peeling, missing=_directions_missing(peeling, diffusion))
+        warnings.warn(f"No product structure was found: {evidence.reason}.", NoProductStructureWarning, stacklevel=3)
+        return replace(_whole(spectrum, ""), evidence=evidence, splits=peeling.splits)
+    factors = make_factors(spectrum, [beside_constant(block) for block in blocks])
+    evidence = weigh(spectrum, factors, peeling, diffusion.samples, rng=rng)
+    return Factorization(factors, evidence, spectrum, peeling.splits)
+
+
+def by_deflation(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.Generator, **_) -> Factorization:
+    """Two factors of an additive embedding: each is found in what the other leaves of the data."""
+    if n_factors not in ("auto", 2):
+        raise ValueError(f"`method='deflation'` finds two factors; got `n_factors`={n_factors}.")
+    if diffusion.samples is None:
+        raise ValueError("`method='deflation'` subtracts samples; pass them, not a precomputed graph of distances.")
+    n_neighbors = diffusion.graph.n_neighbors or DEFLATION_NEIGHBORS
+    factors, explained = deflate(diffusion.samples, n_neighbors=n_neighbors, rng=rng)
+    return Factorization(factors, weigh_sum(factors, explained, rng=rng), diffusion.spectrum)
+
+
+def _looks(diffusion: Diffusion, rng: np.random.Generator) -> list[Look]:
+    """All distinct samples and their random halves, each with its spectrum under the same kernel and its gradients."""
+    samples = None if diffusion.samples is None else diffusion.samples[diffusion.graph.distinct]
+    spectrum = diffusion.spectrum.without_copies(diffusion.graph)
+    n = len(spectrum.weights)
+    looks = [Look(np.arange(n), measure_geometry(spectrum, diffusion.affinity, samples, rng=rng))]
+    for part in np.array_split(rng.permutation(n), 2):
+        part.sort()
+        walk = diffusion.affinity.restricted(part)
+        count = min(len(spectrum.eigenvalues), len(part) // 2)
+        solver = "chebyshev" if len(part) > BLOCK_WISE * count else "auto"
+        half = laplacian_spectrum(walk, count, solver=solver, tolerance=ROUGH, rng=rng)
+        looks.append(Look(part, measure_geometry(half, walk, None if samples is None else samples[part], rng=rng)))
+    return looks
+
+
+def _directions_missing(peeling: Peeling, diffusion: Diffusion) -> bool:
+    """Whether the factors have fewer dimensions than the data, and nothing was found and refused in their place."""
+    look = peeling.looks[0]
+    found = sum(count_directions(look.geometry, block) for block in look.blocks)
+    return peeling.refused is None and found < round(diffusion.affinity.bandwidth.dimension)
+
+
+def _as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
+    """The blocks found, or as many as were asked for: the highest ones are then taken together."""
+    geometry, blocks = peeling.looks[0].geometry, list(peeling.looks[0].blocks)
+    blocks.sort(key=lambda block: float(geometry.rayleigh(block)[0]))
+    if asked is None or asked == len(blocks):
+        return blocks
+    if asked > len(blocks):
+        raise ValueError(
+            f"`n_factors` must not exceed what the data show; {asked} were asked for and {len(blocks)} found: no "
+            "function was left that does not vary along those. Lower `n_factors`, or give more samples."
+        )
+    return [*blocks[: asked - 1], without_energy(geometry, blocks[: asked - 1])]
+
+
 def by_triplets(
-    spectrum: Spectrum,
+    diffusion: Diffusion,
     n_factors: int | str,
     *,
     eigenvalue_tolerance: float | str,
@@ -39,6 +164,7 @@ def by_triplets(
     rng: np.random.Generator,
 ) -> Factorization:
     """The paper's algorithm: triplets, separability matrix, maximum cut."""
+    spectrum = diffusion.spectrum
     if n_factors == 1:
         return _whole(spectrum, "one factor was asked for")
     auto = isinstance(eigenvalue_tolerance, str)
@@ -52,26 +178,30 @@ def by_triplets(
         return _whole(spectrum, reason, triplets)
     cut = _cut(separability, n_factors, rng)
     groups = [functions[cut.labels == label] for label in range(cut.labels.max() + 1)]
-    factors = [make_factor(spectrum, selection(spectrum, group)) for group in groups]
-    factors.sort(key=lambda factor: factor.eigenvalues[0])
-    return Factorization(tuple(factors), _weigh(spectrum, factors, separability, cut, n_factors), triplets, cut)
+    factors = make_factors(spectrum, [selection(spectrum, group) for group in groups])
+    evidence = _weigh_triplets(spectrum, factors, separability, cut, n_factors)
+    return Factorization(factors, evidence, spectrum, triplets=triplets, cut=cut)
 
 
-METHODS: dict[str, Callable[..., Factorization]] = {"triplets": by_triplets}
+METHODS: dict[str, Callable[..., Factorization]] = {
+    "gradients": by_gradients,
+    "deflation": by_deflation,
+    "triplets": by_triplets,
+}
 
 
 def _cut(separability: np.ndarray, n_factors: int | str, rng: np.random.Generator) -> Cut:
     """The maximum cut into as many groups as asked for, or the fewest that separate nearly all that is separable."""
     if n_factors != "auto":
         return max_cut(separability, int(n_factors), rng=rng)
-    for n_groups in range(2, MAX_FACTORS + 1):
+    for n_groups in range(2, MAX_CUT + 1):
         cut = max_cut(separability, n_groups, rng=rng)
         if cut.objective >= SEPARATED * separability.sum() / 2:
             break
     return cut
 
 
-def _weigh(spectrum, factors, separability, cut: Cut, n_factors) -> Evidence:
+def _weigh_triplets(spectrum, factors, separability, cut: Cut, n_factors) -> Evidence:
     """Verdict of the triplet method."""
     explained = completeness(spectrum, factors)
     pieces = connected_components(separability, directed=False)[0]
@@ -102,8 +232,8 @@ def _weigh(spectrum, factors, separability, cut: Cut, n_factors) -> Evidence:
 def _whole(spectrum: Spectrum, reason: str, triplets: Triplets | None = None) -> Factorization:
     """The data as one factor."""
     indices = range(1, min(1 + WHOLE, len(spectrum.eigenvalues)))
-    factor = make_factor(spectrum, selection(spectrum, indices))
-    return Factorization((factor,), Evidence("none", reason), triplets)
+    factors = make_factors(spectrum, [selection(spectrum, indices)])
+    return Factorization(factors, Evidence("none", reason), spectrum, triplets=triplets)
 
 
 def _why_no_triplet(spectrum: Spectrum, triplets: Triplets, tolerance, threshold: float) -> str:

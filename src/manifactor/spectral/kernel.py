@@ -1,7 +1,7 @@
 """Neighbour graph to affinity: bandwidth, intrinsic dimension, density correction."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,7 @@ from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGrap
 CURVE_ROWS = 2000  # samples whose distances draw the bandwidth curve, evenly spread; the cost no longer grows with n
 LOCAL_NEIGHBOR = 8  # a sample's own scale is its distance to this neighbour
 WEAKEST = 1e-8  # least weight of a link between neighbours: no sample is cut off by rounding
+LEAST_COMPANY = 1.5  # kernel weight of all neighbours below which a sample is an outlier
 REACHED = 0.95  # share of the samples whose own scale lies within the bandwidth
 
 
@@ -76,6 +77,17 @@ class Affinity:
         if isinstance(self.kernel, np.ndarray):
             return scale[:, None] * self.kernel * scale
         return sp.csr_array(sp.diags_array(scale) @ self.kernel @ sp.diags_array(scale))
+
+    def restricted(self, part: np.ndarray) -> "Affinity":
+        """The same kernel between some of the samples only."""
+        kernel = self.kernel[part][:, part]
+        pull = self.pull[part]
+        scale = None if self.local_scale is None else self.local_scale[part]
+        return replace(self, kernel=kernel, pull=pull, degree=pull * (kernel @ pull), local_scale=scale)
+
+    def isolated(self) -> np.ndarray:
+        """Samples that the walk hardly leaves: their neighbours together weigh less than they do, (n_distinct,)."""
+        return np.asarray(self.kernel.sum(axis=1)).ravel() < 1 + LEAST_COMPANY
 
 
 def choose_bandwidth(distances: sp.csr_array, *, value: float | None = None) -> Bandwidth:
@@ -143,7 +155,6 @@ def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_c
     chosen = choose_bandwidth(distances, value=None if isinstance(bandwidth, str) else bandwidth)
     kernel = distances.copy()
     kernel.data = np.maximum(np.exp(-(distances.data**2) / chosen.value), WEAKEST)
-    _warn_of_weak_links(kernel, known=1 + len(graph.bridges))
     pull, degree = _walk(kernel, graph.multiplicity, density_correction, diagonal=1.0)
     step = _step_of_cut_kernel(graph.distances, kernel, pull, degree, chosen)
     kernel = _with_diagonal_and_bridges(kernel, graph.bridges, distances, chosen.value)
@@ -151,17 +162,19 @@ def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_c
     return Affinity(kernel, pull, degree, chosen, step, scale)
 
 
-def _warn_of_weak_links(kernel: sp.csr_array, *, known: int) -> None:
+def warn_of_weak_links(affinity: Affinity, graph: NeighborGraph) -> None:
     """Say so when samples hang together by links that weigh nothing, beyond the components already known."""
-    count, label = connected_components(kernel > WEAKEST, directed=False)
-    if count > known:
+    if isinstance(affinity.kernel, np.ndarray):
+        return
+    count, label = connected_components(affinity.kernel > WEAKEST, directed=False)
+    if count > 1:
         largest = np.bincount(label).max()
         warnings.warn(
             f"at this bandwidth the samples fall into {count} components, the largest of {largest} samples, which only "
             "links of next to no weight join: outliers, or a bandwidth that is too small. The lowest functions tell "
             "them apart; leave the outliers out or raise `bandwidth`.",
             DisconnectedGraphWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class NeighborGraph:
         How the neighbours were found.
     n_neighbors : int or None
         Neighbours that an exact search finds for each sample.
+    outliers : ndarray of bool of shape (n_samples,)
+        Given samples that were left out of the graph; `inverse` sends them to their nearest neighbour.
     """
 
     distances: sp.csr_array
@@ -53,11 +55,41 @@ class NeighborGraph:
     search: Any
     method: str
     n_neighbors: int | None
+    outliers: np.ndarray
 
     @property
     def multiplicity(self) -> np.ndarray:
-        """How many of the given samples each distinct sample stands for, (n_distinct,)."""
-        return np.bincount(self.inverse).astype(float)
+        """How many of the given samples each distinct sample stands for, (n_distinct,); outliers do not count."""
+        return np.bincount(self.inverse[~self.outliers], minlength=len(self.distinct)).astype(float)
+
+    def without(self, isolated: np.ndarray, X: np.ndarray) -> "NeighborGraph":
+        """The graph without some of its distinct samples, which then lie where their nearest neighbour lies.
+
+        Parameters
+        ----------
+        isolated : ndarray of bool of shape (n_distinct,)
+        X : ndarray of shape (n_samples, n_features)
+            The given samples.
+        """
+        kept = np.flatnonzero(~isolated)
+        near = NearestNeighbors(n_neighbors=1).fit(X[self.distinct[kept]])
+        place = np.empty(len(isolated), dtype=int)
+        place[kept] = np.arange(len(kept))
+        place[isolated] = near.kneighbors(X[self.distinct[isolated]], return_distance=False)[:, 0]
+        distances = sp.csr_array(self.distances[kept][:, kept])
+        inverse, outliers = place[self.inverse], self.outliers | isolated[self.inverse]
+        bridges, component = _bridges(distances, X[self.distinct[kept]], inverse)
+        search = None if self.search is None else clone(self.search).fit(X[self.distinct[kept]])
+        return replace(
+            self,
+            distances=distances,
+            bridges=bridges,
+            distinct=self.distinct[kept],
+            inverse=inverse,
+            components=component[inverse],
+            search=search,
+            outliers=outliers,
+        )
 
     def distances_to(self, X) -> sp.csr_array:
         """Distances from new samples to their neighbours among the distinct samples, (n_new, n_distinct)."""
@@ -131,7 +163,9 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
     distances.eliminate_zeros()
     distances.sort_indices()
     bridges, component = _bridges(distances, None if X is None else X[distinct], inverse)
-    return NeighborGraph(distances, bridges, distinct, inverse, component[inverse], search, method, n_neighbors)
+    return NeighborGraph(
+        distances, bridges, distinct, inverse, component[inverse], search, method, n_neighbors, np.zeros(n, bool)
+    )
 
 
 def _searched(search, X: np.ndarray, *, euclidean: bool) -> sp.csr_array:

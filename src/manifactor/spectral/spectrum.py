@@ -1,7 +1,7 @@
 """Affinity to spectrum: eigenvalues and functions of the manifold's Laplacian, and their values at new points."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,6 +49,16 @@ class Spectrum:
     step: float
     solver: str
 
+    def with_copies(self, graph: NeighborGraph) -> "Spectrum":
+        """The spectrum on the given samples, from that on the distinct ones."""
+        weights = (self.weights / graph.multiplicity)[graph.inverse]
+        return replace(self, functions=self.functions[graph.inverse], weights=weights)
+
+    def without_copies(self, graph: NeighborGraph) -> "Spectrum":
+        """The spectrum on the distinct samples, from that on the given ones."""
+        weights = self.weights[graph.distinct] * graph.multiplicity
+        return replace(self, functions=self.functions[graph.distinct], weights=weights)
+
     @property
     def clusters(self) -> tuple[np.ndarray, ...]:
         """Indices of eigenvalues that cannot be told apart, cluster by cluster.
@@ -65,26 +75,26 @@ class Spectrum:
 
 
 def laplacian_spectrum(
-    affinity: Affinity, n_functions: int, graph: NeighborGraph, *, solver: str = "auto", rng: np.random.Generator
+    affinity: Affinity,
+    n_functions: int,
+    *,
+    solver: str = "auto",
+    tolerance: float = TOLERANCE,
+    rng: np.random.Generator,
 ) -> Spectrum:
-    """The `n_functions` lowest eigenvalues and functions on the given samples, copies included.
-
-    Fewer are returned when the walk resolves fewer.
-    """
+    """The `n_functions` lowest eigenvalues and functions on the distinct samples, or as many as the walk resolves."""
     matrix = affinity.normalized()
     name = choose_solver(matrix, n_functions) if solver == "auto" else solver
-    values, vectors = SOLVERS[name](matrix, n_functions, tolerance=TOLERANCE, rng=rng)
+    values, vectors = SOLVERS[name](matrix, n_functions, tolerance=tolerance, rng=rng)
     resolved = int((values > SMALLEST_RESOLVED).sum())
     values, vectors = values[:resolved], vectors[:, :resolved]
     residuals = np.linalg.norm(matrix @ vectors - vectors * values, axis=0)
-    _warn_of_residuals(residuals, name)
+    _warn_of_residuals(residuals, tolerance, name)
     weights = affinity.degree / affinity.degree.sum()
-    functions = _signed(_beside_constant(vectors, np.sqrt(weights)) / np.sqrt(weights)[:, None])
-    copies = graph.multiplicity[graph.inverse]
     return Spectrum(
         eigenvalues=np.maximum(0.0, -np.log(np.minimum(values / values[0], 1.0))) / affinity.step,
-        functions=functions[graph.inverse],
-        weights=weights[graph.inverse] / copies,
+        functions=_signed(_beside_constant(vectors, np.sqrt(weights)) / np.sqrt(weights)[:, None]),
+        weights=weights,
         residuals=residuals,
         step=affinity.step,
         solver=name,
@@ -138,11 +148,11 @@ def _signed(functions: np.ndarray) -> np.ndarray:
     return functions * np.sign(functions[largest, np.arange(functions.shape[1])])
 
 
-def _warn_of_residuals(residuals: np.ndarray, solver: str) -> None:
-    poor = int((residuals > 10 * TOLERANCE).sum())
+def _warn_of_residuals(residuals: np.ndarray, tolerance: float, solver: str) -> None:
+    poor = int((residuals > 10 * tolerance).sum())
     if poor:
         warnings.warn(
-            f"{poor} of {len(residuals)} eigenpairs have residuals above {10 * TOLERANCE:.0e}, the largest "
+            f"{poor} of {len(residuals)} eigenpairs have residuals above {10 * tolerance:.0e}, the largest "
             f"{residuals.max():.1e} (solver {solver!r}). Try another `solver` or fewer functions.",
             EigenpairWarning,
             stacklevel=3,
