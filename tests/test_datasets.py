@@ -90,3 +90,33 @@ def test_bad_requests_say_what_must_hold(arguments, message):
 def test_shapes_without_an_exact_spectrum_say_which_have_one():
     with pytest.raises(ValueError, match=r"exact eigenvalues are known for .*torus.*; got 'disk'"):
         datasets.exact_eigenvalues("disk", 3)
+
+
+def test_random_problems_are_reproducible_and_of_every_kind():
+    problems = [datasets.random_problem(seed) for seed in range(40)]
+    again = datasets.random_problem(7)
+    np.testing.assert_array_equal(again.X, problems[7].X)
+    assert {len(problem.truth) for problem in problems} == {1, 2, 3}
+    assert all(800 <= len(problem.X) <= 6000 for problem in problems)
+    scales = [np.abs(problem.X).max() for problem in problems]
+    assert max(scales) > 1e9 * min(scales)
+
+
+@pytest.mark.parametrize("sampling", ["weighted", "dependent", "duplicates", "outliers"])
+def test_samplings_do_what_they_say(sampling):
+    X, (first, second) = datasets.sample("square", 4000, sampling=sampling, random_state=0)
+    assert len(X) == len(first) == len(second) == 4000
+    middle, ends = (np.abs(first - 0.5) < 0.1).mean(), (np.abs(first - 0.5) > 0.4).mean()
+    correlation = np.corrcoef(first[:, 0], second[:, 0])[0, 1]
+    seen = {
+        "weighted": middle > 3 * ends,
+        "dependent": 0.1 < correlation < 0.3,
+        "duplicates": len(np.unique(X, axis=0)) == 4000 - len(X[3600:]),
+        "outliers": 10 < (np.abs(X - 0.5).max(axis=1) > 0.5).sum() <= 40,
+    }
+    assert seen[sampling]
+
+
+def test_an_unknown_sampling_is_refused():
+    with pytest.raises(ValueError, match="`sampling` must be one of"):
+        datasets.sample("square", 10, sampling="odd")

@@ -1,6 +1,5 @@
 """The accuracy benchmark: rates over seeds of right answers on shapes of known truth, beside simpler methods."""
 
-import json
 import os
 import time
 import warnings
@@ -16,7 +15,6 @@ from sklearn.manifold import LocallyLinearEmbedding
 from threadpoolctl import threadpool_limits
 
 from manifactor import datasets
-from manifactor.datasets.problems import random_problem
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.scores import regression_r2, score, wilson_interval
 
@@ -51,7 +49,7 @@ class Case:
     def draw(self, seed: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Samples and truth."""
         if self.shape == "random":
-            problem = random_problem(seed)
+            problem = datasets.random_problem(seed)
             return problem.X, problem.truth
         X, truth = datasets.sample(self.shape, self.n, sampling=self.sampling, random_state=seed)
         rng = np.random.default_rng(seed)
@@ -203,8 +201,3 @@ def _row(group: str, members: list[dict]) -> str:
     verdicts = verdicts if members[0]["verdict"] else "-"
     seconds = np.median([record["seconds"] for record in members])
     return f"| {group} | {n} | {solved / n:.0%} | {low:.0%}-{high:.0%} | {right / n:.0%} | {verdicts} | {seconds:.1f} |"
-
-
-def read_records(lines: Iterable[str]) -> list[dict]:
-    """Records from JSON lines."""
-    return [json.loads(line) for line in lines]

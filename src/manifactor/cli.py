@@ -1,6 +1,7 @@
 """The command line; the only place that prints."""
 
 import argparse
+import json
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,6 +15,8 @@ from manifactor.archive import is_run, read_record, read_run, require_new_run, w
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factorize import METHODS
 from manifactor.samples import read_samples
+from manifactor.scores import coordinate_correlation
+from manifactor.spectral.preparation import PREPARATIONS
 from manifactor.version import __version__
 
 DEMO_SAMPLES = 3000
@@ -49,6 +52,7 @@ def simulate(arguments) -> None:
         arguments.n,
         noise=arguments.noise,
         ambient_dimension=arguments.ambient_dimension,
+        sampling=arguments.sampling,
         random_state=arguments.seed,
     )
     arrays = {"X": X, **{f"truth{i}": t for i, t in enumerate(truth, start=1)}}
@@ -81,6 +85,8 @@ def report(arguments) -> None:
         "",
         "Chosen:",
         f"  samples      {len(estimator.spectrum_.weights)}, intrinsic dimension {estimator.dimension_}",
+        f"  preparation  {estimator.preparation_.reason if estimator.preparation_ else 'none needed'}",
+        f"  outliers     {int(estimator.outliers_.sum())}",
         f"  neighbours   {estimator.n_neighbors_} ({estimator.neighbors_})",
         f"  bandwidth    {estimator.bandwidth_:.4g}",
         f"  functions    {estimator.n_functions_} ({estimator.solver_}, residuals up to "
@@ -109,10 +115,26 @@ def demo(arguments) -> None:
     print("\n" + summary(estimator))
     for number, factor in enumerate(estimator.factors_, start=1):
         if factor.topology == "circle" and factor.coordinate is not None:
-            agreements = [_circular_agreement(factor.coordinate, circle) for circle in truth]
+            agreements = [coordinate_correlation(factor.coordinate, circle) for circle in truth]
             best = int(np.argmax(agreements))
             print(f"Factor {number} is the true circle {best + 1}: circular correlation {agreements[best]:.3f}.")
     print(f"\nEvery sample's place: {out / 'coordinates.csv'}. Read more: manifactor report {out}")
+
+
+def bench(arguments) -> None:
+    """Run the accuracy benchmark, one JSON line for each run, and print the table."""
+    from manifactor.benchmark import full_table, quick_table, render, run  # needed by no other command
+
+    out = _with_suffix(arguments.out, ".jsonl")
+    if out.exists() and not arguments.overwrite:
+        raise ValueError(f"the output file must not exist yet; {out} does. Choose another --out, or pass --overwrite.")
+    table = quick_table() if arguments.quick else full_table()
+    total = sum(seeds for _, seeds in table)
+    records = list(tqdm(run(table), total=total, disable=None, file=sys.stderr, desc="runs"))
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    write_whole(out, lambda file: file.write(text.encode()))
+    print(render(records))
+    print(f"Every run: {out}")
 
 
 def summary(estimator: ManifoldFactorizer) -> str:
@@ -139,12 +161,6 @@ def _fitted(X, **settings) -> ManifoldFactorizer:
     finally:
         for bar in bars.values():
             bar.close()
-
-
-def _circular_agreement(angle: np.ndarray, truth: np.ndarray) -> float:
-    """Correlation of an angle with a true circle, up to where it starts and which way it runs."""
-    true = truth[:, 0] + 1j * truth[:, 1]
-    return float(max(abs(np.mean(np.exp(sign * angle) * true)) for sign in (1j, -1j)))
 
 
 def _note_constant_columns(X: np.ndarray) -> None:
@@ -194,13 +210,14 @@ def _number_or(*words: str) -> Callable[[str], float | str]:
 
 SETTINGS: dict[str, dict] = {
     "n_factors": {"type": _count_or("auto"), "help": "how many factors to look for"},
-    "method": {"choices": sorted(METHODS), "help": "how to find them"},
+    "method": {"choices": list(METHODS), "help": "how to find them"},
     "n_functions": {"type": _count_or("auto"), "help": "eigenfunctions to compute"},
     "n_neighbors": {"type": _count_or("auto", "all"), "help": "neighbours of each sample; all for the full kernel"},
     "bandwidth": {"type": _number_or("auto", "local"), "help": "eps of the kernel exp(-d^2/eps)"},
     "density_correction": {"type": float, "help": "0 (none) to 1 (full)"},
     "eigenvalue_tolerance": {"type": _number_or("auto"), "help": "the paper's delta, times 4"},
     "similarity_threshold": {"type": float, "help": "the paper's gamma"},
+    "preparation": {"choices": PREPARATIONS, "help": "against noise"},
     "solver": {"help": "eigensolver: auto, dense, arpack or chebyshev"},
 }
 
@@ -219,6 +236,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--n", type=int, default=3000, help="samples (3000)")
     command.add_argument("--noise", type=float, help="standard deviation of Gaussian noise")
     command.add_argument("--ambient-dimension", type=int, metavar="D", help="rotate into R^D")
+    command.add_argument("--sampling", default="uniform", help=f"{', '.join(datasets.SAMPLINGS)} (uniform)")
     command.add_argument("--seed", type=int, default=0, help="random seed (0)")
     command.add_argument("--out", help="file to write (SHAPE.npz)")
     command.add_argument("--overwrite", action="store_true", help="replace an existing file")
@@ -236,6 +254,13 @@ def _parser() -> argparse.ArgumentParser:
         text = f"{options['help']} ({defaults[name]})"
         command.add_argument(f"--{name.replace('_', '-')}", default=defaults[name], **{**options, "help": text})
     command.set_defaults(command=fit)
+
+    command = commands.add_parser("bench", help="measure accuracy on shapes of known truth")
+    command.add_argument("question", choices=["accuracy"])
+    command.add_argument("--quick", action="store_true", help="a few small cases, in seconds")
+    command.add_argument("--out", default="accuracy.jsonl", help="file to write (accuracy.jsonl)")
+    command.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    command.set_defaults(command=bench)
 
     command = commands.add_parser("report", help="describe a run in words")
     command.add_argument("run", metavar="RUN", help="folder that fit wrote")

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifactor.factoring.factorize import METHODS, Diffusion
 from manifactor.parameters import require_choice, require_count, require_finite, require_indices, require_number
-from manifactor.spectral.kernel import Affinity, affinity, dense_affinity, warn_of_weak_links
-from manifactor.spectral.neighbors import SEARCHES, NeighborGraph, neighbor_graph
+from manifactor.spectral.kernel import affinity, dense_affinity, warn_of_weak_links, without_outliers
+from manifactor.spectral.neighbors import SEARCHES, neighbor_graph
 from manifactor.spectral.preparation import PREPARATIONS, prepare
 from manifactor.spectral.solvers import SOLVERS
 from manifactor.spectral.spectrum import extend, laplacian_spectrum
@@ -26,8 +26,6 @@ log = logging.getLogger("manifactor")
 MIN_SAMPLES = 4
 AUTO_NEIGHBORS = 64  # the lowest 30 functions of flat 2-D and 3-D shapes were most accurate between 64 and 128
 AUTO_FUNCTIONS = 100
-OUTLIER_ROUNDS = 3
-MOST_OUTLIERS = 0.05  # share of the samples; more are no outliers but a part of the data
 
 
 class _Spectral(TransformerMixin, BaseEstimator):
@@ -56,8 +54,8 @@ class _Spectral(TransformerMixin, BaseEstimator):
             dense = n_neighbors == "all"
             walk = dense_affinity(X, graph, **settings) if dense else affinity(graph, **settings)
             if not dense and not sp.issparse(X):
-                graph, walk = without_outliers(X, graph, walk, settings)
-            warn_of_weak_links(walk, graph)
+                graph, walk = without_outliers(X, graph, walk, **settings)
+            warn_of_weak_links(walk)
         with self._stage("spectrum"):
             spectrum = laplacian_spectrum(walk, n_functions, solver=self.solver, rng=rng)
         found = len(spectrum.eigenvalues)
@@ -79,7 +77,7 @@ class _Spectral(TransformerMixin, BaseEstimator):
         """What takes noise off the samples, None where nothing does or where the caller's own distances count."""
         require_choice("preparation", self.preparation, PREPARATIONS)
         own = not isinstance(self.neighbors, str) or self.neighbors == "precomputed"
-        return None if own else prepare(X, self.preparation)
+        return None if own or self.preparation == "none" else prepare(X)
 
     def _functions_at(self, X) -> np.ndarray:
         """The spectrum's functions at new samples."""
@@ -179,10 +177,9 @@ class DiffusionMap(_Spectral):
     neighbors : "auto", "kd_tree", "brute", "precomputed" or an object like KNeighborsTransformer
         With "precomputed", `X` is a sparse matrix of distances, and rows given to `transform` are distances to the
         training samples; a row that belongs to a training sample must hold its own zero.
-    preparation : "auto", "pca", "weights" or "none"
-        What is done against noise before neighbours are sought: "pca" drops principal components that are isotropic
-        Gaussian noise, "weights" multiplies components by their share of signal, "auto" decides from the data.
-        Distances or a search of the caller's own are left alone.
+    preparation : "auto" or "none"
+        What is done against noise before neighbours are sought: "auto" drops principal components that the data show
+        to be isotropic Gaussian noise. Distances or a search of the caller's own are left alone.
     solver : "auto", "dense", "arpack" or "chebyshev"
     n_jobs : int or None
         Threads of the neighbour search; None for all cores.
@@ -403,9 +400,13 @@ class ManifoldFactorizer(_Spectral):
             New samples; None for the training samples.
         """
         check_is_fitted(self)
-        functions = self.spectrum_.functions if X is None else self._functions_at(X)
-        columns = [factor.place(functions)[1] for factor in self.factors_]
-        nothing = np.full(len(functions), np.nan)
+        if X is None:
+            columns = [factor.coordinate for factor in self.factors_]
+            nothing = np.full(len(self.spectrum_.weights), np.nan)
+        else:
+            functions = self._functions_at(X)
+            columns = [factor.place(functions)[1] for factor in self.factors_]
+            nothing = np.full(len(functions), np.nan)
         return np.column_stack([nothing if column is None else column for column in columns])
 
     def get_feature_names_out(self, input_features=None):
@@ -422,19 +423,6 @@ class ManifoldFactorizer(_Spectral):
         if self.eigenvalue_tolerance != "auto":
             require_number("eigenvalue_tolerance", self.eigenvalue_tolerance, above=0)
         require_number("similarity_threshold", self.similarity_threshold, low=0, high=1)
-
-
-def without_outliers(
-    X: np.ndarray, graph: NeighborGraph, walk: Affinity, settings: dict
-) -> tuple[NeighborGraph, Affinity]:
-    """Graph and walk without samples that the walk hardly leaves; functions would be peaks on them."""
-    for _ in range(OUTLIER_ROUNDS):
-        isolated = walk.isolated()
-        if not isolated.any() or isolated.mean() > MOST_OUTLIERS:
-            break
-        graph = graph.without(isolated, X)
-        walk = affinity(graph, **settings)
-    return graph, walk
 
 
 def _auto_functions(n_samples: int) -> int:

@@ -13,7 +13,7 @@ IMPURE = 0.5  # energy along another factor is 0 or at least its lowest eigenval
 BATCH = 1.9  # times the lowest eigenvalue; a product has at least twice
 MOST = 16  # functions kept of each factor
 OWN = 0.75  # least share of a function's energy along the lowest functions of its own factor
-ALIKE = 0.7  # two functions with this cosine are one
+ALIKE = 0.5  # share of a function in the span of others from which on it says nothing new
 DRAWS, LOOKED_AT = 30, 5  # random elements of the commutant's kernel, and how many of the clearest are tried
 DIVIDED = 0.45  # largest q, its noise taken off, of a division; 1 is structureless, 0 exact
 ORTHOGONAL = 0.12  # largest squared cosine between blocks, its noise taken off
@@ -163,12 +163,13 @@ def _distinct(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> 
     if not functions.shape[1]:
         return functions
     leak = np.einsum("ar,ab,br->r", functions, energy, functions, optimize=True) / geometry.rayleigh(functions)
-    functions = functions[:, leak < 4 * leak[:3].min() + 0.01]
-    leak = leak[leak < 4 * leak[:3].min() + 0.01]
-    kept: list[int] = []
+    clean = leak < 4 * leak[:3].min() + 0.01
+    functions, leak = functions[:, clean], leak[clean]
+    kept, span = [], functions[:, :0]
     for j in np.argsort(leak):
-        if (np.abs(functions[:, kept].T @ functions[:, j]) < ALIKE).all():
+        if ((span.T @ functions[:, j]) ** 2).sum() < ALIKE:
             kept.append(int(j))
+            span = np.linalg.qr(functions[:, kept])[0]
     functions = functions[:, kept]
     return functions[:, np.argsort(geometry.rayleigh(functions))[:MOST]]
 

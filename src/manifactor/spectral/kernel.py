@@ -15,6 +15,8 @@ CURVE_ROWS = 2000  # samples whose distances draw the bandwidth curve, evenly sp
 LOCAL_NEIGHBOR = 8  # a sample's own scale is its distance to this neighbour
 WEAKEST = 1e-8  # least weight of a link between neighbours: no sample is cut off by rounding
 LEAST_COMPANY = 1.5  # kernel weight of all neighbours below which a sample is an outlier
+MOST_OUTLIERS = 0.05  # share of the samples; more are no outliers but a part of the data
+OUTLIER_ROUNDS = 3  # leaving some out may leave others alone
 REACHED = 0.95  # share of the samples whose own scale lies within the bandwidth
 
 
@@ -162,8 +164,29 @@ def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_c
     return Affinity(kernel, pull, degree, chosen, step, scale)
 
 
-def warn_of_weak_links(affinity: Affinity, graph: NeighborGraph) -> None:
-    """Say so when samples hang together by links that weigh nothing, beyond the components already known."""
+def without_outliers(X: np.ndarray, graph: NeighborGraph, walk: Affinity, **settings) -> tuple[NeighborGraph, Affinity]:
+    """Graph and walk without samples that the walk hardly leaves; functions would be peaks on them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The given samples.
+    graph, walk
+        Of all samples.
+    settings
+        Those that the walk was made with.
+    """
+    for _ in range(OUTLIER_ROUNDS):
+        isolated = walk.isolated()
+        if not isolated.any() or isolated.mean() > MOST_OUTLIERS:
+            break
+        graph = graph.without(isolated, X)
+        walk = affinity(graph, **settings)
+    return graph, walk
+
+
+def warn_of_weak_links(affinity: Affinity) -> None:
+    """Say so when samples hang together by links that weigh nothing."""
     if isinstance(affinity.kernel, np.ndarray):
         return
     count, label = connected_components(affinity.kernel > WEAKEST, directed=False)

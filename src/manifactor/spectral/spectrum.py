@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 
-from manifactor.spectral.kernel import Affinity, kernel_rows
+from manifactor.spectral.kernel import LEAST_COMPANY, MOST_OUTLIERS, Affinity, kernel_rows
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.solvers import SOLVERS, EigenpairWarning, choose_solver
 
@@ -112,21 +112,29 @@ def extend(X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samp
     samples : ndarray of shape (n_samples, n_features) or None
         The training samples; needed for a dense kernel only.
     """
+    functions = spectrum.functions[graph.distinct]
     if isinstance(affinity.kernel, np.ndarray):
         known = samples[graph.distinct]  # type: ignore[index]
         rows = np.exp(pairwise_distances(X, known, metric="sqeuclidean") / -affinity.bandwidth.value) * affinity.pull
-        reach = rows.sum(axis=1)
+        reach, alone = rows.sum(axis=1), np.zeros(len(rows), dtype=bool)
     else:
-        rows = sp.csr_array(kernel_rows(graph.distances_to(X), affinity) @ sp.diags_array(affinity.pull))
-        reach = np.asarray(rows.sum(axis=1)).ravel()
-    if not (reach > 0).all():
-        far = np.flatnonzero(~(reach > 0))
+        distances = graph.distances_to(X)
+        kernel = kernel_rows(distances, affinity)
+        alone = (kernel.sum(axis=1) < LEAST_COMPANY) & (graph.search is not None)
+        rows = sp.csr_array(kernel @ sp.diags_array(affinity.pull))
+        reach = rows.sum(axis=1)
+    far = np.flatnonzero(~(reach > 0))
+    if len(far) > MOST_OUTLIERS * len(reach) or (~alone[far]).any():
         raise ValueError(
             f"new samples must lie near the training samples; {len(far)} of {len(reach)} have none within reach of the "
             f"bandwidth {affinity.bandwidth.value:.3g}, the first in row {far[0]}. Check that they are in the same "
             "units, or leave them out."
         )
-    return (rows @ spectrum.functions[graph.distinct]) / reach[:, None] * np.exp(spectrum.step * spectrum.eigenvalues)
+    step = (rows @ functions) / np.where(reach > 0, reach, 1)[:, None] * np.exp(spectrum.step * spectrum.eigenvalues)
+    for row in np.flatnonzero(alone):  # as in the fit, an outlier lies where its nearest neighbour lies
+        near = slice(distances.indptr[row], distances.indptr[row + 1])
+        step[row] = functions[distances.indices[near][distances.data[near].argmin()]]
+    return step
 
 
 def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:

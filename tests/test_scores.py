@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+from manifactor.scores import coordinate_correlation, function_accuracy, regression_r2, score, wilson_interval
+
+
+@pytest.fixture
+def latents(rng):
+    return rng.uniform(size=(2, 1000, 1))
+
+
+def test_order_orientation_and_scale_of_recovered_factors_do_not_matter(latents):
+    a, b = latents
+    found = score([-7 * b, a**3], [a, b])
+    assert found.solved
+    assert found.own > 0.99
+    assert found.leak < 0.05
+    assert found.match.tolist() == [[0, 1], [1, 0]]
+
+
+def test_a_wrong_number_a_mixture_or_a_leak_is_not_solved(latents):
+    a, b = latents
+    assert not score([a], [a, b]).solved
+    assert not score([a, b, a], [a, b]).solved
+    assert not score([a, b + 0.4 * a], [a, b]).solved
+    assert not score([a, np.c_[a, b]], [a, b]).solved
+
+
+def test_independent_arrays_have_no_r2(latents):
+    a, b = latents
+    assert regression_r2(a, b) < 0.05
+    assert regression_r2(a, np.sin(9 * a)) > 0.98
+
+
+def test_angles_correlate_up_to_start_and_sense_of_rotation(rng):
+    angle = rng.uniform(0, 2 * np.pi, size=500)
+    circle = np.c_[np.cos(angle), np.sin(angle)]
+    assert coordinate_correlation(1.3 - angle, circle) == pytest.approx(1)
+    assert coordinate_correlation(2 * angle, circle) < 0.2
+    assert coordinate_correlation(1 - angle, angle[:, None]) == pytest.approx(1)
+
+
+def test_functions_of_their_own_factor_are_counted(latents):
+    a, b = latents
+    pure = [np.c_[np.cos(3 * a), np.cos(6 * a)], np.cos(3 * b)]
+    assert function_accuracy(pure, [a, b]) == 1
+    assert function_accuracy([np.c_[pure[0], a * b], pure[1]], [a, b]) == 3 / 4
+
+
+def test_the_interval_of_a_rate_holds_the_rate():
+    low, high = wilson_interval(9, 10)
+    assert low < 0.9 < high < 1
