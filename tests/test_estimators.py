@@ -11,7 +11,16 @@ from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_info
 
-from manifactor import DiffusionMap, DisconnectedGraphWarning, ManifoldFactorizer, NoProductStructureWarning, datasets
+from manifactor import (
+    DiffusionMap,
+    DisconnectedGraphWarning,
+    ManifoldFactorizer,
+    NoProductStructureWarning,
+    datasets,
+    load,
+    save,
+)
+from manifactor.scores import coordinate_correlation, score
 
 
 @pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
@@ -252,3 +261,84 @@ def test_precomputed_distances_must_be_square_and_not_negative(rectangle):
     fit = DiffusionMap(5, neighbors="precomputed", random_state=0).fit(graph)
     with pytest.raises(ValueError, match="features"):
         fit.transform(graph[:, :7])
+
+
+@pytest.fixture(scope="module")
+def sphere_interval():
+    X, truth = datasets.sample("sphere_interval", 1500, random_state=0)
+    return ManifoldFactorizer(random_state=0).fit(X), X, truth
+
+
+def test_a_sphere_times_an_interval_is_found_without_being_told(sphere_interval):
+    fit, _, truth = sphere_interval
+    assert sorted((f.topology, f.dimension) for f in fit.factors_) == [("interval", 1), ("other", 2)]
+    assert score([f.embedding for f in fit.factors_], truth).solved
+
+
+def test_surfaces_are_placed_by_transform_as_by_fit(sphere_interval):
+    fit, X, _ = sphere_interval
+    np.testing.assert_allclose(fit.transform(X), np.hstack([f.embedding for f in fit.factors_]), atol=1e-4)
+    (column,) = (j for j, f in enumerate(fit.factors_) if f.topology == "interval")
+    np.testing.assert_allclose(fit.coordinates(X)[:, column], fit.coordinates()[:, column], atol=1e-4)
+
+
+def test_new_samples_of_a_surface_find_their_place(sphere_interval):
+    fit, _, _ = sphere_interval
+    X, truth = datasets.sample("sphere_interval", 500, random_state=1)
+    widths = np.cumsum([f.embedding.shape[1] for f in fit.factors_])[:-1]
+    found = score(np.split(fit.transform(X), widths, axis=1), truth)
+    assert found.number_right
+    assert found.worst > 0.9
+    assert found.leak < 0.1
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_the_unit_of_the_data_does_not_matter(rectangle, scale):
+    X, _ = rectangle
+    plain, scaled = (ManifoldFactorizer(random_state=0).fit(s * X) for s in (1.0, scale))
+    assert plain.verdict_ == scaled.verdict_ == "product"
+    for one, two in zip(plain.factors_, scaled.factors_, strict=True):
+        assert coordinate_correlation(one.coordinate, two.coordinate[:, None]) > 0.999
+
+
+def test_fewer_factors_than_there_are_count_the_smallest_as_one():
+    X, truth = datasets.sample("equal_cube", 1500, random_state=0)
+    assert ManifoldFactorizer(random_state=0).fit(X).n_factors_ == 3
+    fit = ManifoldFactorizer(2, random_state=0).fit(X)
+    assert sorted(f.dimension for f in fit.factors_) == [1, 2]
+    assert ManifoldFactorizer(1, random_state=0).fit(X).evidence_.reason == "one factor was asked for"
+
+
+def test_more_factors_than_there_are_are_refused_with_the_reason(rectangle):
+    with pytest.raises(ValueError, match="3 were asked for and 2 found: no function was left that does not vary"):
+        ManifoldFactorizer(3, random_state=0).fit(rectangle[0])
+
+
+@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
+def test_outliers_are_left_out_and_lie_where_their_nearest_neighbour_lies():
+    X, truth = datasets.sample("square", 1500, random_state=0)
+    X[:5] = [[3, 3], [-2, 0.5], [0.5, 9], [4, -4], [40, 40]]
+    fit = ManifoldFactorizer(random_state=0).fit(X)
+    assert fit.outliers_[:5].all()
+    assert fit.outliers_.sum() < 10
+    assert score([f.embedding[5:] for f in fit.factors_], [t[5:] for t in truth]).solved
+    assert all((f.confidence[:5] == 0).all() for f in fit.factors_)
+    np.testing.assert_allclose(fit.transform(X), np.hstack([f.embedding for f in fit.factors_]), atol=1e-4)
+
+
+def test_more_functions_are_computed_where_a_direction_of_the_data_is_missing():
+    strip = np.random.default_rng(0).uniform(size=(4000, 2)) * [60, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert ManifoldFactorizer(random_state=0).fit(strip).n_functions_ > 100
+        assert ManifoldFactorizer(n_functions=50, random_state=0).fit(strip).n_functions_ == 50  # asked for, kept
+
+
+def test_an_archive_keeps_preparation_outliers_and_charts(tmp_path, sphere_interval):
+    fit, X, _ = sphere_interval
+    save(fit, tmp_path / "fit.npz")
+    again = load(tmp_path / "fit.npz")
+    np.testing.assert_allclose(again.transform(X[:50]), fit.transform(X[:50]))
+    np.testing.assert_array_equal(again.outliers_, fit.outliers_)
+    assert str(again.evidence_) == str(fit.evidence_)
+    assert again.splits_[0].n_blocks == fit.splits_[0].n_blocks

@@ -359,9 +359,7 @@ class ManifoldFactorizer(_Spectral):
         require_indices("exclude", self.exclude, self.n_functions_)
         with self._stage("factors"):
             result = METHODS[self.method](
-                Diffusion(
-                    None if sp.issparse(self._samples) else self._samples, self._graph, self._affinity, self.spectrum_
-                ),
+                self._diffusion(),
                 self.n_factors,
                 eigenvalue_tolerance=self.eigenvalue_tolerance,
                 similarity_threshold=self.similarity_threshold,

@@ -51,6 +51,13 @@ class Chart:
         scaled = np.einsum("xab,xa->xb", axes, centred) / np.sqrt(np.maximum(variance, self.floor))
         return np.einsum("xab,xb->xa", axes, scaled)
 
+    def modulation(self, spectrum_functions: np.ndarray) -> float:
+        """How much the other factors change the functions' variance: its standard deviation over its mean."""
+        if not self.others.shape[1]:
+            return 0.0
+        variance = spectrum_functions @ self.others @ np.trace(self.spread, axis1=1, axis2=2)
+        return float(variance.std() / variance.mean())
+
 
 def plain_chart(coefficients: np.ndarray) -> Chart:
     """The functions as they are."""

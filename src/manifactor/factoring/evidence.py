@@ -19,6 +19,7 @@ AGREEING = 0.7  # least share of a factor's functions that half of the samples f
 TWISTED = (
     1 / 8
 )  # energy of a factor's lowest function along another: 0 on a product, a quarter quantum on a twisted one
+MODULATED = 1 / 3  # spread of a factor's variance along another: up to .1 on products, .5 where a twist is cut open
 UNDIVIDED = 0.65  # least q of a factor that surely hides no second one
 EXPLAINED = 0.5  # least share of any main direction of the data that the factors explain
 MAIN = 0.01  # share of the variance from which on a principal component is a main direction
@@ -94,9 +95,15 @@ VERDICTS = {
 
 
 def weigh(
-    spectrum: Spectrum, factors: Sequence[Factor], peeling: Peeling, samples: np.ndarray | None, *, rng
+    spectrum: Spectrum,
+    factors: Sequence[Factor],
+    peeling: Peeling,
+    samples: np.ndarray | None,
+    *,
+    missing: bool,
+    rng: np.random.Generator,
 ) -> Evidence:
-    """Verdict on several factors that were found by peeling."""
+    """Verdict on several factors that were found by peeling; `missing` if they have fewer dimensions than the data."""
     look = peeling.looks[0]
     numbers: dict = {
         "completeness": completeness(spectrum, factors),
@@ -106,7 +113,10 @@ def weigh(
         "null": max([float(split.noise.max(initial=0)) for split in peeling.splits], default=0.0),
         "dependence": dependence(factors, rng=rng),
     }
-    problems = _problems(numbers, peeling, explained(factors, samples))
+    modulation = max(f.chart.modulation(spectrum.functions) for f in factors if f.chart is not None)
+    problems = _problems(numbers, peeling, explained(factors, samples), modulation)
+    if missing:
+        problems.append("the factors have fewer dimensions than the data, so a small one may be missing")
     if numbers["agreement"] < AGREEING:
         _warn_of_few_samples(2 * len(look.part), f"of {len(look.part)} samples neither half shows the same factors")
     if not problems:
@@ -130,8 +140,9 @@ def weigh_one(peeling: Peeling, *, missing: bool) -> Evidence:
         )
     elif missing:
         reason = (
-            f"all {len(look.geometry.eigenvalues)} functions vary along the same direction although the data have "
-            "more: the spectrum is too short to see a much smaller factor; raise `n_functions` or add samples"
+            "the data have more dimensions than their lowest functions, but none of the "
+            f"{len(look.geometry.eigenvalues)} functions shows another factor clearly: the spectrum is too short, or the samples are too few, to see a "
+            "much smaller one; raise `n_functions` or add samples"
         )
     else:
         reason = (
@@ -157,7 +168,7 @@ def _warn_of_few_samples(enough: int, what: str) -> None:
     )
 
 
-def _problems(numbers: dict, peeling: Peeling, explained: float) -> list[str]:
+def _problems(numbers: dict, peeling: Peeling, explained: float, modulation: float) -> list[str]:
     undivided = min(
         [float((s.q - s.noise)[s.n_blocks - 1]) for s in peeling.splits if len(s.q) >= s.n_blocks], default=1
     )
@@ -176,6 +187,10 @@ def _problems(numbers: dict, peeling: Peeling, explained: float) -> list[str]:
         (
             _impurity_without_noise(peeling.looks) > TWISTED,
             "a factor's lowest function varies a little along another factor, as on a twisted product",
+        ),
+        (
+            modulation > MODULATED,
+            "the lowest functions of one factor fade at some places of another, as on a twisted product",
         ),
         (undivided < UNDIVIDED, "one of the factors may hide two"),
         (explained < EXPLAINED, f"the factors explain only {explained:.0%} of one of the main directions of the data"),

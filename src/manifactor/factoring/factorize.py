@@ -102,7 +102,8 @@ def by_gradients(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.G
         warnings.warn(f"No product structure was found: {evidence.reason}.", NoProductStructureWarning, stacklevel=3)
         return replace(_whole(spectrum, ""), evidence=evidence, splits=peeling.splits)
     factors = make_factors(spectrum, [beside_constant(block) for block in blocks])
-    evidence = weigh(spectrum, factors, peeling, diffusion.samples, rng=rng)
+    missing = _directions_missing(peeling, diffusion)
+    evidence = weigh(spectrum, factors, peeling, diffusion.samples, missing=missing, rng=rng)
     return Factorization(factors, evidence, spectrum, peeling.splits)
 
 
