@@ -9,7 +9,7 @@ MOST_COLUMNS = 1000  # above, the covariance costs more than all that follows
 FEWEST_SAMPLES = 150  # that can tell noise from signal
 SHORTEST_TAIL = 3  # components that can be told to be alike
 SLACK = 1.05  # on the edges of the Marchenko-Pastur law, which are sharp only for infinitely many columns
-SURE, KURTOSIS = 4.0, 0.05  # standard errors, and an allowance, by which the kurtosis of noise may differ from 0
+SURE, ALLOWANCE = 3.0, 0.01  # standard errors, and a share, by which the kurtosis of noise may differ from a Gaussian's
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,20 @@ def prepare(X: np.ndarray) -> Preparation | None:
 def noise_components(scores: np.ndarray, variance: np.ndarray) -> int:
     """How many of the last principal components are isotropic Gaussian noise.
 
-    Their variances must lie within the edges of the Marchenko-Pastur law, and their values must have the kurtosis of a
-    Gaussian: a tail of equal variances that is no Gaussian is structure.
+    Their variances must lie within the edges of the Marchenko-Pastur law, and together they must have the kurtosis of a
+    Gaussian (Mardia, 1970): a tail of equal variances that is no Gaussian is structure, such as the coordinates of a
+    sphere.
     """
     n, d = scores.shape
-    kurtosis = (scores**4).mean(axis=0) / variance**2 - 3
+    square = np.zeros(n)  # squared length of the tail of each sample, in units of its standard deviations
     most = 0
-    for m in range(SHORTEST_TAIL, d):
+    for m in range(1, d):
+        square += scores[:, -m] ** 2 / variance[-m]
         level, ratio = variance[-m:].mean(), np.sqrt(m / n)
         highest, lowest = SLACK * level * (1 + ratio) ** 2, level * max(0, 1 - ratio) ** 2 / SLACK
-        gaussian = abs(kurtosis[-m:].mean()) < SURE * np.sqrt(24 / (n * m)) + KURTOSIS
-        if variance[-m] < highest and variance[-1] > lowest and gaussian:
+        gaussian = m * (m + 2)
+        excess = abs((square**2).mean() - gaussian)
+        alike = excess < SURE * np.sqrt(8 * gaussian / n) + ALLOWANCE * gaussian
+        if m >= SHORTEST_TAIL and variance[-m] < highest and variance[-1] > lowest and alike:
             most = m
     return most
