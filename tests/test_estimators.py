@@ -302,7 +302,7 @@ def test_the_unit_of_the_data_does_not_matter(rectangle, scale):
 
 
 def test_fewer_factors_than_there_are_count_the_smallest_as_one():
-    X, truth = datasets.sample("equal_cube", 1500, random_state=0)
+    X, _ = datasets.sample("equal_cube", 1500, random_state=0)
     assert ManifoldFactorizer(random_state=0).fit(X).n_factors_ == 3
     fit = ManifoldFactorizer(2, random_state=0).fit(X)
     assert sorted(f.dimension for f in fit.factors_) == [1, 2]

@@ -36,7 +36,7 @@ def test_gradients_along_different_sides_are_orthogonal_everywhere():
 
 
 def test_the_carre_du_champ_of_a_cosine_is_a_squared_sine():
-    spectrum, waves = box_spectrum([1.0], 30, n_samples=1000)
+    spectrum, _ = box_spectrum([1.0], 30, n_samples=1000)
     champ = carre_du_champ(spectrum, selection(spectrum, [1]), slice(None))[:, 0, 0]
     t = (np.arange(1000) + 0.5) / 1000
     np.testing.assert_allclose(champ, 2 * np.pi**2 * np.sin(np.pi * t) ** 2, atol=0.2 * 2 * np.pi**2)

@@ -141,8 +141,8 @@ def weigh_one(peeling: Peeling, *, missing: bool) -> Evidence:
     elif missing:
         reason = (
             "the data have more dimensions than their lowest functions, but none of the "
-            f"{len(look.geometry.eigenvalues)} functions shows another factor clearly: the spectrum is too short, or the samples are too few, to see a "
-            "much smaller one; raise `n_functions` or add samples"
+            f"{len(look.geometry.eigenvalues)} functions shows another factor clearly: the spectrum is too short, or "
+            "the samples are too few, to see a much smaller one; raise `n_functions` or add samples"
         )
     else:
         reason = (
