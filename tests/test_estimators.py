@@ -342,3 +342,43 @@ def test_an_archive_keeps_preparation_outliers_and_charts(tmp_path, sphere_inter
     np.testing.assert_array_equal(again.outliers_, fit.outliers_)
     assert str(again.evidence_) == str(fit.evidence_)
     assert again.splits_[0].n_blocks == fit.splits_[0].n_blocks
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n_samples", [4, 5, 7, 12, 40])
+@pytest.mark.parametrize("method", ["gradients", "deflation"])
+def test_a_handful_of_samples_is_fitted_without_a_claim(rng, n_samples, method):
+    fit = ManifoldFactorizer(method=method, random_state=0).fit(rng.uniform(size=(n_samples, 2)))
+    assert fit.verdict_ != "product"
+    assert np.isfinite(fit.factors_[0].embedding).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("n_neighbors", [1, 2, 3, 5])
+def test_sparse_graphs_whose_halves_fall_apart_are_fitted(rng, n_neighbors):
+    X = rng.uniform(size=(400, 2))
+    fit = ManifoldFactorizer(n_neighbors=n_neighbors, random_state=0).fit(X)
+    assert np.isfinite(fit.spectrum_.eigenvalues).all()
+    assert fit.transform(X[:5]).shape[0] == 5
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_two_separate_blobs_are_fitted(rng):
+    X = np.r_[rng.uniform(size=(200, 2)), rng.uniform(size=(200, 2)) + 10]
+    assert ManifoldFactorizer(random_state=0).fit(X).verdict_ != "product"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_outlier_of_a_small_sample_is_placed_as_in_the_fit(rng):
+    X = np.r_[rng.uniform(size=(59, 2)), [[8.0, 8.0]]]
+    fit = ManifoldFactorizer(random_state=0).fit(X)
+    assert fit.outliers_.tolist() == [False] * 59 + [True]
+    assert fit.spectrum_.weights.sum() == pytest.approx(1)
+    np.testing.assert_allclose(fit.transform(X)[-1], fit.transform(X[-1:])[0])
+    with pytest.raises(ValueError, match="must lie near the training samples; 1 of 1"):
+        fit.transform(100 * X[-1:])
+
+
+def test_exclude_without_triplets_is_refused(torus):
+    with pytest.raises(ValueError, match="`exclude` is for `method='triplets'`"):
+        ManifoldFactorizer(exclude=[1], random_state=0).fit(torus[0][:200])

@@ -45,6 +45,11 @@ def test_functions_of_their_own_factor_are_counted(latents):
     pure = [np.c_[np.cos(3 * a), np.cos(6 * a)], np.cos(3 * b)]
     assert function_accuracy(pure, [a, b]) == 1
     assert function_accuracy([np.c_[pure[0], a * b], pure[1]], [a, b]) == 3 / 4
+    assert function_accuracy([a * b, *pure], [a, b]) == 3 / 4  # whatever the order
+
+
+def test_a_constant_has_no_r2(latents):
+    assert regression_r2(latents[0], np.ones((1000, 1))) == 0
 
 
 def test_the_interval_of_a_rate_holds_the_rate():

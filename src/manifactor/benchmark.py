@@ -103,11 +103,15 @@ def _record(job: tuple[Case, int]) -> dict:
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        recovered, verdict = METHODS[case.method](X, truth, seed)
+        try:
+            recovered, verdict = METHODS[case.method](X, truth, seed)
+        except Exception as error:  # one method that gives up must not lose the others' runs
+            recovered, verdict = [X[:, :1]], f"error: {error}"
     seconds = time.perf_counter() - start
     found = score(recovered, truth)
     return {
         **asdict(case),
+        "n": len(X),
         "seed": seed,
         "verdict": verdict,
         "solved": found.solved,

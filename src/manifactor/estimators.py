@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifactor.factoring.factorize import METHODS, Diffusion
+from manifactor.factoring.pure import MAX_FACTORS
 from manifactor.parameters import require_choice, require_count, require_finite, require_indices, require_number
 from manifactor.spectral.kernel import affinity, dense_affinity, warn_of_weak_links, without_outliers
 from manifactor.spectral.neighbors import SEARCHES, neighbor_graph
@@ -59,6 +60,11 @@ class _Spectral(TransformerMixin, BaseEstimator):
         with self._stage("spectrum"):
             spectrum = laplacian_spectrum(walk, n_functions, solver=self.solver, rng=rng)
         found = len(spectrum.eigenvalues)
+        if found < 2:
+            raise ValueError(
+                "the kernel must resolve more than the constant function; with bandwidth "
+                f"{walk.bandwidth.value:.3g} it does not. Lower `bandwidth`."
+            )
         if found < n_functions and self.n_functions != "auto":
             raise ValueError(
                 f"the kernel resolves {found} functions of these samples; got `n_functions`={n_functions}. "
@@ -296,7 +302,7 @@ class ManifoldFactorizer(_Spectral):
     n_factors_ : int
         1 when the verdict is "none".
     factors_ : tuple of Factor
-        The one with the smallest eigenvalue first.
+        The one with the smallest eigenvalue first; by deflation, the one that explains most of the data.
     evidence_ : Evidence
         The numbers behind the verdict; ``str()`` reads as prose.
     splits_ : tuple of Split
@@ -357,6 +363,10 @@ class ManifoldFactorizer(_Spectral):
         self._require_settings()
         self._fit_spectrum(X)
         require_indices("exclude", self.exclude, self.n_functions_)
+        if len(self.exclude) and self.method != "triplets":
+            raise ValueError(
+                f"`exclude` is for `method='triplets'`; got {tuple(self.exclude)} with {self.method!r}. Leave it empty."
+            )
         with self._stage("factors"):
             result = METHODS[self.method](
                 self._diffusion(),
@@ -367,6 +377,7 @@ class ManifoldFactorizer(_Spectral):
                 rng=self._rng,
             )
         self.spectrum_, self.n_functions_ = result.spectrum, len(result.spectrum.eigenvalues)
+        self.solver_ = result.spectrum.solver
         self.factors_, self.evidence_ = self._with_outliers(result.factors), result.evidence
         self.splits_, self.triplets_, self.cut_ = result.splits, result.triplets, result.cut
         self.verdict_, self.n_factors_ = result.evidence.verdict, len(result.factors)
@@ -374,7 +385,8 @@ class ManifoldFactorizer(_Spectral):
 
     def _diffusion(self) -> Diffusion:
         samples = None if sp.issparse(self._samples) else self._samples
-        return Diffusion(samples, self._graph, self._affinity, self.spectrum_, growing=self.n_functions == "auto")
+        growing = self.n_functions == "auto"
+        return Diffusion(samples, self._graph, self._affinity, self.spectrum_, self.solver, growing)
 
     def _with_outliers(self, factors):
         """Factors whose confidence is 0 for outliers: they lie where their nearest neighbour lies."""
@@ -417,7 +429,7 @@ class ManifoldFactorizer(_Spectral):
         require_choice("method", self.method, sorted(METHODS))
         require_choice("device", self.device, ["cpu"])
         if self.n_factors != "auto":
-            require_count("n_factors", self.n_factors, 1, 6)
+            require_count("n_factors", self.n_factors, 1, MAX_FACTORS)
         if self.eigenvalue_tolerance != "auto":
             require_number("eigenvalue_tolerance", self.eigenvalue_tolerance, above=0)
         require_number("similarity_threshold", self.similarity_threshold, low=0, high=1)

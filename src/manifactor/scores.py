@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from math import sqrt
 
 import numpy as np
@@ -73,10 +72,16 @@ def score(recovered: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> Score
 
 def regression_r2(source: np.ndarray, target: np.ndarray, *, n_neighbors: int = 20) -> float:
     """Cross-validated R^2 of k-nearest-neighbour regression, the mean over the target's columns, at least 0."""
+    return float(_column_r2(source, target, n_neighbors).mean())
+
+
+def _column_r2(source: np.ndarray, target: np.ndarray, n_neighbors: int = 20) -> np.ndarray:
+    """The same for each column; 0 for a constant one."""
     folds = KFold(5, shuffle=True, random_state=0)
     model = KNeighborsRegressor(min(n_neighbors, len(source) // 2))
-    left = target - cross_val_predict(model, source, target, cv=folds)
-    return float(np.clip(1 - left.var(axis=0) / target.var(axis=0), 0, None).mean())
+    left = (target - cross_val_predict(model, source, target, cv=folds)).var(axis=0)
+    variance = target.var(axis=0)
+    return np.clip(1 - np.divide(left, variance, out=np.ones_like(left), where=variance > 0), 0, None)
 
 
 def coordinate_correlation(coordinate: np.ndarray, true: np.ndarray) -> float:
@@ -97,13 +102,8 @@ def coordinate_correlation(coordinate: np.ndarray, true: np.ndarray) -> float:
 
 def function_accuracy(functions: Sequence[np.ndarray], truth: Sequence[np.ndarray], *, enough: float = 0.9) -> float:
     """Share of the recovered factors' functions, (n, r_j) each, that their own true factor explains to `enough`."""
-    r2 = [np.array([[regression_r2(t, f[:, None]) for f in block.T] for t in truth]) for block in functions]
-    best = max(
-        permutations(range(len(truth)), min(len(truth), len(functions))),
-        key=lambda order: sum(r2[j][i].mean() for j, i in enumerate(order)),
-    )
-    counted = np.concatenate([r2[j][i] for j, i in enumerate(best)])
-    return float((counted >= enough).sum() / sum(block.shape[1] for block in functions))
+    good = np.array([[(_column_r2(true, block) >= enough).sum() for block in functions] for true in truth])
+    return float(good[linear_sum_assignment(-good)].sum() / sum(block.shape[1] for block in functions))
 
 
 def wilson_interval(successes: int, trials: int, *, z: float = 1.96) -> tuple[float, float]:

@@ -25,9 +25,10 @@ def test_a_direction_of_the_data_that_no_factor_explains_is_noticed(rng):
     x, y = (waves.tolist().index(w) for w in ([1, 0], [0, 1]))
     factors = make_factors(spectrum, [selection(spectrum, [x]), selection(spectrum, [y])])
     places = np.hstack([factor.embedding for factor in factors])
-    assert explained(factors, places) > 0.9
-    assert explained(factors, np.c_[places, 2 * rng.uniform(size=len(places))]) < 0.2
-    assert explained(factors, None) == 1
+    all_of_them = np.ones(len(places), dtype=bool)
+    assert explained(factors, places, all_of_them) > 0.9
+    assert explained(factors, np.c_[places, 2 * rng.uniform(size=len(places))], all_of_them) < 0.2
+    assert explained(factors, None, all_of_them) == 1
 
 
 def test_a_product_is_called_one_and_the_reason_reads_as_prose():

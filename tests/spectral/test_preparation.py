@@ -27,6 +27,11 @@ def test_equal_variances_that_are_no_gaussian_are_structure(rng):
     assert prepare(np.c_[X[:, :1], rng.normal(size=(2000, 6))]).components.shape == (7, 1)
 
 
+@pytest.mark.parametrize("columns", [4, 20])
+def test_a_gaussian_blob_is_not_flattened(rng, columns):
+    assert prepare(rng.normal(size=(1000, columns))) is None
+
+
 def test_few_samples_and_many_columns_are_left_alone(noisy):
     assert prepare(noisy[:100]) is None
     assert prepare(np.zeros((200, 1001))) is None

@@ -68,7 +68,8 @@ def best_curve(Y: np.ndarray, *, n_neighbors: int, rng: np.random.Generator) -> 
     distinct = laplacian_spectrum(walk, min(FUNCTIONS, len(graph.distinct) - 1), rng=rng)
     geometry = measure_geometry(distinct, walk, Y[graph.distinct], rng=rng)
     spectrum = distinct.with_copies(graph)
-    pairs = [(a, b) for b in range(2, LOOKED_AT + 1) for a in range(1, b)]
+    last = min(LOOKED_AT, len(spectrum.eigenvalues) - 1)
+    pairs = [(a, b) for b in range(2, last + 1) for a in range(1, b)]
     charts = [(1,), *(pair for pair in pairs if _parallel(geometry, *pair) > PARALLEL)]
     curves = [_curve(Y, spectrum, chart) for chart in charts]
     return max(curves, key=lambda curve: curve.explained)
@@ -89,7 +90,7 @@ def conditional_mean(Y: np.ndarray, place: np.ndarray) -> np.ndarray:
     total = np.zeros_like(Y)
     for column in near.T:  # one neighbour at a time: images need no third dimension in memory
         total += Y[column]
-    return (total - Y) / k
+    return (total - Y) / k  # of copies any one may stand for the sample itself
 
 
 def _parallel(geometry: Geometry, a: int, b: int) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn.decomposition import PCA
 
 from manifactor.factoring.factor import Factor, predictability
 from manifactor.factoring.pure import Look, Peeling, batch_size, impurity, product_share
@@ -22,6 +23,7 @@ TWISTED = (
 MODULATED = 1 / 3  # spread of a factor's variance along another: up to .1 on products, .5 where a twist is cut open
 UNDIVIDED = 0.65  # least q of a factor that surely hides no second one
 EXPLAINED = 0.5  # least share of any main direction of the data that the factors explain
+MOST_MAIN = 20  # principal components that are looked at
 MAIN = 0.01  # share of the variance from which on a principal component is a main direction
 NOISY = 0.3  # noise of q above which a batch that does not fall apart might yet do so
 PERMUTATIONS = 199
@@ -52,7 +54,7 @@ class Evidence:
     product : float
         Smallest share, over pairs of factors, of the product of their lowest functions near the sum of the eigenvalues.
     agreement : float
-        Smallest share of a factor's lowest functions that the better half of the samples finds by itself.
+        Smallest share of a factor's lowest functions that the better half of the samples finds again.
     null : float
         Noise of the number that the count of factors rests on, from half samples; that number is 0 for factors, 1 for
         none, and counts as 0 below .45 after the noise is taken off.
@@ -99,6 +101,7 @@ def weigh(
     factors: Sequence[Factor],
     peeling: Peeling,
     samples: np.ndarray | None,
+    inliers: np.ndarray,
     *,
     missing: bool,
     rng: np.random.Generator,
@@ -113,8 +116,8 @@ def weigh(
         "null": max([float(split.noise.max(initial=0)) for split in peeling.splits], default=0.0),
         "dependence": dependence(factors, rng=rng),
     }
-    modulation = max(f.chart.modulation(spectrum.functions) for f in factors if f.chart is not None)
-    problems = _problems(numbers, peeling, explained(factors, samples), modulation)
+    modulation = max(factor.chart.modulation(spectrum.functions) for factor in factors if factor.chart)
+    problems = _problems(numbers, peeling, explained(factors, samples, inliers), modulation)
     if missing:
         problems.append("the factors have fewer dimensions than the data, so a small one may be missing")
     if numbers["agreement"] < AGREEING:
@@ -229,6 +232,8 @@ def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
         total = total[total < 1.3 * top]
     root = np.sqrt(spectrum.weights)[:, None]
     low = (spectrum.eigenvalues <= top) & (spectrum.eigenvalues > 0)
+    if not low.any():
+        return 0.0
     ratio = max(1, int((total <= top).sum()) - 1) / low.sum()
     basis = np.linalg.qr(products * root)[0]
     inside = ((basis.T @ (spectrum.functions[:, low] * root)) ** 2).sum(axis=0)
@@ -249,10 +254,8 @@ def leakage(factors: Sequence[Factor]) -> np.ndarray:
 def agreement(full: Look, half: Look) -> float:
     """Smallest share of a factor's lowest functions in the span of the same factor's functions in half of the samples.
 
-    Both ways round, after the best matching of the factors; 0 if their numbers differ.
+    Both ways round, after the best matching of the factors.
     """
-    if len(full.blocks) != len(half.blocks):
-        return 0.0
     root = np.sqrt(half.geometry.spectrum.weights)[:, None]
     whole = [_centred(full.geometry.values(block)[half.part], root) for block in full.blocks]
     parts = [_centred(half.geometry.values(block), root) for block in half.blocks]
@@ -277,18 +280,18 @@ def _share(functions: np.ndarray, others: np.ndarray) -> float:
     return float(((np.linalg.qr(others[:, :8])[0].T @ functions) ** 2).sum(axis=0).min())
 
 
-def explained(factors: Sequence[Factor], samples: np.ndarray | None) -> float:
-    """Smallest R^2 with which all factors together predict a main direction of the data.
+def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray) -> float:
+    """Smallest R^2 with which all factors together predict a main direction of the samples that are no outliers.
 
     1 where only distances are known.
     """
     if samples is None:
         return 1.0
     places = np.hstack([f.embedding / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors])
-    centred = samples - samples.mean(axis=0)
-    variance, axes = np.linalg.eigh(centred.T @ centred)
-    main = centred @ axes[:, variance > MAIN * variance.sum()]
-    return float(predictability(places, main).min())
+    pca = PCA(min(MOST_MAIN, *samples[inliers].shape), svd_solver="auto", random_state=0)
+    scores = pca.fit_transform(samples[inliers])
+    main = scores[:, pca.explained_variance_ratio_ > MAIN]
+    return float(predictability(places[inliers], main).min(initial=1.0))
 
 
 def dependence(factors: Sequence[Factor], *, rng: np.random.Generator) -> float:

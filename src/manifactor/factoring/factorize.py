@@ -34,6 +34,7 @@ DEFLATION_NEIGHBORS = 64
 MAX_CUT = 5  # groups that "auto" looks for in the triplet method
 SEPARATED = 0.95  # share of the separability that the cut of "auto" must cut
 WHOLE = 8  # functions that describe the data when there is one factor
+FEWEST_FUNCTIONS = 4  # of a half that is looked at
 BLOCK_WISE = 6  # samples for each function from which on the block solver beats the dense one at low accuracy
 ROUGH = 1e-4  # residual to which the halves' spectra are computed: their sampling error is far larger
 
@@ -50,6 +51,8 @@ class Diffusion:
     affinity : Affinity
     spectrum : Spectrum
         On the given samples.
+    solver : str
+        Eigensolver for further spectra.
     growing : bool
         Whether a method may compute more functions.
     """
@@ -58,6 +61,7 @@ class Diffusion:
     graph: NeighborGraph
     affinity: Affinity
     spectrum: Spectrum
+    solver: str = "auto"
     growing: bool = False
 
     def grown(self, rng: np.random.Generator) -> "Diffusion | None":
@@ -66,7 +70,8 @@ class Diffusion:
         most = len(self.graph.distinct) // SAMPLES_PER_FUNCTION
         if not self.growing or count >= min(most, MOST_FUNCTIONS):
             return None
-        spectrum = laplacian_spectrum(self.affinity, min(2 * count, most, MOST_FUNCTIONS), rng=rng)
+        more = min(2 * count, most, MOST_FUNCTIONS)
+        spectrum = laplacian_spectrum(self.affinity, more, solver=self.solver, rng=rng)
         if len(spectrum.eigenvalues) <= count:
             return None
         return replace(self, spectrum=spectrum.with_copies(self.graph))
@@ -91,26 +96,30 @@ def by_gradients(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.G
         return _whole(diffusion.spectrum, "one factor was asked for")
     while True:
         peeling = peel(_looks(diffusion, rng), at_least=asked or 1, rng=rng)
-        longer = diffusion.grown(rng) if _directions_missing(peeling, diffusion) else None
+        missing = _directions_missing(peeling, diffusion)
+        longer = diffusion.grown(rng) if missing else None
         if longer is None:
             break
         diffusion = longer
     spectrum = diffusion.spectrum
     blocks = _as_many_as(asked, peeling)
     if len(blocks) == 1:
-        evidence = weigh_one(peeling, missing=_directions_missing(peeling, diffusion))
+        evidence = weigh_one(peeling, missing=missing)
         warnings.warn(f"No product structure was found: {evidence.reason}.", NoProductStructureWarning, stacklevel=3)
         return replace(_whole(spectrum, ""), evidence=evidence, splits=peeling.splits)
     factors = make_factors(spectrum, [beside_constant(block) for block in blocks])
-    missing = _directions_missing(peeling, diffusion)
-    evidence = weigh(spectrum, factors, peeling, diffusion.samples, missing=missing, rng=rng)
+    inliers = ~diffusion.graph.outliers
+    evidence = weigh(spectrum, factors, peeling, diffusion.samples, inliers, missing=missing, rng=rng)
     return Factorization(factors, evidence, spectrum, peeling.splits)
 
 
 def by_deflation(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.Generator, **_) -> Factorization:
     """Two factors of an additive embedding: each is found in what the other leaves of the data."""
     if n_factors not in ("auto", 2):
-        raise ValueError(f"`method='deflation'` finds two factors; got `n_factors`={n_factors}.")
+        raise ValueError(
+            f"`method='deflation'` finds two factors; got `n_factors`={n_factors}. Leave it at 'auto', or choose "
+            "another `method`."
+        )
     if diffusion.samples is None:
         raise ValueError("`method='deflation'` subtracts samples; pass them, not a precomputed graph of distances.")
     n_neighbors = diffusion.graph.n_neighbors or DEFLATION_NEIGHBORS
@@ -128,6 +137,8 @@ def _looks(diffusion: Diffusion, rng: np.random.Generator) -> list[Look]:
         part.sort()
         walk = diffusion.affinity.restricted(part)
         count = min(len(spectrum.eigenvalues), len(part) // 2)
+        if count < FEWEST_FUNCTIONS or connected_components(walk.kernel, directed=False)[0] > 1:
+            continue  # a half that falls apart says nothing
         solver = "chebyshev" if len(part) > BLOCK_WISE * count else "auto"
         half = laplacian_spectrum(walk, count, solver=solver, tolerance=ROUGH, rng=rng)
         looks.append(Look(part, measure_geometry(half, walk, None if samples is None else samples[part], rng=rng)))
@@ -152,7 +163,8 @@ def _as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
             f"`n_factors` must not exceed what the data show; {asked} were asked for and {len(blocks)} found: no "
             "function was left that does not vary along those. Lower `n_factors`, or give more samples."
         )
-    return [*blocks[: asked - 1], without_energy(geometry, blocks[: asked - 1])]
+    rest = without_energy(geometry, blocks[: asked - 1])
+    return [*blocks[: asked - 1], rest if rest.shape[1] else np.hstack(blocks[asked - 1 :])]
 
 
 def by_triplets(

@@ -175,7 +175,7 @@ def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.n
     outer = (geometry.average @ outer.reshape(len(outer), -1)).reshape(outer.shape)
     strength, axes = np.linalg.eigh(outer)
     share = strength.mean(axis=0)
-    count = int((share > DIRECTION * share.sum()).sum())
+    count = max(1, int((share > DIRECTION * share.sum()).sum()))
     return np.maximum(strength[:, -count:], 0), axes[:, :, -count:]
 
 
@@ -232,7 +232,8 @@ def _regression(coordinates: np.ndarray, functions: np.ndarray, steps: sp.csr_ar
     spread -= mean[:, :, None] * mean[:, None]
     joint = np.stack([steps @ (functions * c[:, None]) for c in coordinates.T], axis=1)
     joint -= mean[:, :, None] * mean_function[:, None]
-    ridge = RIDGE * np.linalg.eigvalsh(spread)[:, -1]
+    extent = np.linalg.eigvalsh(spread)[:, -1]
+    ridge = RIDGE * np.maximum(extent, 1e-6 * extent.max())  # a sample with no neighbours but copies has no extent
     return np.linalg.solve(spread + ridge[:, None, None] * np.eye(p), joint)
 
 

@@ -12,12 +12,14 @@ PENALTY = 10.0  # on energy along the other blocks, in units of the function's o
 IMPURE = 0.5  # energy along another factor is 0 or at least its lowest eigenvalue: half way is where purity ends
 BATCH = 1.9  # times the lowest eigenvalue; a product has at least twice
 MOST = 16  # functions kept of each factor
+PASSES = 2  # more of them drift
 OWN = 0.75  # least share of a function's energy along the lowest functions of its own factor
 ALIKE = 0.5  # share of a function in the span of others from which on it says nothing new
 DRAWS, LOOKED_AT = 30, 5  # random elements of the commutant's kernel, and how many of the clearest are tried
 DIVIDED = 0.45  # largest q, its noise taken off, of a division; 1 is structureless, 0 exact
 ORTHOGONAL = 0.12  # largest squared cosine between blocks, its noise taken off
 CAPTURED = 0.9  # least share of the products of functions inside the spectrum that their carre du champ needs
+MOST_NOISE = 0.15  # that is taken off a share or a squared cosine
 ACCEPTED = 0.7  # least share of the product of two functions near the sum of their eigenvalues
 WIDTH = 0.2  # how near
 
@@ -95,10 +97,13 @@ def peel(looks: Sequence[Look], *, at_least: int = 1, rng: np.random.Generator) 
         batches = [rest[:, :size] for rest in rests if rest.shape[1] >= size]
         found, split = divide([look.geometry for look in following], batches, rng=rng)
         trial, share = _try(following, found)
-        if share < ACCEPTED and split.n_blocks > 1:  # not these blocks, but perhaps their union
+        enough = len(looks[0].blocks) + 1 >= at_least
+        if share < ACCEPTED and split.n_blocks > 1 and enough:  # not these blocks, but perhaps their union
             split = replace(split, n_blocks=1)
             trial, share = _try(following, [[batch] for batch in batches])
-        if not trial[0].blocks or (share < ACCEPTED and len(looks[0].blocks) >= at_least):
+        if not trial[0].blocks:
+            break
+        if share < ACCEPTED and len(looks[0].blocks) >= at_least:
             return Peeling(tuple(looks), tuple(splits), share)
         looks, splits = [trial[0], *(look for look in trial[1:] if look.blocks)], [*splits, split]
     return Peeling(tuple(looks), tuple(splits), None)
@@ -110,8 +115,9 @@ def _try(looks: Sequence[Look], found: Sequence[Sequence[np.ndarray]]) -> tuple[
         replace(look, blocks=refine(look.geometry, (*look.blocks, *new)))
         for look, new in zip(looks, found, strict=True)
     ]
-    share, *in_halves = (product_share(look.geometry, look.blocks) for look in trial)
-    return trial, share + float(_noise(-share, [-half for half in in_halves]))
+    share, *in_halves = (product_share(look.geometry, look.blocks) for look in trial if look.blocks or look is trial[0])
+    noise = float(_noise(-share, [-half for half in in_halves]))
+    return trial, min(1.0, share + min(noise, MOST_NOISE))
 
 
 def batch_size(eigenvalues: np.ndarray) -> int:
@@ -185,11 +191,11 @@ def one_factor(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
     return functions[:, own]
 
 
-def refine(geometry: Geometry, blocks: Sequence[np.ndarray], *, passes: int = 2) -> tuple[np.ndarray, ...]:
+def refine(geometry: Geometry, blocks: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """Every block as the functions without energy along all others, the lowest factor first; none if one is empty."""
     refined = list(blocks)
     order = np.argsort([geometry.rayleigh(block).min() for block in blocks])
-    for _ in range(passes if len(blocks) > 1 else 0):
+    for _ in range(PASSES if len(blocks) > 1 else 0):
         for f in order:
             refined[f] = without_energy(geometry, [block for g, block in enumerate(refined) if g != f])
             if not refined[f].shape[1]:
@@ -223,7 +229,7 @@ def divide(
             cosines(basis.T @ champ @ basis, w, labels)
             for (basis, labels), champ, w in zip(turned, champs, weights, strict=True)
         ]
-        if cosine[0] - min(0.1, float(_noise(cosine[0], cosine[1:]))) < ORTHOGONAL:
+        if cosine[0] - min(float(_noise(cosine[0], cosine[1:])), MOST_NOISE) < ORTHOGONAL:
             blocks = [
                 [_unit(batch @ basis[:, labels == b]) for b in range(count)]
                 for batch, (basis, labels) in zip(batches, turned, strict=True)

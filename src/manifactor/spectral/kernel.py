@@ -14,7 +14,7 @@ from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGrap
 CURVE_ROWS = 2000  # samples whose distances draw the bandwidth curve, evenly spread; the cost no longer grows with n
 LOCAL_NEIGHBOR = 8  # a sample's own scale is its distance to this neighbour
 WEAKEST = 1e-8  # least weight of a link between neighbours: no sample is cut off by rounding
-LEAST_COMPANY = 1.5  # kernel weight of all neighbours below which a sample is an outlier
+LEAST_COMPANY = 1.5  # kernel weight of all neighbours, at most 1 each, below which a sample is an outlier
 MOST_OUTLIERS = 0.05  # share of the samples; more are no outliers but a part of the data
 OUTLIER_ROUNDS = 3  # leaving some out may leave others alone
 REACHED = 0.95  # share of the samples whose own scale lies within the bandwidth
@@ -88,7 +88,7 @@ class Affinity:
         return replace(self, kernel=kernel, pull=pull, degree=pull * (kernel @ pull), local_scale=scale)
 
     def isolated(self) -> np.ndarray:
-        """Samples that the walk hardly leaves: their neighbours together weigh less than they do, (n_distinct,)."""
+        """Samples that the walk hardly leaves: all their neighbours weigh less than `LEAST_COMPANY`, (n_distinct,)."""
         return np.asarray(self.kernel.sum(axis=1)).ravel() < 1 + LEAST_COMPANY
 
 

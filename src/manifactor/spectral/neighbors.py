@@ -72,23 +72,26 @@ class NeighborGraph:
             The given samples.
         """
         kept = np.flatnonzero(~isolated)
-        near = NearestNeighbors(n_neighbors=1).fit(X[self.distinct[kept]])
+        distinct = self.distinct[kept]
+        near = NearestNeighbors(n_neighbors=1).fit(X[distinct])
         place = np.empty(len(isolated), dtype=int)
         place[kept] = np.arange(len(kept))
         place[isolated] = near.kneighbors(X[self.distinct[isolated]], return_distance=False)[:, 0]
-        distances = sp.csr_array(self.distances[kept][:, kept])
-        inverse, outliers = place[self.inverse], self.outliers | isolated[self.inverse]
-        bridges, component = _bridges(distances, X[self.distinct[kept]], inverse)
-        search = None if self.search is None else clone(self.search).fit(X[self.distinct[kept]])
+        search = clone(self.search, safe=False)
+        n_neighbors = _limited(search, self.n_neighbors, len(kept))
+        distances = _symmetric(_searched(search, X[distinct], euclidean=n_neighbors is not None))
+        inverse = place[self.inverse]
+        bridges, component = _bridges(distances, X[distinct], inverse)
         return replace(
             self,
             distances=distances,
             bridges=bridges,
-            distinct=self.distinct[kept],
+            distinct=distinct,
             inverse=inverse,
             components=component[inverse],
             search=search,
-            outliers=outliers,
+            n_neighbors=n_neighbors,
+            outliers=self.outliers | isolated[self.inverse],
         )
 
     def distances_to(self, X) -> sp.csr_array:
@@ -158,14 +161,20 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
         distinct, inverse = distinct[first], copy_of[inverse]
         if X is None:
             distances = _merged(distances, copy_of, copy_of)
-    distances = distances.maximum(distances.T)
-    distances = sp.csr_array(distances - sp.diags_array(distances.diagonal()))
-    distances.eliminate_zeros()
-    distances.sort_indices()
+    distances = _symmetric(distances)
     bridges, component = _bridges(distances, None if X is None else X[distinct], inverse)
     return NeighborGraph(
         distances, bridges, distinct, inverse, component[inverse], search, method, n_neighbors, np.zeros(n, bool)
     )
+
+
+def _symmetric(distances: sp.csr_array) -> sp.csr_array:
+    """An entry wherever either sample is a neighbour of the other, none on the diagonal."""
+    distances = distances.maximum(distances.T)
+    distances = sp.csr_array(distances - sp.diags_array(distances.diagonal()))
+    distances.eliminate_zeros()
+    distances.sort_indices()
+    return distances
 
 
 def _searched(search, X: np.ndarray, *, euclidean: bool) -> sp.csr_array:

@@ -56,7 +56,7 @@ def prepare(X: np.ndarray) -> Preparation | None:
     seen = variance > 1e-12 * variance[-1]
     variance, axes = variance[seen][::-1], axes[:, seen][:, ::-1]
     noise = noise_components((X - mean) @ axes, variance)
-    if not noise:
+    if noise in (0, len(variance)):  # where all is noise, there is nothing to set it apart from
         return None
     reason = f"{noise} of {n_columns} principal components are isotropic Gaussian noise and were dropped"
     return Preparation(mean, axes[:, : len(variance) - noise], reason)
@@ -72,7 +72,7 @@ def noise_components(scores: np.ndarray, variance: np.ndarray) -> int:
     n, d = scores.shape
     square = np.zeros(n)  # squared length of the tail of each sample, in units of its standard deviations
     most = 0
-    for m in range(1, d):
+    for m in range(1, d + 1):
         square += scores[:, -m] ** 2 / variance[-m]
         level, ratio = variance[-m:].mean(), np.sqrt(m / n)
         highest, lowest = SLACK * level * (1 + ratio) ** 2, level * max(0, 1 - ratio) ** 2 / SLACK

@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 
-from manifactor.spectral.kernel import LEAST_COMPANY, MOST_OUTLIERS, Affinity, kernel_rows
+from manifactor.spectral.kernel import LEAST_COMPANY, Affinity, kernel_rows
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.solvers import SOLVERS, EigenpairWarning, choose_solver
 
@@ -51,7 +51,7 @@ class Spectrum:
 
     def with_copies(self, graph: NeighborGraph) -> "Spectrum":
         """The spectrum on the given samples, from that on the distinct ones."""
-        weights = (self.weights / graph.multiplicity)[graph.inverse]
+        weights = np.where(graph.outliers, 0.0, (self.weights / graph.multiplicity)[graph.inverse])
         return replace(self, functions=self.functions[graph.inverse], weights=weights)
 
     def without_copies(self, graph: NeighborGraph) -> "Spectrum":
@@ -120,11 +120,12 @@ def extend(X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samp
     else:
         distances = graph.distances_to(X)
         kernel = kernel_rows(distances, affinity)
-        alone = (kernel.sum(axis=1) < LEAST_COMPANY) & (graph.search is not None)
+        alone = _like_outliers(distances, kernel, graph, samples)
         rows = sp.csr_array(kernel @ sp.diags_array(affinity.pull))
         reach = rows.sum(axis=1)
     far = np.flatnonzero(~(reach > 0))
-    if len(far) > MOST_OUTLIERS * len(reach) or (~alone[far]).any():
+    far = far[~alone[far]]
+    if len(far):
         raise ValueError(
             f"new samples must lie near the training samples; {len(far)} of {len(reach)} have none within reach of the "
             f"bandwidth {affinity.bandwidth.value:.3g}, the first in row {far[0]}. Check that they are in the same "
@@ -137,12 +138,21 @@ def extend(X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samp
     return step
 
 
+def _like_outliers(distances, kernel, graph: NeighborGraph, samples: np.ndarray | None) -> np.ndarray:
+    """New samples without company that lie no farther off than the outliers of the fit, (n_new,)."""
+    if samples is None or not graph.outliers.any():
+        return np.zeros(kernel.shape[0], dtype=bool)
+    farthest = graph.distances_to(samples[graph.outliers]).min(axis=1, explicit=True).toarray().max()
+    nearest = distances.min(axis=1, explicit=True).toarray().ravel()
+    return (kernel.sum(axis=1) < LEAST_COMPANY) & (nearest <= farthest)
+
+
 def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
     """Eigenvectors with the known first one in its place and taken out of the others.
 
     Where weak bridges make the eigenvalue 1 double to rounding, solvers return a mixture.
     """
-    if np.abs(constant @ vectors[:, 1:]).max() < 1e-6:
+    if np.abs(constant @ vectors[:, 1:]).max(initial=0) < 1e-6:
         return np.column_stack([constant, vectors[:, 1:]])
     beside = np.column_stack([constant, vectors])
     superfluous = 1 + int(np.abs(np.diag(np.linalg.qr(beside, mode="r")))[1:].argmin())
