@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, NoProductStructureWarning, SampleWarning, datasets
-from manifactor.factoring.evidence import dependence, explained
 from manifactor.factoring.factor import make_factors, placed_factor, selection
+from manifactor.factoring.measures import dependence, explained
 
 from ..conftest import box_spectrum
 

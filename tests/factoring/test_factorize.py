@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap, NoProductStructureWarning, datasets
-from manifactor.factoring.evidence import Evidence, completeness, leakage
+from manifactor.factoring.evidence import Evidence
 from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.factorize import Diffusion, by_triplets
+from manifactor.factoring.measures import completeness, leakage
 
 from ..conftest import box_spectrum
 

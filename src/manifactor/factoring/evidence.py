@@ -5,15 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from sklearn.decomposition import PCA
 
-from manifactor.factoring.factor import Factor, predictability
-from manifactor.factoring.pure import Look, Peeling, batch_size, impurity, product_share
+from manifactor.factoring.factor import Factor
+from manifactor.factoring.measures import agreement, completeness, dependence, explained, leakage
+from manifactor.factoring.pure import Look, Peeling, impurity, product_share
 from manifactor.spectral.spectrum import Spectrum
 
 COMPLETE = 0.75  # least completeness of a product; twisted products reach .7
-LOW = 16  # functions that are the low spectrum at least
 LEAKING = 0.2  # share of a factor that another one predicts, above which they are not independent
 PRODUCT = 0.8  # least share of the product of two factors' functions near the sum of their eigenvalues
 AGREEING = 0.7  # least share of a factor's functions that half of the samples find again
@@ -23,10 +21,7 @@ TWISTED = (
 MODULATED = 1 / 3  # spread of a factor's variance along another: up to .1 on products, .5 where a twist is cut open
 UNDIVIDED = 0.65  # least q of a factor that surely hides no second one
 EXPLAINED = 0.5  # least share of any main direction of the data that the factors explain
-MOST_MAIN = 20  # principal components that are looked at
-MAIN = 0.01  # share of the variance from which on a principal component is a main direction
 NOISY = 0.3  # noise of q above which a batch that does not fall apart might yet do so
-PERMUTATIONS = 199
 SECOND_OPINION = "for images of independently moving parts, method='deflation' gives a second opinion"
 
 
@@ -211,108 +206,6 @@ def _impurity_without_noise(looks: Sequence[Look]) -> float:
     """Impurity of the factors' lowest functions, less what half of the samples adds to it."""
     full, *halves = (impurity(look.geometry, look.blocks) for look in looks)
     return full - max(0.0, float(np.mean(halves)) - full) if halves else full
-
-
-def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
-    """How far pure functions and their products are the low eigenfunctions, no fewer and no more.
-
-    The least of three: the share of low eigenfunctions that lie, for the most part, in the span of the products, and
-    the ratio of the numbers of both either way round. On a twisted product the sums of the factors' eigenvalues are
-    too many or too few. Low is what lies below the products of the factors' lowest functions, and the first `LOW`
-    functions at least: a few pure functions with nothing between them explain only themselves.
-    """
-    lowest = sorted(factor.eigenvalues[0] for factor in factors)
-    top = max(1.1 * sum(lowest[-2:]), spectrum.eigenvalues[:LOW][-1])
-    top = min(top, spectrum.eigenvalues[-1] / 1.3)
-    products, total = np.ones((len(spectrum.weights), 1)), np.zeros(1)
-    for factor in factors:
-        functions = np.column_stack([np.ones(len(products)), factor.functions])
-        total = (total[:, None] + np.concatenate([[0.0], factor.eigenvalues])).ravel()
-        products = (products[:, :, None] * functions[:, None]).reshape(len(products), -1)[:, total < 1.3 * top]
-        total = total[total < 1.3 * top]
-    root = np.sqrt(spectrum.weights)[:, None]
-    low = (spectrum.eigenvalues <= top) & (spectrum.eigenvalues > 0)
-    if not low.any():
-        return 0.0
-    ratio = max(1, int((total <= top).sum()) - 1) / low.sum()
-    basis = np.linalg.qr(products * root)[0]
-    inside = ((basis.T @ (spectrum.functions[:, low] * root)) ** 2).sum(axis=0)
-    return float(min((inside > 0.5).mean(), ratio, 1 / ratio))
-
-
-def leakage(factors: Sequence[Factor]) -> np.ndarray:
-    """R^2 with which places on each factor predict each other factor, (n_factors, n_factors), nan on the diagonal."""
-    out = np.full((len(factors), len(factors)), np.nan)
-    for i, source in enumerate(factors):
-        others = [j for j in range(len(factors)) if j != i]
-        widths = [factors[j].embedding.shape[1] for j in others]
-        columns = predictability(source.embedding, np.hstack([factors[j].embedding for j in others]))
-        out[i, others] = [part.mean() for part in np.split(columns, np.cumsum(widths)[:-1])]
-    return out
-
-
-def agreement(full: Look, half: Look) -> float:
-    """Smallest share of a factor's lowest functions in the span of the same factor's functions in half of the samples.
-
-    Both ways round, after the best matching of the factors.
-    """
-    root = np.sqrt(half.geometry.spectrum.weights)[:, None]
-    whole = [_centred(full.geometry.values(block)[half.part], root) for block in full.blocks]
-    parts = [_centred(half.geometry.values(block), root) for block in half.blocks]
-    low = [batch_size(full.geometry.rayleigh(block)) for block in full.blocks]
-    low_half = [batch_size(half.geometry.rayleigh(block)) for block in half.blocks]
-    shares = np.array(
-        [
-            [min(_share(a[:, :i], b), _share(b[:, :j], a)) for b, j in zip(parts, low_half, strict=True)]
-            for a, i in zip(whole, low, strict=True)
-        ]
-    )
-    return float(shares[linear_sum_assignment(-shares)].min())
-
-
-def _centred(values: np.ndarray, root: np.ndarray) -> np.ndarray:
-    values = (values - (root**2).T @ values) * root
-    return values / np.linalg.norm(values, axis=0)
-
-
-def _share(functions: np.ndarray, others: np.ndarray) -> float:
-    """Smallest share of a function in the span of others."""
-    return float(((np.linalg.qr(others[:, :8])[0].T @ functions) ** 2).sum(axis=0).min())
-
-
-def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray) -> float:
-    """Smallest R^2 with which all factors together predict a main direction of the samples that are no outliers.
-
-    1 where only distances are known.
-    """
-    if samples is None:
-        return 1.0
-    places = np.hstack([f.embedding / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors])
-    pca = PCA(min(MOST_MAIN, *samples[inliers].shape), svd_solver="auto", random_state=0)
-    scores = pca.fit_transform(samples[inliers])
-    main = scores[:, pca.explained_variance_ratio_ > MAIN]
-    return float(predictability(places[inliers], main).min(initial=1.0))
-
-
-def dependence(factors: Sequence[Factor], *, rng: np.random.Generator) -> float:
-    """Permutation p-value of independent places: squared correlations between features of the factors' places."""
-    features = [_features(factor.embedding) for factor in factors]
-
-    def statistic(shuffled):
-        return sum(((a.T @ b) ** 2).sum() for i, a in enumerate(shuffled) for b in shuffled[:i])
-
-    seen = statistic(features)
-    chance = [statistic([f[rng.permutation(len(f))] for f in features]) for _ in range(PERMUTATIONS)]
-    return (1 + sum(value >= seen for value in chance)) / (1 + PERMUTATIONS)
-
-
-def _features(places: np.ndarray) -> np.ndarray:
-    """Places and their squares and products, centred and made orthonormal."""
-    i, j = np.triu_indices(places.shape[1])
-    scaled = (places - places.mean(axis=0)) / places.std()
-    features = np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
-    left, strength, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
-    return left[:, strength > 1e-3 * strength[0]]
 
 
 def _about_dependence(p: float) -> str:

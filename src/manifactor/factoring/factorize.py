@@ -13,8 +13,6 @@ from manifactor.factoring.evidence import (
     LEAKING,
     Evidence,
     NoProductStructureWarning,
-    completeness,
-    leakage,
     weigh,
     weigh_one,
     weigh_sum,
@@ -22,6 +20,7 @@ from manifactor.factoring.evidence import (
 from manifactor.factoring.factor import Factor, make_factors, selection
 from manifactor.factoring.gradients import beside_constant, count_directions, measure_geometry
 from manifactor.factoring.maxcut import Cut, max_cut
+from manifactor.factoring.measures import completeness, leakage
 from manifactor.factoring.pure import Look, Peeling, Split, peel, without_energy
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.spectral.kernel import Affinity
