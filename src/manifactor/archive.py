@@ -76,8 +76,9 @@ def save(fit, path) -> None:
 
 
 def load(path):
-    """The fitted estimator that `save` wrote."""
+    """The fitted estimator that `save` wrote, or the one in a run folder."""
     path = Path(path)
+    path = path / "factorization.npz" if is_run(path) else path
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             manifest = json.loads(stored["manifest"].tobytes())

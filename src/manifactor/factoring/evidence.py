@@ -20,8 +20,11 @@ TWISTED = (
 )  # energy of a factor's lowest function along another: 0 on a product, a quarter quantum on a twisted one
 MODULATED = 1 / 3  # spread of a factor's variance along another: up to .1 on products, .5 where a twist is cut open
 UNDIVIDED = 0.65  # least q of a factor that surely hides no second one
-EXPLAINED = 0.5  # least share of any main direction of the data that the factors explain
+EXPLAINED = 0.5  # least share of any main direction of the data, and of the lowest functions, that the factors explain
+FIRST = 8  # functions that are the lowest
+FEW = 200  # samples below which one factor means nothing
 NOISY = 0.3  # noise of q above which a batch that does not fall apart might yet do so
+DEPENDENT, WEAK = 0.01, 0.05  # p-value of dependence, and the leakage below which it does not matter
 SECOND_OPINION = "for images of independently moving parts, method='deflation' gives a second opinion"
 
 
@@ -80,7 +83,7 @@ class Evidence:
         if np.isfinite(self.agreement):
             text.append(f"Half of the samples alone shows the same factors to {self.agreement:.0%}.")
         if np.isfinite(self.dependence):
-            text.append(_about_dependence(self.dependence))
+            text.append(_about_dependence(self.dependence, float(np.nanmax(self.leakage))))
         return " ".join([*text, _sentence(self.details)] if self.details else text)
 
 
@@ -98,10 +101,10 @@ def weigh(
     samples: np.ndarray | None,
     inliers: np.ndarray,
     *,
-    missing: bool,
+    misfit: str,
     rng: np.random.Generator,
 ) -> Evidence:
-    """Verdict on several factors that were found by peeling; `missing` if they have fewer dimensions than the data."""
+    """Verdict on several factors that were found by peeling; `misfit` says how their dimensions miss the data's."""
     look = peeling.looks[0]
     numbers: dict = {
         "completeness": completeness(spectrum, factors),
@@ -112,9 +115,8 @@ def weigh(
         "dependence": dependence(factors, rng=rng),
     }
     modulation = max(factor.chart.modulation(spectrum.functions) for factor in factors if factor.chart)
-    problems = _problems(numbers, peeling, explained(factors, samples, inliers), modulation)
-    if missing:
-        problems.append("the factors have fewer dimensions than the data, so a small one may be missing")
+    shares = explained(factors, samples, inliers), explained(factors, spectrum.functions[:, 1 : 1 + FIRST], inliers)
+    problems = _problems(numbers, peeling, shares, modulation) + ([misfit] if misfit else [])
     if numbers["agreement"] < AGREEING:
         _warn_of_few_samples(2 * len(look.part), f"of {len(look.part)} samples neither half shows the same factors")
     if not problems:
@@ -127,7 +129,10 @@ def weigh_one(peeling: Peeling, *, missing: bool) -> Evidence:
     look = peeling.looks[0]
     split = peeling.splits[0]
     noise = float(split.noise.max(initial=0))
-    if noise > NOISY and (split.q < 1).any():
+    if len(look.part) < FEW:
+        _warn_of_few_samples(5 * FEW, f"{len(look.part)} distinct samples show little of any manifold")
+        reason = f"{len(look.part)} samples are too few to tell"
+    elif noise > NOISY and (split.q < 1).any():
         enough = int(len(look.part) * noise / (NOISY / 2))
         _warn_of_few_samples(enough, f"the number of factors is uncertain by {noise:.2f} of the range it is read from")
         reason = f"{len(look.part)} samples are too few, or too noisy, to tell whether the lowest functions fall apart"
@@ -152,8 +157,8 @@ def weigh_one(peeling: Peeling, *, missing: bool) -> Evidence:
 def weigh_sum(factors: Sequence[Factor], explained: float, *, rng: np.random.Generator) -> Evidence:
     """Verdict on two factors that were found by deflation, which cannot tell a product from what is none."""
     reason = (
-        f"a function of the first factor and one of the second add up to {explained:.0%} of the data's variance; this "
-        "is how two independent motions show in images, but a sum alone does not prove a product"
+        f"a function of the first factor and one of the second add up to {max(0.0, explained):.0%} of the data's "
+        "variance; this is how two independent motions show in images, but a sum alone does not prove a product"
     )
     return Evidence("partial", reason, leakage=leakage(factors), dependence=dependence(factors, rng=rng))
 
@@ -166,7 +171,7 @@ def _warn_of_few_samples(enough: int, what: str) -> None:
     )
 
 
-def _problems(numbers: dict, peeling: Peeling, explained: float, modulation: float) -> list[str]:
+def _problems(numbers: dict, peeling: Peeling, explained: tuple[float, float], modulation: float) -> list[str]:
     undivided = min(
         [float((s.q - s.noise)[s.n_blocks - 1]) for s in peeling.splits if len(s.q) >= s.n_blocks], default=1
     )
@@ -191,7 +196,8 @@ def _problems(numbers: dict, peeling: Peeling, explained: float, modulation: flo
             "the lowest functions of one factor fade at some places of another, as on a twisted product",
         ),
         (undivided < UNDIVIDED, "one of the factors may hide two"),
-        (explained < EXPLAINED, f"the factors explain only {explained:.0%} of one of the main directions of the data"),
+        (explained[0] < EXPLAINED, f"the factors explain only {explained[0]:.0%} of a main direction of the data"),
+        (explained[1] < EXPLAINED, f"the factors explain only {explained[1]:.0%} of one of the lowest functions"),
         (leaking > LEAKING, f"a sample's place on one factor predicts {leaking:.0%} of another"),
         (
             numbers["agreement"] < AGREEING,
@@ -208,9 +214,11 @@ def _impurity_without_noise(looks: Sequence[Look]) -> float:
     return full - max(0.0, float(np.mean(halves)) - full) if halves else full
 
 
-def _about_dependence(p: float) -> str:
-    if p > 0.01:
-        return f"The places look statistically independent (p = {p:.2f})."
+def _about_dependence(p: float, leakage: float) -> str:
+    if p > DEPENDENT:
+        return f"The places look statistically independent (p = {p:.3f})."
+    if leakage < WEAK:
+        return f"The places are nearly independent: what one tells of another is significant but small (p = {p:.3f})."
     return f"The places are statistically dependent (p = {p:.3f}): the samples do not fill the product evenly."
 
 

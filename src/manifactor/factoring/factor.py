@@ -87,7 +87,8 @@ def make_factors(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> tuple[Fact
     """
     blocks = [block[:, np.argsort(spectrum.eigenvalues @ block**2, kind="stable")] for block in blocks]
     blocks = sorted(blocks, key=lambda block: float(spectrum.eigenvalues @ block[:, 0] ** 2))
-    shapes = [_shape(spectrum, block[:, :DESCRIBED], _lowest(blocks, but=f)) for f, block in enumerate(blocks)]
+    described = DESCRIBED if len(blocks) > 1 else None  # where there is one factor only, no function is impure
+    shapes = [_shape(spectrum, block[:, :described], _lowest(blocks, but=f)) for f, block in enumerate(blocks)]
     confidence = _confidence(spectrum, blocks)
     factors = []
     for f, (block, (topology, columns)) in enumerate(zip(blocks, shapes, strict=True)):
@@ -213,7 +214,7 @@ def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     label = np.repeat(np.arange(len(blocks)), [low.shape[1] for low in lowest])
     champ = carre_du_champ(spectrum, np.hstack(lowest), slice(None))
     energy = np.array([np.einsum("xaa->x", champ[:, label == f][:, :, label == f]) for f in range(len(blocks))])
-    energy = np.maximum(energy, 0.5 * (energy @ spectrum.weights)[:, None])
+    energy = np.maximum(energy, 0.5 * np.abs(energy @ spectrum.weights)[:, None])
     out = np.ones_like(energy)
     for f in range(len(blocks)):
         for g in range(len(blocks)):

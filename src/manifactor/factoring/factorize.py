@@ -30,9 +30,15 @@ from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
 SAMPLES_PER_FUNCTION = 8  # fewer do not resolve a function
 MOST_FUNCTIONS = 400  # that are computed unasked
 DEFLATION_NEIGHBORS = 64
+SURPLUS = 0.75  # dimensions that the factors may have more than the data, whose own are measured to about a half
+MISFITS = {
+    0: "",
+    1: "the factors have more dimensions than the data, so they overlap",
+    -1: "the factors have fewer dimensions than the data, so a small one may be missing",
+}
 MAX_CUT = 5  # groups that "auto" looks for in the triplet method
 SEPARATED = 0.95  # share of the separability that the cut of "auto" must cut
-WHOLE = 8  # functions that describe the data when there is one factor
+WHOLE = 24  # functions that describe the data when there is one factor
 FEWEST_FUNCTIONS = 4  # of a half that is looked at
 BLOCK_WISE = 6  # samples for each function from which on the block solver beats the dense one at low accuracy
 ROUGH = 1e-4  # residual to which the halves' spectra are computed: their sampling error is far larger
@@ -108,7 +114,9 @@ def by_gradients(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.G
         return replace(_whole(spectrum, ""), evidence=evidence, splits=peeling.splits)
     factors = make_factors(spectrum, [beside_constant(block) for block in blocks])
     inliers = ~diffusion.graph.outliers
-    evidence = weigh(spectrum, factors, peeling, diffusion.samples, inliers, missing=missing, rng=rng)
+    surplus = sum(factor.dimension for factor in factors) > diffusion.affinity.bandwidth.dimension + SURPLUS
+    misfit = MISFITS[1 if surplus else -1 if missing else 0]
+    evidence = weigh(spectrum, factors, peeling, diffusion.samples, inliers, misfit=misfit, rng=rng)
     return Factorization(factors, evidence, spectrum, peeling.splits)
 
 

@@ -43,8 +43,8 @@ class Geometry:
 
     @property
     def eigenvalues(self) -> np.ndarray:
-        """Of the functions, the constant left out."""
-        return self.spectrum.eigenvalues[1:]
+        """Of the functions, the constant left out; positive also where weak links make them 0 to rounding."""
+        return np.maximum(self.spectrum.eigenvalues[1:], 1e-9 * self.spectrum.eigenvalues[-1])
 
     @property
     def resolution(self) -> float:
@@ -102,7 +102,7 @@ def measure_geometry(
     weights = spectrum.weights[rows] / spectrum.weights[rows].sum()
     gradients = _regression(coordinates, spectrum.functions[:, 1:], _steps(affinity, rows))
     energy = np.einsum("x,xpa,xpa->a", weights, gradients, gradients, optimize=True)
-    gradients *= np.sqrt(spectrum.eigenvalues[1:] / energy)
+    gradients *= np.sqrt(spectrum.eigenvalues[1:] / np.maximum(energy, 1e-300))
     return Geometry(spectrum, rows, gradients, _average(coordinates[rows]))
 
 
@@ -193,7 +193,8 @@ def cosines(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> float
 
 def normalised(champ: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The same with mean energy 1 of every function."""
-    scale = np.einsum("x,xaa->a", weights, champ) ** -0.5
+    energy = np.einsum("x,xaa->a", weights, champ)
+    scale = np.maximum(energy, 1e-9 * np.abs(energy).max()) ** -0.5  # a positive time may leave a high function none
     return champ * scale[:, None] * scale
 
 

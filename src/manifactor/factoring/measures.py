@@ -86,7 +86,7 @@ def _share(functions: np.ndarray, others: np.ndarray) -> float:
 def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray) -> float:
     """Smallest R^2 with which all factors together predict a main direction of the samples that are no outliers.
 
-    1 where only distances are known.
+    1 where only distances are known. Orthogonal functions of equal variance may stand for samples.
     """
     if samples is None:
         return 1.0
