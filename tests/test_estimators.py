@@ -24,6 +24,7 @@ from manifactor.scores import coordinate_correlation, score
 
 
 @pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
+@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
 @parametrize_with_checks([DiffusionMap(random_state=0), ManifoldFactorizer(random_state=0)])
 def test_scikit_learn_accepts_the_estimators(estimator, check):
     check(estimator)
