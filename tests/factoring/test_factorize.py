@@ -129,7 +129,7 @@ def test_leakage_says_which_factor_predicts_which():
 def test_evidence_reads_as_prose():
     text = str(Evidence("partial", "something is missing", 0.5, np.array([[np.nan, 0.25], [0.1, np.nan]])))
     assert text == (
-        "Several factors were found, but they are not the whole story. Something is missing. Functions of single "
-        "factors and their products make up 50% of the low spectrum. A sample's place on one factor predicts at most "
+        "Several factors were found, but not every test of a product was passed. Something is missing. Functions of "
+        "single factors and their products make up 50% of the low spectrum. A sample's place on one factor predicts at most "
         "25% of another."
     )

@@ -15,9 +15,7 @@ COMPLETE = 0.75  # least completeness of a product; twisted products reach .7
 LEAKING = 0.2  # share of a factor that another one predicts, above which they are not independent
 PRODUCT = 0.8  # least share of the product of two factors' functions near the sum of their eigenvalues
 AGREEING = 0.7  # least share of a factor's functions that half of the samples find again
-TWISTED = (
-    1 / 8
-)  # energy of a factor's lowest function along another: 0 on a product, a quarter quantum on a twisted one
+TWISTED = 1 / 8  # quanta of energy of a factor's lowest function along another: 0 on a product, 1/4 on a twisted one
 MODULATED = 1 / 3  # spread of a factor's variance along another: up to .1 on products, .5 where a twist is cut open
 UNDIVIDED = 0.65  # least q of a factor that surely hides no second one
 EXPLAINED = 0.5  # least share of any main direction of the data, and of the lowest functions, that the factors explain
@@ -89,7 +87,7 @@ class Evidence:
 
 VERDICTS = {
     "product": "The data are samples of a product of independent factors.",
-    "partial": "Several factors were found, but they are not the whole story.",
+    "partial": "Several factors were found, but not every test of a product was passed.",
     "none": "No product structure was found.",
 }
 

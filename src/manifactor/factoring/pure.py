@@ -9,6 +9,13 @@ from manifactor.factoring.gradients import Geometry, commutant, cosines, energy_
 
 MAX_FACTORS = 6
 PENALTY = 10.0  # on energy along the other blocks, in units of the function's own
+HOPEFUL = 4.0  # quanta of energy along the other blocks that polishing may yet remove
+CANDIDATES = 48  # lowest functions that are polished
+SPREAD, FIRM = (
+    2.0,
+    0.01,
+)  # most that a distance in log eigenvalue counts in polishing, and what keeps a function in place
+CLEAN, CLEAN_FLOOR = 4.0, 0.01  # leak, times the cleanest and absolute, up to which functions are as clean as others
 IMPURE = 0.5  # energy along another factor is 0 or at least its lowest eigenvalue: half way is where purity ends
 BATCH = 1.9  # times the lowest eigenvalue; a product has at least twice
 MOST = 16  # functions kept of each factor
@@ -141,9 +148,9 @@ def without_energy(geometry: Geometry, blocks: Sequence[np.ndarray]) -> np.ndarr
     quanta = np.array([geometry.rayleigh(block).min() for block in blocks])
     total = energies.sum(axis=0)
     functions = np.linalg.eigh(np.diag(geometry.eigenvalues) + PENALTY * total)[1]
-    functions = functions[:, _impurity(functions, energies, quanta) < 8 * IMPURE]
+    functions = functions[:, _impurity(functions, energies, quanta) < HOPEFUL]
     functions = functions[:, geometry.rayleigh(functions) < geometry.resolution]
-    functions = functions[:, np.argsort(geometry.rayleigh(functions))][:, : 3 * MOST]
+    functions = functions[:, np.argsort(geometry.rayleigh(functions))][:, :CANDIDATES]
     functions = polish(geometry, functions, total)
     pure = _impurity(functions, energies, quanta) < IMPURE
     return _distinct(geometry, functions[:, pure], total)
@@ -159,7 +166,7 @@ def polish(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> np.
     eigenvalues = geometry.rayleigh(functions)
     distance = np.log(geometry.eigenvalues / eigenvalues[:, None]) ** 2
     operator = energy / eigenvalues[:, None, None]
-    operator[:, np.arange(len(energy)), np.arange(len(energy))] += 0.5 * np.minimum(distance, 2) + 0.01
+    operator[:, np.arange(len(energy)), np.arange(len(energy))] += 0.5 * np.minimum(distance, SPREAD) + FIRM
     polished = np.linalg.solve(operator, functions.T[..., None])[..., 0].T
     return polished / np.linalg.norm(polished, axis=0)
 
@@ -169,7 +176,7 @@ def _distinct(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> 
     if not functions.shape[1]:
         return functions
     leak = np.einsum("ar,ab,br->r", functions, energy, functions, optimize=True) / geometry.rayleigh(functions)
-    clean = leak < 4 * leak[:3].min() + 0.01
+    clean = leak < CLEAN * leak[:3].min() + CLEAN_FLOOR
     functions, leak = functions[:, clean], leak[clean]
     kept, span = [], functions[:, :0]
     for j in np.argsort(leak):
