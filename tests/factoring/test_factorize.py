@@ -130,6 +130,6 @@ def test_evidence_reads_as_prose():
     text = str(Evidence("partial", "something is missing", 0.5, np.array([[np.nan, 0.25], [0.1, np.nan]])))
     assert text == (
         "Several factors were found, but not every test of a product was passed. Something is missing. Functions of "
-        "single factors and their products make up 50% of the low spectrum. A sample's place on one factor predicts at most "
-        "25% of another."
+        "single factors and their products make up 50% of the low spectrum. A sample's place on one factor predicts at "
+        "most 25% of another."
     )
