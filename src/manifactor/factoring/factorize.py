@@ -30,7 +30,7 @@ from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
 SAMPLES_PER_FUNCTION = 8  # fewer do not resolve a function
 MOST_FUNCTIONS = 400  # that are computed unasked
 DEFLATION_NEIGHBORS = 64
-SURPLUS = 0.75  # dimensions that the factors may have more than the data, whose own are measured to about a half
+UNCERTAIN = 0.75  # dimensions that the data, whose own are measured to about a half, may have more or fewer
 MISFITS = {
     0: "",
     1: "the factors have more dimensions than the data, so they overlap",
@@ -114,7 +114,7 @@ def by_gradients(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.G
         return replace(_whole(spectrum, ""), evidence=evidence, splits=peeling.splits)
     factors = make_factors(spectrum, [beside_constant(block) for block in blocks])
     inliers = ~diffusion.graph.outliers
-    surplus = sum(factor.dimension for factor in factors) > diffusion.affinity.bandwidth.dimension + SURPLUS
+    surplus = sum(factor.dimension for factor in factors) > diffusion.affinity.bandwidth.dimension + UNCERTAIN
     misfit = MISFITS[1 if surplus else -1 if missing else 0]
     evidence = weigh(spectrum, factors, peeling, diffusion.samples, inliers, misfit=misfit, rng=rng)
     return Factorization(factors, evidence, spectrum, peeling.splits)
@@ -156,7 +156,7 @@ def _directions_missing(peeling: Peeling, diffusion: Diffusion) -> bool:
     """Whether the factors have fewer dimensions than the data, and nothing was found and refused in their place."""
     look = peeling.looks[0]
     found = sum(count_directions(look.geometry, block) for block in look.blocks)
-    return peeling.refused is None and found < round(diffusion.affinity.bandwidth.dimension)
+    return peeling.refused is None and found + UNCERTAIN < diffusion.affinity.bandwidth.dimension
 
 
 def _as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
