@@ -11,7 +11,14 @@ SOURCE = Path(manifactor.__file__).parent
 
 # lower storeys never import from higher ones; equal storeys stand beside each other
 STOREYS = [
-    ["manifactor.version", "manifactor.parameters", "manifactor.datasets", "manifactor.samples", "manifactor.scores"],
+    [
+        "manifactor.version",
+        "manifactor.threads",
+        "manifactor.parameters",
+        "manifactor.datasets",
+        "manifactor.samples",
+        "manifactor.scores",
+    ],
     ["manifactor.spectral.preparation", "manifactor.spectral.neighbors", "manifactor.spectral.solvers"],
     ["manifactor.spectral.kernel"],
     ["manifactor.spectral.spectrum"],

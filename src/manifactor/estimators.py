@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -21,12 +21,14 @@ from manifactor.spectral.neighbors import SEARCHES, neighbor_graph
 from manifactor.spectral.preparation import PREPARATIONS, prepare
 from manifactor.spectral.solvers import SOLVERS
 from manifactor.spectral.spectrum import extend, laplacian_spectrum
+from manifactor.threads import one_blas_thread
 
 log = logging.getLogger("manifactor")
 
 MIN_SAMPLES = 4
 AUTO_NEIGHBORS = 64  # the lowest 30 functions of flat 2-D and 3-D shapes were most accurate between 64 and 128
 AUTO_FUNCTIONS = 100
+SMALL = 20_000  # samples up to which linear algebra is faster on one thread
 
 
 class _Spectral(TransformerMixin, BaseEstimator):
@@ -57,7 +59,7 @@ class _Spectral(TransformerMixin, BaseEstimator):
             if not dense and not sp.issparse(X):
                 graph, walk = without_outliers(X, graph, walk, **settings)
             warn_of_weak_links(walk)
-        with self._stage("spectrum"):
+        with self._stage("spectrum"), _threads(X.shape[0]):
             spectrum = laplacian_spectrum(walk, n_functions, solver=self.solver, rng=rng)
         found = len(spectrum.eigenvalues)
         if found < 2:
@@ -367,7 +369,7 @@ class ManifoldFactorizer(_Spectral):
             raise ValueError(
                 f"`exclude` is for `method='triplets'`; got {tuple(self.exclude)} with {self.method!r}. Leave it empty."
             )
-        with self._stage("factors"):
+        with self._stage("factors"), _threads(len(self._graph.distinct)):
             result = METHODS[self.method](
                 self._diffusion(),
                 self.n_factors,
@@ -433,6 +435,11 @@ class ManifoldFactorizer(_Spectral):
         if self.eigenvalue_tolerance != "auto":
             require_number("eigenvalue_tolerance", self.eigenvalue_tolerance, above=0)
         require_number("similarity_threshold", self.similarity_threshold, low=0, high=1)
+
+
+def _threads(n_samples: int):
+    """Linear algebra on one thread for samples whose matrices are small."""
+    return one_blas_thread() if n_samples <= SMALL else nullcontext()
 
 
 def _auto_functions(n_samples: int) -> int:

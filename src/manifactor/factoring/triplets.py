@@ -4,14 +4,12 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from manifactor.spectral.spectrum import Spectrum
+from manifactor.threads import one_blas_thread
 
-_blas_limit = Lock()  # the limit on BLAS threads belongs to the process: two fits must not undo each other's
 BLOCK_BYTES = 4 * 2**20  # of products formed at a time: they stay in the cache
 
 
@@ -108,7 +106,7 @@ def _candidates(spectrum: Spectrum, tolerance, threshold: float, max_parts: int)
         parts[:, : block.shape[1]] = block[which]
         return k + band.start, parts, similarity[which, k]
 
-    with _blas_limit, ThreadPoolExecutor(os.cpu_count()) as pool, threadpool_limits(1, user_api="blas"):
+    with one_blas_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
         blocks = _blocks(eigenvalues, max_parts, (eigenvalues + tolerance).max(), functions.shape[1])
         found = list(pool.map(similar, blocks))
     none = np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0)
