@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from manifactor.factoring.factorize import METHODS, Diffusion
+from manifactor.factoring.factorize import METHODS, SAMPLES_PER_FUNCTION, Diffusion
 from manifactor.factoring.pure import MAX_FACTORS
 from manifactor.parameters import require_choice, require_count, require_finite, require_indices, require_number
 from manifactor.spectral.kernel import affinity, dense_affinity, warn_of_weak_links, without_outliers
@@ -443,4 +443,4 @@ def _threads(n_samples: int):
 
 
 def _auto_functions(n_samples: int) -> int:
-    return min(AUTO_FUNCTIONS, max(3, n_samples // 8), n_samples - 1)
+    return min(AUTO_FUNCTIONS, max(3, n_samples // SAMPLES_PER_FUNCTION), n_samples - 1)

@@ -184,8 +184,8 @@ def _shape(spectrum: Spectrum, block: np.ndarray, others: np.ndarray) -> tuple[s
     """Topology, and the functions that tell places apart.
 
     On an interval the lowest function predicts all others. On a circle the two lowest do, a cosine and a sine, whose
-    squares add up to a constant. A function that is predicted only with the help of
-    the other factors is impure and tells nothing.
+    squares add up to a constant. A function that is predicted only with the help of the other factors is impure and
+    tells nothing.
     """
     functions, eigenvalues = spectrum.functions @ block, spectrum.eigenvalues @ block**2
     foreign = spectrum.functions @ others

@@ -11,10 +11,8 @@ MAX_FACTORS = 6
 PENALTY = 10.0  # on energy along the other blocks, in units of the function's own
 HOPEFUL = 4.0  # quanta of energy along the other blocks that polishing may yet remove
 CANDIDATES = 48  # lowest functions that are polished
-SPREAD, FIRM = (
-    2.0,
-    0.01,
-)  # most that a distance in log eigenvalue counts in polishing, and what keeps a function in place
+SPREAD = 2.0  # most that a squared distance in log eigenvalue counts in polishing
+FIRM = 0.01  # what keeps a function in place in polishing
 CLEAN, CLEAN_FLOOR = 4.0, 0.01  # leak, times the cleanest and absolute, up to which functions are as clean as others
 IMPURE = 0.5  # energy along another factor is 0 or at least its lowest eigenvalue: half way is where purity ends
 BATCH = 1.9  # times the lowest eigenvalue; a product has at least twice
@@ -158,7 +156,14 @@ def without_energy(geometry: Geometry, blocks: Sequence[np.ndarray]) -> np.ndarr
 
 def _impurity(functions: np.ndarray, energies: np.ndarray, quanta: np.ndarray) -> np.ndarray:
     """Energy of each function along the blocks, in units of their quanta: a mixture of two blocks counts as one."""
-    return (np.einsum("ar,fab,br->fr", functions, energies, functions, optimize=True) / quanta[:, None]).sum(axis=0)
+    return np.sum(
+        [_energy(functions, energy) / quantum for energy, quantum in zip(energies, quanta, strict=True)], axis=0
+    )
+
+
+def _energy(functions: np.ndarray, energy: np.ndarray) -> np.ndarray:
+    """Value of a quadratic form at each function, (r,)."""
+    return np.einsum("ar,ab,br->r", functions, energy, functions, optimize=True)
 
 
 def polish(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> np.ndarray:
@@ -175,7 +180,7 @@ def _distinct(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> 
     """Functions about as clean as the cleanest, each only once."""
     if not functions.shape[1]:
         return functions
-    leak = np.einsum("ar,ab,br->r", functions, energy, functions, optimize=True) / geometry.rayleigh(functions)
+    leak = _energy(functions, energy) / geometry.rayleigh(functions)
     clean = leak < CLEAN * leak[:3].min() + CLEAN_FLOOR
     functions, leak = functions[:, clean], leak[clean]
     kept, span = [], functions[:, :0]
@@ -193,7 +198,7 @@ def one_factor(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
     low = own = np.arange(len(eigenvalues)) < batch_size(eigenvalues)
     for _ in range(2):  # the lowest point nowhere at their extremes; the second time there are more to ask
         energy = energy_along(geometry, functions[:, own])
-        share = np.einsum("ar,ab,br->r", functions, energy, functions, optimize=True) / eigenvalues
+        share = _energy(functions, energy) / eigenvalues
         own = low | (share > OWN)
     return functions[:, own]
 
