@@ -31,7 +31,7 @@ from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.spectrum import Spectrum
 from manifactor.version import __version__
 
-FORMAT, VERSION = "manifactor", 2
+FORMAT, VERSION = "manifactor", 3
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 RECORDS: dict[str, Any] = {
     cls.__name__: cls

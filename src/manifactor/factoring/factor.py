@@ -1,6 +1,6 @@
 """One factor: its functions, its shape, and where every sample lies on it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ ROUND = 0.18  # largest spread of a circle's radius
 LOWEST = 2  # functions of each factor whose gradients tell the confidence
 REGRESSION_SAMPLES = 4000
 REGRESSION_NEIGHBORS = 20
+BEYOND = 0.01  # share of the samples at either end of an interval that may be stray
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Factor:
         How a place is read from the spectrum's functions; None where it is read from others (deflation).
     cloud : Cloud or None
         The surface that places are pulled onto, where the embedding has more columns than the factor has dimensions.
+    ends : ndarray of shape (2,) or None
+        The chart's values at the ends of an interval.
     """
 
     functions: np.ndarray
@@ -61,6 +64,7 @@ class Factor:
     coefficients: np.ndarray
     chart: Chart | None
     cloud: Cloud | None
+    ends: np.ndarray | None
 
     def place(self, spectrum_functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
         """Embedding and coordinate of samples, given the spectrum's functions at them."""
@@ -68,7 +72,7 @@ class Factor:
             raise ValueError(
                 "deflation places the samples that it was fitted on, and no others; fit all samples together."
             )
-        return _place(self.topology, self.chart(spectrum_functions), self.cloud)
+        return _place(self.topology, self.chart(spectrum_functions), self.cloud, self.ends)
 
     def __str__(self) -> str:
         shape = {"interval": "an interval", "circle": "a circle"}.get(self.topology)
@@ -100,7 +104,8 @@ def make_factors(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> tuple[Fact
 
 def placed_factor(functions: np.ndarray, eigenvalues: np.ndarray, topology: str) -> Factor:
     """An interval or a circle read from given functions, (n_samples, 1 or 2), of another spectrum than the samples'."""
-    embedding, coordinate = _place(topology, functions, None)
+    ends = _ends(topology, functions)
+    embedding, coordinate = _place(topology, functions, None, ends)
     return Factor(
         functions=functions,
         eigenvalues=eigenvalues,
@@ -112,6 +117,7 @@ def placed_factor(functions: np.ndarray, eigenvalues: np.ndarray, topology: str)
         coefficients=np.empty((0, functions.shape[1])),
         chart=None,
         cloud=None,
+        ends=ends,
     )
 
 
@@ -119,7 +125,8 @@ def _factor(spectrum: Spectrum, block: np.ndarray, topology: str, chart: Chart, 
     places = chart(spectrum.functions)
     dimension = cloud_dimension(places) if topology == "other" else 1
     cloud = make_cloud(places, dimension) if topology == "other" and places.shape[1] > dimension else None
-    embedding, coordinate = _place(topology, places, cloud)
+    ends = _ends(topology, places)
+    embedding, coordinate = _place(topology, places, cloud, ends)
     return Factor(
         functions=spectrum.functions @ block,
         eigenvalues=spectrum.eigenvalues @ block**2,
@@ -131,6 +138,7 @@ def _factor(spectrum: Spectrum, block: np.ndarray, topology: str, chart: Chart, 
         coefficients=block,
         chart=chart,
         cloud=cloud,
+        ends=ends,
     )
 
 
@@ -154,9 +162,18 @@ def predictability(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     return np.clip(1 - left / np.maximum(target.var(axis=0), 1e-300), 0, 1)
 
 
-def _place_on_interval(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """The lowest function of an interval is sqrt(2) cos(pi t)."""
-    t = np.arccos(np.clip(functions[:, 0] / np.sqrt(2), -1, 1)) / np.pi
+def _ends(topology: str, chart_values: np.ndarray) -> np.ndarray | None:
+    """Values of an interval's lowest function at its ends, read from where all but stray samples end."""
+    if topology != "interval":
+        return None
+    near = np.quantile(chart_values[:, 0], [1 - BEYOND, BEYOND])  # cos(pi t) at t = BEYOND and at 1 - BEYOND
+    return near.mean() + (near - near.mean()) / np.cos(np.pi * BEYOND)
+
+
+def _place_on_interval(functions: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """The lowest function of an interval is cos(pi t), stretched and moved a little where the interval is not even."""
+    cosine = (functions[:, 0] - ends.mean()) / (ends[0] - ends.mean())
+    t = np.arccos(np.clip(cosine, -1, 1)) / np.pi
     return t[:, None], t
 
 
@@ -166,12 +183,13 @@ def _place_on_circle(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | No
     return np.column_stack([np.cos(angle), np.sin(angle)]), angle
 
 
-PLACES: dict[str, Callable] = {"interval": _place_on_interval, "circle": _place_on_circle}
-
-
-def _place(topology: str, chart_values: np.ndarray, cloud: Cloud | None) -> tuple[np.ndarray, np.ndarray | None]:
-    if topology in PLACES:
-        return PLACES[topology](chart_values)
+def _place(
+    topology: str, chart_values: np.ndarray, cloud: Cloud | None, ends: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    if ends is not None:
+        return _place_on_interval(chart_values, ends)
+    if topology == "circle":
+        return _place_on_circle(chart_values)
     return (chart_values if cloud is None else cloud.pull(chart_values)), None
 
 
