@@ -72,7 +72,7 @@ def write(path, kind):
         ("a.npy", "garbage", "is not a plain array of numbers; pickled objects are never loaded"),
         ("a.npz", "two arrays", "must hold an array `X`, or one array; it holds a, b"),
         ("a.npz", "garbage", "is not an .npz file of plain arrays"),
-        ("a.docx", "words", "must end in one of .npy, .npz, .csv, .tsv, .txt; got a.docx"),
+        ("a.docx", "words", "must end in one of .npy, .npz, .csv, .tsv, .txt, .parquet, .pkl, .cs; got a.docx"),
         ("a.csv", "missing", "does not exist"),
     ],
 )

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from numbers import Integral, Real
 from pathlib import Path
@@ -25,6 +26,7 @@ from manifactor.factoring.factor import Factor
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.pure import Split
 from manifactor.factoring.triplets import Triplets
+from manifactor.places import Place, fitted_places, from_table, to_table
 from manifactor.spectral.kernel import Affinity, Bandwidth
 from manifactor.spectral.neighbors import SEARCHES, NeighborGraph, exact_search
 from manifactor.spectral.preparation import Preparation
@@ -122,7 +124,16 @@ def write_whole(path: Path, write) -> None:
         raise
 
 
-def write_run(fit: ManifoldFactorizer, folder, *, record: dict, overwrite: bool = False) -> None:
+def write_run(
+    fit: ManifoldFactorizer,
+    folder,
+    *,
+    record: dict,
+    places: Sequence[Place] | None = None,
+    rows: np.ndarray | None = None,
+    files: Mapping[str, bytes] | None = None,
+    overwrite: bool = False,
+) -> None:
     """Write a run folder: factorization.npz, coordinates.csv and run.json, which holds `record` and the verdict.
 
     Parameters
@@ -132,14 +143,24 @@ def write_run(fit: ManifoldFactorizer, folder, *, record: dict, overwrite: bool 
         Must not exist yet, unless `overwrite` is set and it is a run folder.
     record : dict
         What was run: command, arguments, input.
+    places : sequence of Place or None
+        Of all samples of the input; None where all were fitted.
+    rows : ndarray of int or None
+        The samples' numbers in the input, from 0; None where they are all that the input has.
+    files : mapping of str to bytes or None
+        More files of the run.
     """
     folder = Path(folder)
+    places = fitted_places(fit) if places is None else places
+    rows = np.arange(len(places[0].coordinate)) if rows is None else rows
     require_new_run(folder, overwrite=overwrite)
     beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         save(fit, beside / "factorization.npz")
-        header, columns = coordinate_table(fit)
+        header, columns = to_table(places, rows)
         np.savetxt(beside / "coordinates.csv", columns, delimiter=",", header=",".join(header), comments="", fmt="%.8g")
+        for name, content in (files or {}).items():
+            (beside / name).write_bytes(content)
         summary = {
             "format": f"{FORMAT} run",
             "version": VERSION,
@@ -210,19 +231,19 @@ def read_record(folder: Path) -> dict:
     raise ValueError(f"{folder / 'run.json'} is damaged: {problem}. Fit again.")
 
 
-def coordinate_table(fit: ManifoldFactorizer) -> tuple[list[str], np.ndarray]:
-    """One row a sample: its place on each factor, circles in degrees, and the confidence of each place."""
-    header, columns = ["sample"], [np.arange(len(fit.spectrum_.weights), dtype=float)]
-    for number, factor in enumerate(fit.factors_, start=1):
-        if factor.coordinate is None:
-            header += [f"factor{number}_{j}" for j in range(factor.embedding.shape[1])]
-            columns += list(factor.embedding.T)
-        else:
-            header.append(f"factor{number}")
-            columns.append(np.degrees(factor.coordinate) if factor.topology == "circle" else factor.coordinate)
-        header.append(f"factor{number}_confidence")
-        columns.append(factor.confidence)
-    return header, np.column_stack(columns)
+def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
+    """Numbers of a run's samples in the input, and their places on each factor."""
+    folder = Path(folder)
+    record = read_record(folder)
+    path = folder / "coordinates.csv"
+    try:
+        with path.open(encoding="utf-8") as file:
+            header = file.readline().strip().split(",")
+        columns = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+        places = from_table(header, columns, [factor["topology"] for factor in record["factors"]])
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}. Fit again.") from error
+    return columns[:, 0].astype(int), places
 
 
 def _require_writable(folder: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -420,6 +421,17 @@ class ManifoldFactorizer(_Spectral):
             columns = [factor.place(functions)[1] for factor in self.factors_]
             nothing = np.full(len(functions), np.nan)
         return np.column_stack([nothing if column is None else column for column in columns])
+
+    def locate(self, X):
+        """Embedding, coordinate (None for other shapes) and confidence of new samples on each factor.
+
+        The confidence of a new sample is that of the nearest training sample.
+        """
+        functions = self._functions_at(X)
+        X = self._validated(X, reset=False)
+        prepared = X if self.preparation_ is None else self.preparation_(X)
+        nearest = KDTree(self._samples).query(prepared, workers=-1)[1]
+        return [(*factor.place(functions), factor.confidence[nearest]) for factor in self.factors_]
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns that `transform` returns: factor1_0, ..."""

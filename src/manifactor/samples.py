@@ -1,17 +1,21 @@
-"""Samples from a file: .npy, .npz, .csv, .tsv, .txt."""
+"""Samples from a file: .npy, .npz, .csv, .tsv, .txt, .parquet, .pkl, .cs."""
 
 import csv
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from manifactor.pickles import read_pickled_array
+
 
 def read_samples(path) -> np.ndarray:
     """The samples in a file, one a row, as floats.
 
-    A table may start with a line of column names. An .npz must hold an array ``X``, or one array only.
+    A table may start with a line of column names. An .npz must hold an array ``X``, or one array only. A .pkl must be
+    a plain array, such as cryoDRGN's z; a .cs must hold the components of a variability analysis.
     """
     path = Path(path)
     if not path.is_file():
@@ -66,12 +70,43 @@ def _read_table(delimiter: str | None) -> Callable[[Path], np.ndarray]:
     return read
 
 
+def _read_parquet(path: Path) -> np.ndarray:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ValueError("reading .parquet needs the package pyarrow: pip install 'manifactor[cryoem]'.") from error
+    try:
+        table = parquet.read_table(path)
+        return np.column_stack([column.to_numpy() for column in table.columns])
+    except OSError:
+        raise
+    except Exception as error:  # whatever a damaged or foreign file leads to
+        raise ValueError(f"{path} must be a table of numbers: {_first_line(error)}") from error
+
+
+def _read_components(path: Path) -> np.ndarray:
+    """The components of cryoSPARC's 3D variability analysis, one column a mode."""
+    table = _read_npy(path)
+    modes = {int(found[1]): name for name in table.dtype.names or () if (found := MODE.fullmatch(name))}
+    if not modes:
+        raise ValueError(
+            f"{path} must hold fields components_mode_0/value, components_mode_1/value, ... of a 3D variability "
+            "analysis; it holds none."
+        )
+    return np.column_stack([table[modes[mode]] for mode in sorted(modes)])
+
+
+MODE = re.compile(r"components_mode_(\d+)/value")
+
 READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".npy": _read_npy,
     ".npz": _read_npz,
     ".csv": _read_table(","),
     ".tsv": _read_table("\t"),
     ".txt": _read_table(None),
+    ".parquet": _read_parquet,
+    ".pkl": read_pickled_array,
+    ".cs": _read_components,
 }
 
 

@@ -1,0 +1,1 @@
+"""Cryo-EM: particles, images of one view, averages, and files of RELION, cryoSPARC and cryoDRGN."""

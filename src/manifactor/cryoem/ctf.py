@@ -1,0 +1,137 @@
+"""The contrast transfer function of the microscope, with RELION's conventions."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifactor.parameters import require_count, require_number
+
+
+def _require_range(name: str, value, *, low: float, high: float, unit: str = "") -> None:
+    values = np.asarray(value, dtype=float)
+    if not np.all(np.isfinite(values) & (values >= low) & (values <= high)):
+        raise ValueError(f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Optics:
+    """What the microscope is, the same for all images or one value for each.
+
+    Parameters
+    ----------
+    voltage : float or ndarray of shape (n_images,)
+        Acceleration voltage in kV.
+    spherical_aberration : float or ndarray of shape (n_images,)
+        Cs in mm.
+    amplitude_contrast : float or ndarray of shape (n_images,)
+        The share of the contrast that is due to amplitude, in [0, 1].
+
+    Examples
+    --------
+    >>> round(float(Optics(voltage=300.0).wavelength), 4)
+    0.0197
+    """
+
+    voltage: float | np.ndarray = 300.0
+    spherical_aberration: float | np.ndarray = 2.7
+    amplitude_contrast: float | np.ndarray = 0.1
+
+    def __post_init__(self) -> None:
+        _require_range("voltage", self.voltage, low=1.0, high=5000.0, unit=" kV")
+        _require_range("spherical_aberration", self.spherical_aberration, low=0.0, high=100.0, unit=" mm")
+        _require_range("amplitude_contrast", self.amplitude_contrast, low=0.0, high=1.0)
+
+    @property
+    def wavelength(self) -> np.ndarray:
+        """The relativistic wavelength of the electrons in Angstrom."""
+        volt = 1e3 * np.asarray(self.voltage, dtype=float)
+        return 12.2643247 / np.sqrt(volt * (1 + 0.978466e-6 * volt))
+
+
+KRIOS = Optics()  # 300 kV, 2.7 mm, .1: most microscopes of today
+
+
+def contrast_transfer(
+    size: int,
+    pixel_size: float,
+    defocus_u,
+    defocus_v=None,
+    *,
+    angle=0.0,
+    phase_shift=0.0,
+    optics: Optics = KRIOS,
+) -> np.ndarray:
+    r"""The CTF of each image on the grid of ``rfft2``.
+
+    .. math:: \sin(\pi \lambda \Delta f k^2 - \tfrac{\pi}{2} C_s \lambda^3 k^4 + \varphi + \arcsin A)
+
+    with the defocus :math:`\Delta f` positive for underfocus. The sign is RELION's: at zero frequency the CTF is the
+    amplitude contrast, :math:`+A` (without phase shift), so it goes with particles that are white on a dark ground.
+    A phase flip multiplies by the sign of the CTF.
+
+    Parameters
+    ----------
+    size : int
+        Width of the square images in pixels.
+    pixel_size : float
+        In Angstrom.
+    defocus_u, defocus_v : float or array-like of shape (n_images,)
+        Defocus in Angstrom along and across `angle`; without `defocus_v` there is no astigmatism.
+    angle : float or array-like of shape (n_images,)
+        Direction of `defocus_u` in degrees from the x axis (columns) towards the y axis (rows): rlnDefocusAngle.
+    phase_shift : float or array-like of shape (n_images,)
+        Of a phase plate, in degrees.
+    optics : Optics
+
+    Returns
+    -------
+    ndarray of shape (n_images, size, size // 2 + 1), float32
+
+    References
+    ----------
+    Mindell and Grigorieff, Accurate determination of local defocus and specimen tilt in electron microscopy, 2003.
+
+    Examples
+    --------
+    >>> ctf = contrast_transfer(64, 2.0, [10000.0, 20000.0])
+    >>> ctf.shape, round(float(ctf[0, 0, 0]), 3)
+    ((2, 64, 33), 0.1)
+    """
+    require_count("size", size, 2, 2**15)
+    require_number("pixel_size", pixel_size, above=0)
+    given = {
+        "defocus_u": defocus_u,
+        "defocus_v": defocus_u if defocus_v is None else defocus_v,
+        "angle": angle,
+        "phase_shift": phase_shift,
+        "voltage": optics.wavelength,
+        "spherical_aberration": optics.spherical_aberration,
+        "amplitude_contrast": optics.amplitude_contrast,
+    }
+    u, v, angle, shift, wavelength, aberration, amplitude = _one_for_each_image(given)
+    squared, defocused = _defocus_terms(size, pixel_size, u, v, np.radians(angle))
+    delay = np.pi * wavelength * (defocused - 0.5 * 1e7 * aberration * wavelength**2 * squared**2)  # 1 mm = 1e7 A
+    return np.sin(delay + np.radians(shift) + np.arcsin(amplitude)).astype(np.float32)
+
+
+def _defocus_terms(size: int, pixel_size: float, u, v, angle) -> tuple[np.ndarray, np.ndarray]:
+    """Squared frequency k^2, and defocus in its direction times k^2."""
+    y, x = np.fft.fftfreq(size, pixel_size)[:, None], np.fft.rfftfreq(size, pixel_size)
+    squared = x**2 + y**2
+    # k^2 cos 2(direction - angle), without computing the direction
+    across = np.cos(2 * angle) * (x**2 - y**2) + np.sin(2 * angle) * 2 * x * y
+    return squared, (u + v) / 2 * squared + (u - v) / 2 * across
+
+
+def _one_for_each_image(given: dict) -> list[np.ndarray]:
+    """All values as float arrays of shape (n or 1, 1, 1)."""
+    arrays = {name: np.atleast_1d(np.asarray(value, dtype=float)) for name, value in given.items()}
+    n_images = max(array.size for array in arrays.values())
+    for name, array in arrays.items():
+        if array.ndim > 1 or array.size not in (1, n_images):
+            raise ValueError(
+                f"`{name}` must be one number or one for each of the {n_images} images; got shape {array.shape}."
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"`{name}` must be finite; got {array[~np.isfinite(array)][0]}.")
+    return [array[:, None, None] for array in arrays.values()]

@@ -1,0 +1,39 @@
+"""Particles of whatever program: a table of readers and of writers."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from manifactor.cryoem.cryosparc import read_cryosparc, write_cryosparc
+from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.relion import read_relion, write_relion
+
+READERS: dict[str, Callable[[Path], Particles]] = {".star": read_relion, ".cs": read_cryosparc}
+WRITERS: dict[str, Callable[[Particles, Mapping[str, np.ndarray]], bytes]] = {
+    ".star": write_relion,
+    ".cs": write_cryosparc,
+}
+
+
+def read_particles(path) -> Particles:
+    """The particles of a STAR or .cs file."""
+    path = Path(path)
+    if path.suffix.lower() not in READERS:
+        raise ValueError(f"particles must come as one of {', '.join(READERS)}; got {path.name}.")
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise ValueError(f"the particles must be a file; {path} {what}.")
+    return READERS[path.suffix.lower()](path)
+
+
+def particles_with(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
+    """The particles' file with columns added, and with these rows only: all else as it was.
+
+    Parameters
+    ----------
+    particles : Particles
+        In the order of their file.
+    columns : mapping of str to ndarray of shape (n,)
+    """
+    return WRITERS[particles.path.suffix.lower()](particles, columns)

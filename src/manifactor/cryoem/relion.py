@@ -1,0 +1,101 @@
+"""Particles in RELION's STAR files: versions 3.0, 3.1 and 5."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from manifactor.cryoem.particles import Particles, one_value
+from manifactor.cryoem.star import find_loop, particle_block, read_star, with_columns
+
+
+def read_relion(path: Path) -> Particles:
+    """The particles of a STAR file, with what its optics groups tell of them."""
+    blocks = read_star(path)
+    name = particle_block(blocks, path)
+    table = blocks[name]
+    if len(table) != len(find_loop(path.read_text(encoding="utf-8"), name).rows):
+        raise ValueError(f"{path} has rows that go over several lines, which cannot be kept as they are.")
+    columns = _with_optics(table, blocks.get("optics"), path)
+    pixel = _pixel_size(columns)
+    slices, stacks = _image_parts(columns["rlnImageName"], path) if "rlnImageName" in columns else (None, None)
+    angles = [columns[name] for name in ("rlnAngleRot", "rlnAngleTilt", "rlnAnglePsi") if name in columns]
+    return Particles(
+        path,
+        np.arange(len(table)),
+        stack=stacks,
+        slice=slices,
+        pixel_size=pixel,
+        angles=np.column_stack(angles).astype(float) if len(angles) == 3 else None,
+        shift=_shift(columns, pixel),
+        microscope={ours: columns[theirs] for ours, theirs in STAR_COLUMNS.items() if theirs in columns},
+    )
+
+
+STAR_COLUMNS = {
+    "defocus_u": "rlnDefocusU",
+    "defocus_v": "rlnDefocusV",
+    "defocus_angle": "rlnDefocusAngle",
+    "phase_shift": "rlnPhaseShift",
+    "voltage": "rlnVoltage",
+    "spherical_aberration": "rlnSphericalAberration",
+    "amplitude_contrast": "rlnAmplitudeContrast",
+    "optics group": "rlnOpticsGroup",
+    "half set": "rlnRandomSubset",
+}
+
+
+def _with_optics(table, optics, path: Path) -> dict[str, np.ndarray]:
+    """Columns of the particles, and of their optics groups where the particles lack them."""
+    columns = {name: table[name].to_numpy() for name in table.columns}
+    if optics is None or "rlnOpticsGroup" not in columns:
+        return columns
+    optics = optics if hasattr(optics, "columns") else _one_row(optics)
+    groups = np.asarray(optics["rlnOpticsGroup"])
+    order = np.argsort(groups)
+    at = np.minimum(np.searchsorted(groups[order], columns["rlnOpticsGroup"]), len(groups) - 1)
+    row = order[at]
+    if (groups[row] != columns["rlnOpticsGroup"]).any():
+        lost = columns["rlnOpticsGroup"][groups[row] != columns["rlnOpticsGroup"]][0]
+        raise ValueError(f"{path} has particles of optics group {lost}, which its data_optics does not list.")
+    shared = {name: np.asarray(optics[name])[row] for name in optics if name not in columns}
+    return {**columns, **shared}
+
+
+def _one_row(block: Mapping) -> dict[str, np.ndarray]:
+    return {name: np.array([value]) for name, value in block.items()}
+
+
+def _pixel_size(columns: Mapping) -> float | None:
+    if "rlnImagePixelSize" in columns:
+        return one_value("rlnImagePixelSize", columns["rlnImagePixelSize"])
+    if "rlnDetectorPixelSize" in columns and "rlnMagnification" in columns:  # RELION 3.0: micrometres, magnification
+        return one_value("pixel size", 1e4 * columns["rlnDetectorPixelSize"] / columns["rlnMagnification"])
+    return None
+
+
+def _shift(columns: Mapping, pixel: float | None) -> np.ndarray | None:
+    if "rlnOriginXAngst" in columns and "rlnOriginYAngst" in columns:
+        return np.column_stack([columns["rlnOriginXAngst"], columns["rlnOriginYAngst"]]).astype(float)
+    if "rlnOriginX" in columns and "rlnOriginY" in columns and pixel is not None:
+        return pixel * np.column_stack([columns["rlnOriginX"], columns["rlnOriginY"]]).astype(float)
+    return None
+
+
+def _image_parts(names: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Places in the stacks, from 0, and the stacks of image names such as 000012@stack.mrcs."""
+    parts = [str(name).rpartition("@") for name in names]
+    try:
+        places = np.array([int(number) - 1 if number else 0 for number, _, _ in parts])
+    except ValueError as error:
+        raise ValueError(f"{path} must name images as 000001@stack.mrcs; got {names[0]!r}.") from error
+    return places, np.array([stack for _, _, stack in parts])
+
+
+def write_relion(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
+    """The STAR file of these particles, with columns added."""
+    blocks = read_star(particles.path)
+    text = particles.path.read_bytes().decode()  # line ends as they are
+    loop = find_loop(text, particle_block(blocks, particles.path))
+    values = {name: [f"{value:.6f}" for value in column] for name, column in columns.items()}
+    return with_columns(loop, values, particles.rows).encode()
