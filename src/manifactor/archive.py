@@ -8,8 +8,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -154,25 +154,34 @@ def write_run(
     places = fitted_places(fit) if places is None else places
     rows = np.arange(len(places[0].coordinate)) if rows is None else rows
     require_new_run(folder, overwrite=overwrite)
-    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
+    summary = {
+        "format": f"{FORMAT} run",
+        "version": VERSION,
+        **record,
+        "verdict": fit.verdict_,
+        "reason": fit.evidence_.reason,
+        "evidence": str(fit.evidence_),
+        "factors": [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_],
+        "agreement": float(fit.evidence_.agreement),
+        "leakage": fit.evidence_.leakage.tolist(),
+        "seconds": fit.timings_,
+        "versions": {"manifactor": __version__, **{m.__name__: m.__version__ for m in (np, scipy, sklearn)}},
+    }
+    with whole_folder(folder) as beside:
         save(fit, beside / "factorization.npz")
         header, columns = to_table(places, rows)
         np.savetxt(beside / "coordinates.csv", columns, delimiter=",", header=",".join(header), comments="", fmt="%.8g")
         for name, content in (files or {}).items():
             (beside / name).write_bytes(content)
-        summary = {
-            "format": f"{FORMAT} run",
-            "version": VERSION,
-            **record,
-            "verdict": fit.verdict_,
-            "reason": fit.evidence_.reason,
-            "evidence": str(fit.evidence_),
-            "factors": [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_],
-            "seconds": fit.timings_,
-            "versions": {"manifactor": __version__, **{m.__name__: m.__version__ for m in (np, scipy, sklearn)}},
-        }
         (beside / "run.json").write_text(json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write into that takes the place of `folder` when all went well, and is removed otherwise."""
+    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        yield beside
         beside.chmod(0o777 & ~_umask())
         _exchange(beside, folder)
     except BaseException:

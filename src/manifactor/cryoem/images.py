@@ -25,7 +25,7 @@ STILL = 1e-3  # degrees and pixels below which an image is left as it is
 
 @dataclass(frozen=True)
 class View:
-    """Images of one view, brought into one frame: CTF phases flipped if asked for, shifted, turned upright.
+    """Images of one view, brought into one frame: CTF phases flipped if asked for, centred, turned as the first is.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class View:
     def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs (rows, images)."""
         for here, images in self.source.blocks(rows):
-            yield here, self._upright(self._flipped(images, here), here)
+            yield here, self._aligned(self._flipped(images, here), here)
 
     def _flipped(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if not self.flip or self.particles is None:
@@ -55,16 +55,16 @@ class View:
         ctf = particle_ctf(self.particles[rows], images.shape[-1], self.source.pixel_size)
         return fft.irfft2(fft.rfft2(images, workers=-1) * np.sign(ctf), s=images.shape[1:], workers=-1)
 
-    def _upright(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        if self.particles is None or self.particles.angles is None:
+    def _aligned(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if self.particles is None:
             return images
-        psi = self.particles.angles[rows, 2]
-        shift = self.particles.shift
+        angles, shift = self.particles.angles, self.particles.shift
+        turned = np.zeros(len(rows)) if angles is None else angles[rows, 2] - angles[0, 2]
         moved = np.zeros((len(rows), 2)) if shift is None else shift[rows] / self.source.pixel_size
-        return upright(images, psi, moved)
+        return aligned(images, turned, moved)
 
 
-def upright(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarray:
+def aligned(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarray:
     """Images shifted by (x, y) pixels and turned back by psi degrees, as RELION defines both."""
     turned = (np.abs(psi) > STILL) | (np.abs(shift) > STILL).any(axis=1)
     if not turned.any():
@@ -73,7 +73,7 @@ def upright(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarra
     centre = np.array(images.shape[1:]) // 2
     for i in np.flatnonzero(turned):
         c, s = np.cos(np.radians(psi[i])), np.sin(np.radians(psi[i]))
-        matrix = np.array([[c, -s], [s, c]])  # rows and columns of the upright image to those of the image as it is
+        matrix = np.array([[c, -s], [s, c]])  # rows and columns of the aligned image to those of the image as it is
         offset = centre - matrix @ centre - shift[i, ::-1]
         ndimage.affine_transform(images[i], matrix, offset, output=out[i], order=1)
     return out

@@ -4,12 +4,11 @@ Every function writes one file at the path it is given and does nothing else.
 """
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from manifactor.cryoem.extras import extra
 from manifactor.parameters import require_number
 
 TILE, FRAME = 96, 216  # least height and width in pixels of an image in a strip and in a movie
@@ -39,19 +38,11 @@ def _write_mrc(path: Path | str, data: np.ndarray, pixel_size: float, *, stack: 
     require_number("pixel_size", pixel_size, above=0)
     if np.ndim(data) != 3:
         raise ValueError(f"{'`images`' if stack else '`volume`'} must have three axes; got shape {np.shape(data)}.")
-    with _package("mrcfile").new(path, overwrite=True) as file:
+    with extra("mrcfile").new(path, overwrite=True) as file:
         file.set_data(np.ascontiguousarray(data, dtype=np.float32))
         if stack:
             file.set_image_stack()
         file.voxel_size = pixel_size
-
-
-def _package(name: str) -> Any:
-    """A package of the cryo-EM extra."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ValueError(f"This needs {name.split('.')[0]}: pip install 'manifactor[cryoem]'") from error
 
 
 def projection(volume: np.ndarray) -> np.ndarray:
@@ -105,7 +96,7 @@ def grid_picture(
 
 def write_png(path: Path | str, picture: np.ndarray) -> None:
     """Write a picture of `strip` or `grid_picture`."""
-    _package("PIL.Image").fromarray(picture).save(path, format="PNG")
+    extra("PIL.Image").fromarray(picture).save(path, format="PNG")
 
 
 def write_movie(path: Path | str, images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1) -> None:
@@ -124,7 +115,7 @@ def write_movie(path: Path | str, images: np.ndarray, *, circular: bool, seconds
     images = _require_images(images, 3)
     filled = ~_blank(images)
     shown = _tiles(images[filled] if filled.any() else images[:1], least=FRAME)
-    frames = [_package("PIL.Image").fromarray(shown[i]) for i in _play_order(len(shown), circular)]
+    frames = [extra("PIL.Image").fromarray(shown[i]) for i in _play_order(len(shown), circular)]
     duration = 10 * round(100 * seconds_per_frame)
     frames[0].save(path, format="GIF", save_all=True, append_images=frames[1:], duration=duration, loop=0)
 
@@ -186,7 +177,7 @@ def _tiles(images: np.ndarray, *, least: int = TILE) -> np.ndarray:
     factor = -(-least // min(grey.shape[1:]))
     if factor == 1:
         return grey
-    image = _package("PIL.Image")
+    image = extra("PIL.Image")
     size = (grey.shape[2] * factor, grey.shape[1] * factor)
     return np.stack([image.fromarray(tile).resize(size, image.Resampling.BICUBIC) for tile in grey])
 
@@ -231,9 +222,9 @@ def _text_boxes(texts: Sequence[str], width: int, *, height: int = TEXT + 5) -> 
 
 def _text_box(text: str, width: int, height: int) -> np.ndarray:
     """One text in the middle of a box, smaller letters where it would not fit."""
-    fonts, image = _package("PIL.ImageFont"), _package("PIL.Image")
+    fonts, image = extra("PIL.ImageFont"), extra("PIL.Image")
     natural = fonts.load_default(TEXT).getlength(text)
     font = fonts.load_default(TEXT * min(1.0, width / max(natural, 1)))
     box = image.new("L", (width, height), PAPER)
-    _package("PIL.ImageDraw").Draw(box).text((width / 2, height / 2), text, fill=INK, font=font, anchor="mm")
+    extra("PIL.ImageDraw").Draw(box).text((width / 2, height / 2), text, fill=INK, font=font, anchor="mm")
     return np.asarray(box)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -90,9 +91,11 @@ def peel(looks: Sequence[Look], *, at_least: int = 1, rng: np.random.Generator) 
     Functions below twice the lowest eigenvalue are no products, hence pure up to a rotation; the commutant divides
     them into blocks. What has no energy along any block belongs to further factors, and its lowest functions are again
     pure: the same step is taken until nothing is left, or until the products of what is left with what was found are
-    no eigenfunctions. `at_least` factors are taken whatever their products look like.
+    no eigenfunctions. Then the two blocks that do not go together are taken as one, once, and a further factor is
+    looked for beside them. `at_least` factors are taken whatever their products look like.
     """
     splits: list[Split] = []
+    refused: Peeling | None = None
     while len(looks[0].blocks) < MAX_FACTORS:
         rests = [without_energy(look.geometry, look.blocks) for look in looks]
         size = batch_size(looks[0].geometry.rayleigh(rests[0]))
@@ -101,23 +104,46 @@ def peel(looks: Sequence[Look], *, at_least: int = 1, rng: np.random.Generator) 
         following = [look for look, rest in zip(looks, rests, strict=True) if rest.shape[1] >= size]
         batches = [rest[:, :size] for rest in rests if rest.shape[1] >= size]
         found, split = divide([look.geometry for look in following], batches, rng=rng)
-        trial, share = _try(following, found)
+        joined = refused is not None
+        trial, share = _try(following, found, joined=joined)
         enough = len(looks[0].blocks) + 1 >= at_least
         if share < ACCEPTED and split.n_blocks > 1 and enough:  # not these blocks, but perhaps their union
             split = replace(split, n_blocks=1)
-            trial, share = _try(following, [[batch] for batch in batches])
+            trial, share = _try(following, [[batch] for batch in batches], joined=joined)
         if not trial[0].blocks:
             break
         if share < ACCEPTED and len(looks[0].blocks) >= at_least:
-            return Peeling(tuple(looks), tuple(splits), share)
+            if refused is not None:
+                break
+            refused = Peeling(tuple(looks), tuple(splits), share)
+            trial, share = _try([replace(look, blocks=()) for look in trial], _join(trial), joined=True)
+            if share < ACCEPTED:
+                return refused
         looks, splits = [trial[0], *(look for look in trial[1:] if look.blocks)], [*splits, split]
+    if refused is not None and len(looks[0].blocks) == 1:
+        return refused
     return Peeling(tuple(looks), tuple(splits), None)
 
 
-def _try(looks: Sequence[Look], found: Sequence[Sequence[np.ndarray]]) -> tuple[list[Look], float]:
+def _join(looks: Sequence[Look]) -> list[list[np.ndarray]]:
+    """The blocks of each look with those two taken as one that make the poorest products in the first."""
+    count = len(looks[0].blocks)
+    pairs = list(combinations(range(count), 2))
+    shares = [product_share(looks[0].geometry, [looks[0].blocks[a], looks[0].blocks[b]]) for a, b in pairs]
+    pair = pairs[int(np.argmin(shares))]
+    return [
+        [
+            *(block for i, block in enumerate(look.blocks) if i not in pair),
+            *([np.hstack([look.blocks[i] for i in pair])] if look.blocks else []),
+        ]
+        for look in looks
+    ]
+
+
+def _try(looks: Sequence[Look], found: Sequence[Sequence[np.ndarray]], *, joined: bool) -> tuple[list[Look], float]:
     """Looks with what was newly found in each, all blocks refined, and their product share with the noise taken off."""
     trial = [
-        replace(look, blocks=refine(look.geometry, (*look.blocks, *new)))
+        replace(look, blocks=refine(look.geometry, (*look.blocks, *new), joined=joined))
         for look, new in zip(looks, found, strict=True)
     ]
     share, *in_halves = (product_share(look.geometry, look.blocks) for look in trial if look.blocks or look is trial[0])
@@ -203,8 +229,11 @@ def one_factor(geometry: Geometry, functions: np.ndarray) -> np.ndarray:
     return functions[:, own]
 
 
-def refine(geometry: Geometry, blocks: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """Every block as the functions without energy along all others, the lowest factor first; none if one is empty."""
+def refine(geometry: Geometry, blocks: Sequence[np.ndarray], *, joined: bool = False) -> tuple[np.ndarray, ...]:
+    """Every block as the functions without energy along all others, the lowest factor first; none if one is empty.
+
+    Functions that point elsewhere than a block's lowest are left to a factor not yet found, unless blocks were joined.
+    """
     refined = list(blocks)
     order = np.argsort([geometry.rayleigh(block).min() for block in blocks])
     for _ in range(PASSES if len(blocks) > 1 else 0):
@@ -212,7 +241,7 @@ def refine(geometry: Geometry, blocks: Sequence[np.ndarray]) -> tuple[np.ndarray
             refined[f] = without_energy(geometry, [block for g, block in enumerate(refined) if g != f])
             if not refined[f].shape[1]:
                 return ()
-        refined = [one_factor(geometry, block) for block in refined]
+        refined = refined if joined else [one_factor(geometry, block) for block in refined]
     return tuple(refined)
 
 
