@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 .PHONY: help demo test lint clean
 
 help:
-	@echo "make demo   set up and factor the built-in torus"
+	@echo "make demo   set up, simulate a molecule with two motions, factor its images, average them"
 	@echo "make test   set up, lint, type-check and run the tests"
 	@echo "make lint   ruff and mypy only"
 	@echo "make clean  remove the virtual environment and caches"
@@ -21,7 +21,7 @@ $(BIN)/python:
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@echo "installing manifactor into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cryoem]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python

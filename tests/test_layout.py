@@ -22,8 +22,16 @@ STOREYS = [
     ],
     ["manifactor.samples", "manifactor.cryoem.ctf", "manifactor.cryoem.star", "manifactor.cryoem.particles"],
     ["manifactor.datasets", "manifactor.cryoem.relion", "manifactor.cryoem.cryosparc", "manifactor.cryoem.stacks"],
-    ["manifactor.cryoem.formats", "manifactor.cryoem.images", "manifactor.cryoem.bins"],
-    ["manifactor.cryoem.averages", "manifactor.cryoem.pictures"],
+    [
+        "manifactor.cryoem.formats",
+        "manifactor.cryoem.images",
+        "manifactor.cryoem.volumes",
+        "manifactor.cryoem.bins",
+        "manifactor.cryoem.averages",
+        "manifactor.cryoem.pictures",
+        "manifactor.cryoem.confounders",
+    ],
+    ["manifactor.inputs", "manifactor.cryoem.dataset"],
     ["manifactor.spectral.preparation", "manifactor.spectral.neighbors", "manifactor.spectral.solvers"],
     ["manifactor.spectral.kernel"],
     ["manifactor.spectral.spectrum"],
@@ -35,6 +43,9 @@ STOREYS = [
     ["manifactor.factoring.factorize"],
     ["manifactor.estimators"],
     ["manifactor.archive", "manifactor.benchmark"],
+    ["manifactor.jobs"],
+    ["manifactor.averaging", "manifactor.bridges"],
+    ["manifactor.arguments"],
     ["manifactor", "manifactor.cli"],
 ]
 

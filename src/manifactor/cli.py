@@ -50,7 +50,9 @@ def simulate(arguments) -> None:
     if arguments.shape == "molecule":
         out = Path(arguments.out or "molecule")
         _require_new(out, arguments.overwrite, mark="truth.csv")
-        _write_molecule(out, arguments)
+        simulation = _simulated_molecule(arguments)
+        with whole_folder(out) as folder:
+            write_dataset(folder, simulation)
         print(
             f"{out}: particles.star and particles.mrcs, {arguments.n} images, and truth.csv. Next: manifactor fit "
             f"{out / 'particles.star'}"
@@ -71,11 +73,11 @@ def simulate(arguments) -> None:
     print(f"{out}: {X.shape[0]} samples with {X.shape[1]} columns (X), {len(truth)} true factors (truth1, ...)")
 
 
-def _write_molecule(out: Path, arguments) -> datasets.Simulation:
+def _simulated_molecule(arguments) -> datasets.Simulation:
     if (arguments.structure is None) != (arguments.rotor is None):
         raise ValueError("--structure and --rotor go together: a file, and what of it turns.")
     own = datasets.read_molecule(arguments.structure, rotor=arguments.rotor) if arguments.structure else None
-    simulation = datasets.simulate_particles(
+    return datasets.simulate_particles(
         arguments.n,
         motions=arguments.motions,
         signal_to_noise=arguments.snr,
@@ -87,23 +89,6 @@ def _write_molecule(out: Path, arguments) -> datasets.Simulation:
         route=arguments.route,
         random_state=arguments.seed,
     )
-    _write_simulation(out, simulation)
-    return simulation
-
-
-def _write_simulation(out: Path, simulation: datasets.Simulation) -> None:
-    truth = {"angle_degrees": np.degrees(simulation.angle)}
-    truth |= {f"stretch_{axis}": column for axis, column in zip("xy", simulation.stretch.T, strict=True)}
-    with whole_folder(out) as folder:
-        write_dataset(
-            folder,
-            simulation.images,
-            truth=truth if simulation.defocus is None else {**truth, "defocus": simulation.defocus},
-            pixel_size=simulation.pixel_size,
-            view=simulation.view,
-            defocus=simulation.defocus,
-            optics=simulation.optics,
-        )
 
 
 def fit(arguments) -> None:
@@ -136,8 +121,6 @@ def _fit_one(arguments, path: Path, view, out: Path, *, quiet: bool) -> tuple[Ma
     )
     if not quiet:
         _note_constant_columns(given.samples)
-        if given.components is not None:
-            print(f"{given.components}.")
     settings = {name: getattr(arguments, name) for name in SETTINGS}
     record = {
         "command": "fit",
@@ -331,7 +314,8 @@ def demo(arguments) -> None:
         f"A channel whose top turns and whose lower part stretches: {DEMO_IMAGES} noisy images, nothing told about it."
     )
     simulation = datasets.simulate_particles(DEMO_IMAGES, random_state=DEMO_SEED)
-    _write_simulation(data, simulation)
+    with whole_folder(data) as folder:
+        write_dataset(folder, simulation)
     given = read_input(data / "particles.star", rng=np.random.default_rng(DEMO_SEED))
     record = {"command": "fit", "demo": True, "input": str((data / "particles.star").resolve()), "seed": DEMO_SEED}
     with _Bars() as bars:

@@ -6,6 +6,7 @@ import numpy as np
 
 from manifactor.cryoem.ctf import Optics
 from manifactor.cryoem.pictures import write_stack
+from manifactor.datasets.particles import Simulation
 
 COLUMNS = (
     "rlnImageName",
@@ -25,20 +26,24 @@ COLUMNS = (
 )
 
 
-def write_dataset(
-    folder: Path,
-    images: np.ndarray,
-    *,
-    truth: dict[str, np.ndarray],
-    pixel_size: float,
-    view: tuple[float, float, float],
-    defocus: np.ndarray | None,
-    optics: Optics,
-) -> None:
+def write_dataset(folder: Path, simulation: Simulation) -> None:
     """Write particles.mrcs, particles.star and truth.csv into a folder."""
+    images, pixel_size = simulation.images, simulation.pixel_size
     write_stack(folder / "particles.mrcs", images, pixel_size=pixel_size)
-    star = star_text(len(images), images.shape[1], pixel_size=pixel_size, view=view, defocus=defocus, optics=optics)
+    star = star_text(
+        len(images),
+        images.shape[1],
+        pixel_size=pixel_size,
+        view=simulation.view,
+        defocus=simulation.defocus,
+        optics=simulation.optics,
+    )
     (folder / "particles.star").write_text(star, encoding="utf-8")
+    truth = {
+        "angle": np.degrees(simulation.angle),
+        "stretch_x": simulation.stretch[:, 0],
+        "stretch_y": simulation.stretch[:, 1],
+    }
     columns = np.column_stack(list(truth.values()))
     np.savetxt(folder / "truth.csv", columns, delimiter=",", header=",".join(truth), comments="", fmt="%.8g")
 

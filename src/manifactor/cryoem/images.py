@@ -123,7 +123,7 @@ class Components:
 
     def __str__(self) -> str:
         strongest = ", ".join(f"{ratio:.3g}" for ratio in self.signal_to_noise[:8])
-        more = ", ..." if len(self.weights) > 8 else ""
+        more = " and less" if len(self.weights) > 8 else ""
         return (
             f"{self.samples.shape[0]} images, mask {self.mask_radius:.3g} A, low-pass {self.low_pass:.3g} A "
             f"({self.n_coefficients} coefficients), {len(self.weights)} principal components above the noise; signal "
@@ -161,13 +161,15 @@ def image_components(
     mask = circular_mask(size, radius / pixel)
     n = len(view.source)
     survey = _survey(view, mask, np.sort(rng.permutation(n)[:SURVEYED]))
-    cut = _cut(survey, size * pixel / low_pass if low_pass else None)
+    if low_pass is not None:
+        require_number("low_pass", low_pass, above=0)
+    cut = _cut(survey, None if low_pass is None else size * pixel / low_pass)
     basis = _Coefficients(size, cut, mask, survey.noise)
     learned = np.arange(n) if n <= LEARNED else np.sort(rng.permutation(n)[:LEARNED])
     values = basis.of(view, learned)
     mean = values.mean(axis=0)
     ratio, axes = _principal(values - mean, float((mask**2).mean()), n_components)
-    weights = np.ones(len(ratio)) if n_components else (ratio / (1 + ratio)) ** EMPHASIS
+    weights = np.ones(len(ratio)) if n_components is not None else (ratio / (1 + ratio)) ** EMPHASIS
     scores = (values - mean) @ axes if n <= LEARNED else _projected(view, basis, mean, axes)
     samples = scores / scores.std(axis=0) if standardise else scores * weights
     return Components(samples.astype(float), ratio, weights, size * pixel / cut, radius, values.shape[1])
@@ -207,7 +209,10 @@ def _survey(view: View, mask: np.ndarray, rows: np.ndarray) -> _Spectra:
         variance = (sums[2 * k + 1] - np.abs(sums[2 * k]) ** 2 / len(rows)) / (len(rows) * (window**2).mean())
         spectra.append(np.bincount(shell.ravel(), (variance * weight).ravel())[: len(count)] / count)
     inside, noise = spectra
-    noise[:2] = noise[2]  # levelling takes the lowest away
+    noise[:2] = noise[2]  # the mean of a window, taken off, is most of its lowest coefficients
+    finest = slice(3 * len(count) // 4, None)
+    if np.median(noise[finest]) < 0.5 * np.median(inside[finest]):  # the stack was masked before
+        noise = np.full(len(count), np.median(inside[finest]))
     noise = np.maximum(noise, LEAST_NOISE * (inside @ count) / count.sum())
     error = noise * np.sqrt(2 / (len(rows) * count) * (1 / (mask**2).mean() + 1 / (outside**2).mean()))
     return _Spectra(inside - noise, noise, error, count)
@@ -276,16 +281,14 @@ class _Coefficients:
 def _principal(values: np.ndarray, masked: float, n_components: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Signal to noise of the components that stand out of the noise, or of as many as asked for, and their axes.
 
-    Noise has variance 1 in `masked` of the directions, about, and hardly any in the others; a stack that was masked
-    before shows less outside the mask than there is inside, so half of the directions must not be above it.
+    Noise has variance 1 in `masked` of the directions, about, and hardly any in the others.
     """
     n, p = values.shape
-    if n_components:
+    if n_components is not None:
         require_count("n_components", n_components, 1, min(n, p))
     variance, axes = np.linalg.eigh(values.T @ values / n)
     variance, axes = np.maximum(variance[::-1], 0).astype(float), axes[:, ::-1]
-    level = max(1.0, float(np.median(variance)))
-    ratio = spikes(variance / level, masked * p / n)
+    ratio = spikes(variance, masked * p / n)
     count = n_components or min(int((ratio > 0).sum()), MOST_COMPONENTS)
     if count == 0:
         raise ValueError(

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from manifactor.cryoem.particles import Particles, one_value
-from manifactor.cryoem.star import find_loop, particle_block, read_star, with_columns
+from manifactor.cryoem.star import Loop, find_loop, particle_block, read_star, with_columns
 
 
 def read_relion(path: Path) -> Particles:
@@ -14,8 +14,9 @@ def read_relion(path: Path) -> Particles:
     blocks = read_star(path)
     name = particle_block(blocks, path)
     table = blocks[name]
-    if len(table) != len(find_loop(path.read_text(encoding="utf-8"), name).rows):
-        raise ValueError(f"{path} has rows that go over several lines, which cannot be kept as they are.")
+    if not len(table):
+        raise ValueError(f"{path} holds no particles.")
+    _require_whole_rows(find_loop(path.read_text(encoding="utf-8"), name), len(table), path)
     columns = _with_optics(table, blocks.get("optics"), path)
     pixel = _pixel_size(columns)
     slices, stacks = _image_parts(columns["rlnImageName"], path) if "rlnImageName" in columns else (None, None)
@@ -30,6 +31,19 @@ def read_relion(path: Path) -> Particles:
         shift=_shift(columns, pixel),
         microscope={ours: columns[theirs] for ours, theirs in STAR_COLUMNS.items() if theirs in columns},
     )
+
+
+def _require_whole_rows(loop: Loop, n_rows: int, path: Path) -> None:
+    """Refuse rows to which no value can be added: those over several lines, and those that end too early."""
+    if n_rows != len(loop.rows):
+        raise ValueError(f"{path} has rows that go over several lines, which cannot be kept as they are.")
+    for i in loop.rows:
+        count = len(loop.lines[i].split())
+        if count < len(loop.labels):
+            raise ValueError(
+                f"line {i + 1} of {path} has {count} values for {len(loop.labels)} columns. It may be truncated; copy "
+                "it again."
+            )
 
 
 STAR_COLUMNS = {

@@ -3,6 +3,7 @@
 So everything that is not ours stays as it was, byte for byte: other blocks, comments, the number of digits.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from manifactor.cryoem.extras import extra
 
 NAMES = ("particles", "images", "")  # blocks of particles: RELION 3.1 and later, older ones, 3.0
+COMMENT = re.compile(r"\s+#")  # what starts a comment behind a row
 
 
 def read_star(path: Path) -> dict:
@@ -28,7 +30,7 @@ def read_star(path: Path) -> dict:
 
 def particle_block(blocks: Mapping, path: Path) -> str:
     """Name of the block that holds one row for each particle."""
-    tables = {name: block for name, block in blocks.items() if hasattr(block, "columns")}
+    tables = {name: block for name, block in blocks.items() if hasattr(block, "columns") and len(block.columns)}
     for name in NAMES:
         if name in tables:
             return name
@@ -113,7 +115,7 @@ def with_columns(loop: Loop, columns: Mapping[str, Sequence[str]], keep: np.ndar
             del lines[i]
             continue
         values = " ".join(values[kept[i]] for values in columns.values())
-        line = lines[i].rstrip("\r\n")
+        line = COMMENT.split(lines[i].rstrip("\r\n"), maxsplit=1)[0]
         space = "" if not values or line.endswith((" ", "\t")) else " "
-        lines[i] = line + space + values + (lines[i][len(line) :] or ending)
+        lines[i] = line + space + values + lines[i][len(line) :]
     return "".join(lines.values())
