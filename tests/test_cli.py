@@ -46,13 +46,16 @@ def test_the_same_seed_gives_the_same_run(data, folder):
     assert (folder / "one" / "coordinates.csv").read_bytes() == (folder / "two" / "coordinates.csv").read_bytes()
 
 
-def test_the_demo_finds_both_circles_and_can_be_repeated(folder, capsys):
+def test_the_demo_finds_both_motions_and_can_be_repeated(folder, capsys, monkeypatch):
+    monkeypatch.setattr("manifactor.cli.DEMO_IMAGES", 1000)
     for _ in range(2):
         assert main(["demo"]) == 0
     out = capsys.readouterr().out
-    assert "Verdict: product" in out
-    assert "Factor 1 is the true circle 1: circular correlation 1.000" in out
-    assert "Factor 2 is the true circle 2: circular correlation 0.99" in out
+    assert "Factor 1 is the true stretch: correlation 0.99" in out
+    assert "Factor 2 is the true turn: correlation 0.99" in out
+    assert "demo-run/average-factor1/averages.gif and demo-run/average-factor2/averages.gif" in out
+    for name in ("particles.star", "report.txt", "average-factor2/averages.mrcs"):
+        assert (folder / "demo-run" / name).is_file()
 
 
 def test_the_demo_does_not_replace_another_run(data, capsys):

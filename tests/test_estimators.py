@@ -383,3 +383,12 @@ def test_an_outlier_of_a_small_sample_is_placed_as_in_the_fit(rng):
 def test_exclude_without_triplets_is_refused(torus):
     with pytest.raises(ValueError, match="`exclude` is for `method='triplets'`"):
         ManifoldFactorizer(exclude=[1], random_state=0).fit(torus[0][:200])
+
+
+def test_directions_that_are_coupled_are_one_factor_beside_a_third():
+    sheet, _ = datasets.sample("parallelogram", 2000, random_state=0)
+    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=2000)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    fit = ManifoldFactorizer(random_state=0).fit(np.hstack([sheet, ring]))
+    assert sorted((f.topology, f.dimension) for f in fit.factors_) == [("circle", 1), ("other", 2)]
+    assert score([f.embedding for f in fit.factors_], (sheet, ring)).solved

@@ -43,7 +43,7 @@ STOREYS = [
     ["manifactor.factoring.factorize"],
     ["manifactor.estimators"],
     ["manifactor.archive", "manifactor.benchmark"],
-    ["manifactor.jobs"],
+    ["manifactor.jobs", "manifactor.report"],
     ["manifactor.averaging", "manifactor.bridges"],
     ["manifactor.arguments"],
     ["manifactor", "manifactor.cli"],

@@ -111,7 +111,7 @@ class _OtherVersion(ValueError):
 
 def write_whole(path: Path, write) -> None:
     """Call ``write(file)`` on a file beside `path`, then rename: `path` is whole or untouched."""
-    _require_writable(path.parent)
+    require_writable(path.parent)
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -162,8 +162,8 @@ def write_run(
         "reason": fit.evidence_.reason,
         "evidence": str(fit.evidence_),
         "factors": [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_],
-        "agreement": float(fit.evidence_.agreement),
-        "leakage": fit.evidence_.leakage.tolist(),
+        "agreement": _or_none(fit.evidence_.agreement),
+        "leakage": [[_or_none(value) for value in row] for row in fit.evidence_.leakage],
         "seconds": fit.timings_,
         "versions": {"manifactor": __version__, **{m.__name__: m.__version__ for m in (np, scipy, sklearn)}},
     }
@@ -176,9 +176,15 @@ def write_run(
         (beside / "run.json").write_text(json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8")
 
 
+def _or_none(value: float) -> float | None:
+    """A number as JSON has it, which knows no nan."""
+    return float(value) if np.isfinite(value) else None
+
+
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
     """A folder to write into that takes the place of `folder` when all went well, and is removed otherwise."""
+    require_writable(folder.parent)
     beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         yield beside
@@ -212,7 +218,7 @@ def require_new_run(folder: Path, *, overwrite: bool) -> None:
     if folder.exists() and not (overwrite and is_run(folder)):
         hint = "Choose another --out, or pass --overwrite." if is_run(folder) else "It is no run; choose another --out."
         raise ValueError(f"the output folder must not exist yet; {folder} does. {hint}")
-    _require_writable(folder.parent)
+    require_writable(folder.parent)
 
 
 def is_run(folder: Path) -> bool:
@@ -255,7 +261,8 @@ def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
     return columns[:, 0].astype(int), places
 
 
-def _require_writable(folder: Path) -> None:
+def require_writable(folder: Path) -> None:
+    """Refuse a folder in which nothing can be written."""
     try:
         os.rmdir(tempfile.mkdtemp(dir=folder))  # asking for permission is not enough: root has it everywhere
     except OSError as error:

@@ -1,12 +1,15 @@
 """What the commands do, without printing: inputs to run folders, run folders to files for other programs."""
 
+import csv
 import io
 import pickle
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from manifactor.archive import read_places, read_record, write_run
 from manifactor.cryoem.confounders import confounders
@@ -17,7 +20,7 @@ from manifactor.cryoem.images import Components, View
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource, volume_series
 from manifactor.estimators import AUTO_NEIGHBORS, ManifoldFactorizer
-from manifactor.inputs import Input, require_one_view, run_images
+from manifactor.inputs import ImageSettings, Input, read_input, require_one_view, run_images
 from manifactor.places import Place, all_places, fitted_places, to_table
 
 FITTED = 3000  # noisy images that are fitted; the others are placed afterwards
@@ -45,19 +48,104 @@ def fit_input(given: Input, *, settings: Mapping, seed: int, callback=None) -> t
     return fit, all_places(fit, given.samples)
 
 
-def run_fit(given: Input, out: Path, *, record: dict, settings: Mapping, seed: int, overwrite: bool, callback=None):
-    """Fit an input and write the run folder; the fit and the record."""
-    fit, places = fit_input(given, settings=settings, seed=seed, callback=callback)
-    rows = given.rows
-    record = {**record, **given.record, "n_samples": len(rows), "n_fitted": len(fit.spectrum_.weights)}
-    files: dict[str, bytes] = {}
-    if given.particles is not None:
-        found = confounders(given.particles, places, rng=np.random.default_rng(seed))
-        suffix = given.particles.path.suffix.lower()
-        files[f"particles{suffix}"] = particles_with(given.particles, coordinate_columns(places, suffix))
-        record["confounders"] = [{**asdict(c), "meaning": c.meaning} for c in found]
-    write_run(fit, out, record=record, places=places, rows=rows, files=files, overwrite=overwrite)
-    return fit, record
+@dataclass(frozen=True)
+class Task:
+    """One input of `fit`, and how to treat it.
+
+    Attributes
+    ----------
+    path : Path
+    particles, indices : path or None
+    view : (rot, tilt) or None
+    width : float
+    images : ImageSettings
+        These five as in `read_input`.
+    settings : dict
+        Parameters of the factorizer.
+    seed : int
+    """
+
+    path: Path
+    particles: str | None = None
+    indices: str | None = None
+    view: tuple[float, float] | None = None
+    width: float = 10.0
+    images: ImageSettings = field(default_factory=ImageSettings)
+    settings: dict = field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """The input's name, with the view."""
+        return self.path.stem if self.view is None else f"{self.path.stem}_rot{self.view[0]:g}_tilt{self.view[1]:g}"
+
+    def read(self) -> Input:
+        """The samples."""
+        return read_input(
+            self.path,
+            particles=self.particles,
+            indices=self.indices,
+            view=self.view,
+            width=self.width,
+            settings=self.images,
+            rng=np.random.default_rng(self.seed),
+        )
+
+    def fit(self, given: Input, out: Path, *, overwrite: bool = False, callback=None) -> tuple:
+        """Fit the samples and write the run folder; the fit and what run.json says beside its results."""
+        fit, places = fit_input(given, settings=self.settings, seed=self.seed, callback=callback)
+        record = {
+            "command": "fit",
+            "input": str(self.path.resolve()),
+            "seed": self.seed,
+            "view": self.view,
+            "width": self.width,
+            "images": asdict(self.images),
+            "arguments": self.settings,
+            **given.record,
+            "n_samples": len(given.rows),
+            "n_fitted": len(fit.spectrum_.weights),
+        }
+        files: dict[str, bytes] = {}
+        if given.particles is not None:
+            found = confounders(given.particles, places, rng=np.random.default_rng(self.seed))
+            record["confounders"] = [{**asdict(c), "meaning": c.meaning} for c in found]
+            suffix = given.particles.path.suffix.lower()
+            files[f"particles{suffix}"] = particles_with(given.particles, coordinate_columns(places, suffix))
+        write_run(fit, out, record=record, places=places, rows=given.rows, files=files, overwrite=overwrite)
+        return fit, record
+
+
+VIEWS = ("view", "particles", "verdict", "factors", "problem")
+
+
+def fit_side_by_side(tasks: Sequence[Task], folder: Path) -> list[dict[str, str]]:
+    """Fit tasks on all cores, each into its own run folder inside `folder`; the rows of a table, also in views.csv."""
+    names = [task.name for task in tasks]
+    if len(set(names)) < len(names):
+        raise ValueError(f"the inputs must have different names; got {', '.join(names)}.")
+    rows = Parallel(n_jobs=-1)(delayed(_row)(task, folder / task.name) for task in tasks)
+    if all(row["verdict"] == "failed" for row in rows):
+        raise ValueError(f"no view could be fitted; the first, {rows[0]['view']}: {rows[0]['problem']}")
+    with (folder / "views.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, VIEWS)
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows
+
+
+def _row(task: Task, out: Path) -> dict[str, str]:
+    """One row of the table of views; a view that cannot be fitted does not stop the others."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            fit, record = task.fit(task.read(), out)
+    except (ValueError, OSError) as error:
+        values = (out.name, "", "failed", "", " ".join(str(error).split()))
+    else:
+        shapes = " x ".join(factor.topology for factor in fit.factors_)
+        problems = "; ".join(c["meaning"] for c in record.get("confounders", []) if c["meaning"])
+        values = (out.name, str(record["n_samples"]), fit.verdict_, shapes, problems)
+    return dict(zip(VIEWS, values, strict=True))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Pickled plain numpy arrays, read by an unpickler that knows nothing else."""
 
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ def read_pickled_array(path: Path) -> np.ndarray:
     except Exception as error:  # whatever a damaged or foreign file leads to
         raise ValueError(f"{path} is not a pickled numpy array: {' '.join(str(error).split())}") from error
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
-        raise ValueError(f"{path} must hold one pickled array of numbers; got {type(array).__name__}.")
+        got = f"an array of {array.dtype}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise ValueError(f"{path} must hold one pickled array of numbers; got {got}.")
     return array
 
 
@@ -42,4 +44,5 @@ class _ArraysOnly(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in ADMITTED:
             raise _Refused(f"it asks for {module}.{name}, and only plain numpy arrays are read from pickles.")
-        return super().find_class(module, name)
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # names of numpy 1
+            return super().find_class(module, name)

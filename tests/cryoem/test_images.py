@@ -115,7 +115,7 @@ def test_the_papers_preparation_is_four_components_of_unit_variance(tmp_path, si
 def test_many_images_are_projected_a_block_at_a_time(tmp_path, simulation, monkeypatch):
     view = view_of(tmp_path / "a.mrcs", simulation.images)
     whole = components(view)
-    monkeypatch.setattr("manifactor.cryoem.images.LEARNED", 599)
+    monkeypatch.setattr("manifactor.cryoem.images.LEARNED_BYTES", 4 * whole.n_coefficients * 599)
     monkeypatch.setattr("manifactor.cryoem.stacks.BLOCK_BYTES", 100 * 4 * SIZE**2)
     blocks = components(view)
     for j in range(3):

@@ -14,7 +14,7 @@ def read_cs(path: Path) -> np.ndarray:
     """The structured array of a .cs file, which is an .npy file; nothing is unpickled."""
     try:
         with path.open("rb") as file:
-            table = np.load(file, allow_pickle=False)
+            table = np.lib.format.read_array(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path} is not a .cs file of plain fields; pickled objects are never loaded.") from error
     if table.dtype.names is None:
@@ -27,6 +27,8 @@ def read_cs(path: Path) -> np.ndarray:
 def read_cryosparc(path: Path) -> Particles:
     """The particles of a .cs file."""
     table = read_cs(path)
+    if not len(table):
+        raise ValueError(f"{path} holds no particles.")
     names = table.dtype.names or ()
     has_images = "blob/path" in names and "blob/idx" in names
     pixel = one_value("blob/psize_A", table["blob/psize_A"]) if "blob/psize_A" in names else None
@@ -66,8 +68,11 @@ def _text(value) -> str:
 
 
 def euler_angles(poses: np.ndarray) -> np.ndarray:
-    """rot, tilt and psi in degrees, (n, 3), of rotation vectors as cryoSPARC keeps them."""
-    matrix = Rotation.from_rotvec(np.asarray(poses, dtype=float)).as_matrix()
+    """rot, tilt and psi in degrees, (n, 3), of rotation vectors as cryoSPARC keeps them.
+
+    These turn the image to the molecule, RELION's matrices the molecule to the image.
+    """
+    matrix = Rotation.from_rotvec(-np.asarray(poses, dtype=float)).as_matrix()
     tilted = np.hypot(matrix[:, 2, 0], matrix[:, 2, 1]) > 1e-7
     rot = np.where(tilted, np.arctan2(matrix[:, 2, 1], matrix[:, 2, 0]), 0.0)
     tilt = np.arccos(np.clip(matrix[:, 2, 2], -1, 1))
@@ -83,8 +88,9 @@ def write_cryosparc(particles: Particles, columns: Mapping[str, np.ndarray]) -> 
     taken = set(new) & set(table.dtype.names or ())
     if taken:
         raise ValueError(f"{particles.path} already has the field {sorted(taken)[0]}. Start from the file without it.")
-    out = np.empty(len(table), dtype=table.dtype.descr + [(name, "<f4") for name in new])
-    for name in table.dtype.names or ():
+    old = table.dtype.names or ()
+    out = np.empty(len(table), dtype=[(name, table.dtype[name]) for name in old] + [(name, "<f4") for name in new])
+    for name in old:
         out[name] = table[name]
     for name, column in new.items():
         out[name] = column

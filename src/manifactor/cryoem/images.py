@@ -12,7 +12,7 @@ from manifactor.cryoem.stacks import ImageSource
 from manifactor.parameters import require_count, require_number
 
 SURVEYED = 2000  # images that the spectra of signal and noise are read from
-LEARNED = 50_000  # images that the principal components are read from
+LEARNED_BYTES = 2**28  # of coefficients that the principal components are read from
 EDGE = 0.06  # width of the mask's soft edge, of the box
 KEPT = 0.99  # share of the signal's variance that the low-pass keeps
 SURE = 3.0  # standard errors that the signal of a shell must stand out by
@@ -165,14 +165,15 @@ def image_components(
         require_number("low_pass", low_pass, above=0)
     cut = _cut(survey, None if low_pass is None else size * pixel / low_pass)
     basis = _Coefficients(size, cut, mask, survey.noise)
-    learned = np.arange(n) if n <= LEARNED else np.sort(rng.permutation(n)[:LEARNED])
-    values = basis.of(view, learned)
+    most = max(1, LEARNED_BYTES // (4 * basis.count))
+    values = basis.of(view, np.sort(rng.permutation(n)[:most]))
     mean = values.mean(axis=0)
-    ratio, axes = _principal(values - mean, float((mask**2).mean()), n_components)
+    values -= mean
+    ratio, axes = _principal(values, float((mask**2).mean()), n_components)
     weights = np.ones(len(ratio)) if n_components is not None else (ratio / (1 + ratio)) ** EMPHASIS
-    scores = (values - mean) @ axes if n <= LEARNED else _projected(view, basis, mean, axes)
+    scores = values @ axes if n <= most else _projected(view, basis, mean, axes)
     samples = scores / scores.std(axis=0) if standardise else scores * weights
-    return Components(samples.astype(float), ratio, weights, size * pixel / cut, radius, values.shape[1])
+    return Components(samples.astype(float), ratio, weights, size * pixel / cut, radius, basis.count)
 
 
 def circular_mask(size: int, radius: float) -> np.ndarray:
@@ -261,10 +262,11 @@ class _Coefficients:
         self.row, self.column = row[both], column[both]
         self.scale = np.sqrt(2 / noise[shell[self.row, self.column]]).astype(np.float32)
         self.mean_scale = np.float32(1 / np.sqrt(noise[0]))
+        self.count = 2 * len(self.row) + 1
 
     def of(self, view: View, rows: np.ndarray) -> np.ndarray:
         """Coefficients of images, (n, p) in float32, in the order of `rows`."""
-        out = np.empty((len(rows), 2 * len(self.row) + 1), dtype=np.float32)
+        out = np.empty((len(rows), self.count), dtype=np.float32)
         place = np.empty(len(view.source), dtype=int)
         place[rows] = np.arange(len(rows))
         for here, images in view.blocks(rows):

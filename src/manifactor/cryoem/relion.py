@@ -98,12 +98,11 @@ def _shift(columns: Mapping, pixel: float | None) -> np.ndarray | None:
 
 def _image_parts(names: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Places in the stacks, from 0, and the stacks of image names such as 000012@stack.mrcs."""
-    parts = [str(name).rpartition("@") for name in names]
-    try:
-        places = np.array([int(number) - 1 if number else 0 for number, _, _ in parts])
-    except ValueError as error:
-        raise ValueError(f"{path} must name images as 000001@stack.mrcs; got {names[0]!r}.") from error
-    return places, np.array([stack for _, _, stack in parts])
+    parts = [str(name).partition("@") if "@" in str(name) else ("1", "@", str(name)) for name in names]
+    wrong = next((name for name, (number, _, _) in zip(names, parts, strict=True) if not number.isdecimal()), None)
+    if wrong is not None:
+        raise ValueError(f"{path} must name images as 000001@stack.mrcs; got {wrong!r}.")
+    return np.array([int(number) - 1 for number, _, _ in parts]), np.array([stack for _, _, stack in parts])
 
 
 def write_relion(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:

@@ -108,11 +108,8 @@ def volume_series(folder: Path) -> ImageSource:
     files = tuple(sorted(folder.glob("*.mrc"), key=_number_order))
     if not files:
         raise ValueError(f"{folder} must hold .mrc volumes; it holds none.")
-    shapes = []
-    for path in files:
-        with open_map(path) as volume:
-            shapes.append(tuple(volume.data.shape))
-    odd = next((i for i, shape in enumerate(shapes) if shape != shapes[0] or len(shape) != 3), None)
+    shapes = [_volume_shape(path) for path in files]
+    odd = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)
     if odd is not None:
         raise ValueError(
             f"all volumes must have one shape; {files[0].name} has {_by(shapes[0])} and {files[odd].name} "
@@ -137,6 +134,14 @@ def _stack_shape(path: Path) -> tuple[tuple[int, ...], int]:
         if data.dtype.kind == "c":
             raise ValueError(f"{path} must hold real images; it holds Fourier transforms.")
         return tuple(data.shape[1:]), len(data)
+
+
+def _volume_shape(path: Path) -> tuple[int, ...]:
+    with open_map(path) as volume:
+        shape, kind = tuple(volume.data.shape), volume.data.dtype
+    if len(shape) != 3 or kind.kind == "c":
+        raise ValueError(f"{path} must hold a volume of real numbers; it holds {_by(shape)} of {kind}.")
+    return shape
 
 
 def _voxel_size(path: Path) -> float:

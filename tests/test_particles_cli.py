@@ -1,0 +1,327 @@
+"""The way of a structural biologist: particle files in, factor coordinates out and back."""
+
+import json
+import pickle
+import shutil
+
+import mrcfile
+import numpy as np
+import pytest
+import starfile
+from PIL import Image
+from pyarrow import parquet
+
+from manifactor import datasets, load
+from manifactor.cli import main
+from manifactor.cryoem.cryosparc import read_cs
+from manifactor.cryoem.pictures import write_volume
+from manifactor.pickles import read_pickled_array
+from manifactor.scores import coordinate_correlation
+
+N = 700
+
+
+@pytest.fixture(scope="session")
+def molecule(tmp_path_factory):
+    """A simulated data set, written once."""
+    folder = tmp_path_factory.mktemp("molecule") / "data"
+    size = ["--size", "54", "--pixel-size", "4"]
+    assert main(["simulate", "molecule", "--n", str(N), "--snr", "100", *size, "--out", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run(molecule, tmp_path_factory):
+    """The run of that data set."""
+    out = tmp_path_factory.mktemp("run") / "run"
+    assert main(["fit", str(molecule / "particles.star"), "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def truth_of(molecule):
+    angle, x, _ = np.loadtxt(molecule / "truth.csv", delimiter=",", skiprows=1).T
+    phase = np.radians(4 * angle)
+    return {"circle": np.column_stack([np.cos(phase), np.sin(phase)]), "interval": x[:, None]}
+
+
+def places(run):
+    """Places on the factors by topology, and the factors' numbers."""
+    table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
+    topologies = [factor["topology"] for factor in json.loads((run / "run.json").read_text())["factors"]]
+    return {t: (table[f"factor{i}"], str(i)) for i, t in enumerate(topologies, start=1)}
+
+
+def test_a_simulated_data_set_is_one_that_relion_reads(molecule):
+    blocks = starfile.read(molecule / "particles.star")
+    assert list(blocks) == ["optics", "particles"]
+    assert blocks["optics"]["rlnImagePixelSize"][0] == 4.0
+    assert len(blocks["particles"]) == N
+    with mrcfile.open(molecule / "particles.mrcs") as stack:
+        assert stack.data.shape == (N, 54, 54)
+        assert stack.voxel_size.x == 4.0
+        assert stack.is_image_stack()
+
+
+def test_both_motions_are_found(molecule, run):
+    assert json.loads((run / "run.json").read_text())["verdict"] == "product"
+    for topology, (coordinate, _) in places(run).items():
+        found = np.radians(coordinate) if topology == "circle" else coordinate
+        assert coordinate_correlation(found, truth_of(molecule)[topology]) > 0.98
+
+
+def test_the_places_are_appended_to_the_particles(molecule, run):
+    before, after = (starfile.read(f / "particles.star") for f in (molecule, run))
+    assert list(after["particles"])[: len(before["particles"].columns)] == list(before["particles"])
+    table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
+    np.testing.assert_allclose(after["particles"]["mfFactor1"], table["factor1"], atol=1e-6)
+    np.testing.assert_allclose(after["particles"]["mfFactor2Confidence"], table["factor2_confidence"], atol=1e-6)
+    shortened = [line.rsplit(" ", 4)[0] for line in (run / "particles.star").read_text().splitlines() if "@" in line]
+    assert shortened == [line for line in (molecule / "particles.star").read_text().splitlines() if "@" in line]
+
+
+def test_the_report_has_signal_to_noise_leakage_and_confounders(run, capsys):
+    assert main(["report", str(run)]) == 0
+    out = capsys.readouterr().out
+    for text in ("Principal components (signal to noise, weight)", "What a place on one factor", "half set"):
+        assert text in out
+    record = json.loads((run / "run.json").read_text())
+    assert record["components"]["signal_to_noise"][0] > 100
+    assert {c["name"] for c in record["confounders"]} == {"half set"}
+    assert 0 < record["agreement"] <= 1
+
+
+@pytest.mark.parametrize("suffix", [".star", ".csv", ".parquet", ".pkl", ".npy"])
+def test_a_selection_holds_exactly_the_particles_in_the_range(run, folder, suffix):
+    (stretch, first), (turn, second) = places(run)["interval"], places(run)["circle"]
+    expected = np.flatnonzero((stretch >= 0.2) & (stretch <= 0.6) & ((turn >= 300) | (turn <= 60)))
+    ranges = ["--factor", first, "--range", ".2", ".6", "--factor", second, "--range", "300", "60"]
+    out = folder / f"subset{suffix}"
+    assert main(["select", str(run), *ranges, "--out", str(out)]) == 0
+    assert len(expected) > 20
+    np.testing.assert_array_equal(READ[suffix](out), expected)
+
+
+READ = {
+    ".star": lambda path: starfile.read(path)["particles"]["rlnImageName"].str[:6].astype(int).to_numpy() - 1,
+    ".csv": lambda path: np.genfromtxt(path, delimiter=",", names=True)["sample"].astype(int),
+    ".parquet": lambda path: parquet.read_table(path)["sample"].to_numpy(),
+    ".pkl": read_pickled_array,
+    ".npy": np.load,
+}
+
+
+def test_a_subset_can_be_fitted_again(molecule, run, folder):
+    _, number = places(run)["interval"]
+    shutil.copy(molecule / "particles.mrcs", folder)
+    assert main(["select", str(run), "--factor", number, "--range", "0", ".9", "--out", "subset.star"]) == 0
+    assert main(["fit", "subset.star", "--out", "again"]) == 0
+    before, after = (starfile.read(path)["particles"] for path in ("subset.star", "again/particles.star"))
+    assert sorted(after.columns) == sorted(before.columns)  # the places are new, and stand there once
+    assert len(after) == len(before)
+
+
+def test_averages_along_a_factor_are_images_pictures_and_a_movie(run, folder, capsys):
+    _, number = places(run)["circle"]
+    assert main(["average", str(run), "--factor", number, "--bins", "6", "--match", "--out", "avg"]) == 0
+    assert "matched over the other factors" in capsys.readouterr().out
+    with mrcfile.open(folder / "avg" / "averages.mrcs") as stack:
+        assert stack.data.shape == (6, 54, 54)
+        assert stack.voxel_size.x == 4.0
+        assert np.ptp(stack.data.mean(axis=0)) > 0
+    with Image.open(folder / "avg" / "averages.gif") as movie:
+        assert movie.n_frames == 6
+    with Image.open(folder / "avg" / "averages.png") as picture:
+        assert picture.width > 500
+    assert len((folder / "avg" / "bins.csv").read_text().splitlines()) == 7
+
+
+def test_averages_on_the_grid_of_two_factors(run, folder):
+    assert main(["average", str(run), "--factor", "1", "--factor", "2", "--bins", "3", "--out", "grid"]) == 0
+    with mrcfile.open(folder / "grid" / "averages.mrcs") as stack:
+        assert len(stack.data) == 9
+
+
+def test_views_are_fitted_side_by_side_with_one_table(molecule, folder, capsys):
+    for name, seed in (("a", 1), ("b", 2)):
+        size = ["--size", "54", "--pixel-size", "4", "--snr", "100", "--seed", str(seed)]
+        assert main(["simulate", "molecule", "--n", "500", *size, "--out", name]) == 0
+        (folder / name / "particles.star").rename(folder / name / f"{name}.star")
+    capsys.readouterr()
+    assert main(["fit", "a/a.star", "b/b.star", "--out", "views"]) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].split() == ["view", "particles", "verdict", "factors", "problem"]
+    assert "interval x circle" in out
+    assert load(folder / "views" / "b").n_factors_ == 2
+    assert main(["fit", "a/a.star", "b/b.star", "--out", "views"]) == 2
+
+
+def test_a_view_is_picked_by_its_direction(molecule, folder, capsys):
+    text = (molecule / "particles.star").read_text().splitlines(keepends=True)
+    seen = [line.replace("180.000000 120.000000", "0.000000 20.000000") if "0@" in line else line for line in text]
+    (folder / "two.star").write_text("".join(seen))
+    shutil.copy(molecule / "particles.mrcs", folder)
+    assert main(["fit", "two.star"]) == 2
+    assert "images must show one view" in capsys.readouterr().err
+    assert main(["fit", "two.star", "--view", "180,120", "--out", "one"]) == 0
+    names = starfile.read(folder / "one" / "particles.star")["particles"]["rlnImageName"]
+    assert len(names) == N - N // 10
+    assert not names.str.contains("0@").any()
+
+
+@pytest.fixture
+def latent(molecule, folder):
+    """Coordinates that another program might have found, and the particles they belong to."""
+    truth = truth_of(molecule)
+    z = np.column_stack([truth["circle"], truth["interval"] / 20]).astype(np.float32)
+    with (folder / "z.5.pkl").open("wb") as file:
+        pickle.dump(z, file)
+        pickle.dump(z, file)
+    shutil.copy(molecule / "particles.star", folder / "original.star")
+    return z
+
+
+def test_coordinates_of_another_program_go_back_to_the_particles(latent, folder):
+    assert main(["fit", "z.5.pkl", "--particles", "original.star", "--out", "run"]) == 0
+    particles = starfile.read(folder / "run" / "particles.star")["particles"]
+    assert len(particles) == N
+    assert "mfFactor2" in particles
+
+
+def test_coordinates_of_some_particles_need_their_numbers(latent, folder, capsys):
+    kept = np.arange(0, N, 2)
+    np.savetxt(folder / "half.txt", latent[kept])
+    (folder / "ind.pkl").write_bytes(pickle.dumps(kept))
+    assert main(["fit", "half.txt", "--particles", "original.star"]) == 2
+    assert f"original.star has {N} and half.txt has {N // 2}" in capsys.readouterr().err
+    assert main(["fit", "half.txt", "--particles", "original.star", "--ind", "ind.pkl", "--out", "run"]) == 0
+    names = starfile.read(folder / "run" / "particles.star")["particles"]["rlnImageName"]
+    assert (names.str[:6].astype(int) - 1).tolist() == kept.tolist()
+
+
+@pytest.mark.parametrize(
+    ("program", "files"),
+    [
+        ("cryodrgn", {"z_values.txt", "commands.txt"}),
+        ("recovar", {"embedding.pkl", "points.txt", "commands.txt"}),
+        ("aspire", {"weights.npy", "rows.npy", "aspire_volumes.py", "commands.txt"}),
+    ],
+)
+def test_bridges_write_files_and_commands(latent, folder, capsys, program, files):
+    assert main(["fit", "z.5.pkl", "--particles", "original.star", "--out", "run"]) == 0
+    assert main(["export", "run", "--to", program, "--factor", "1", "--bins", "8"]) == 0
+    out = folder / "run" / f"{program}-factor1"
+    assert {path.name for path in out.iterdir()} == files
+    if "z_values.txt" in files:
+        points = np.loadtxt(out / "z_values.txt")
+        assert points.shape == (8, 3)
+        assert all((np.abs(latent - point).max(axis=1) < 1e-5).any() for point in points)  # no point lies off the data
+    if "weights.npy" in files:
+        weights = np.load(out / "weights.npy")
+        assert weights.shape == (N, 8)
+        assert (np.count_nonzero(weights, axis=1) <= 1).all()
+
+
+def test_a_run_of_images_has_no_coordinates_to_export(run, capsys):
+    assert main(["export", str(run), "--to", "cryodrgn", "--factor", "1"]) == 2
+    assert "needs the coordinates that the program itself found" in capsys.readouterr().err
+
+
+def test_cryosparc_particles_come_back_with_their_uids(latent, folder):
+    table = np.zeros(N, dtype=[("uid", "<u8"), *((f"components_mode_{k}/value", "<f4") for k in range(3))])
+    table["uid"] = np.random.default_rng(0).permutation(N) + 10**12
+    for k in range(3):
+        table[f"components_mode_{k}/value"] = latent[:, k]
+    with (folder / "particles.cs").open("wb") as file:
+        np.save(file, table)
+    assert main(["fit", "particles.cs", "--out", "run"]) == 0
+    written = read_cs(folder / "run" / "particles.cs")
+    np.testing.assert_array_equal(written["uid"], table["uid"])
+    assert written.dtype.descr[: len(table.dtype.descr)] == table.dtype.descr
+    number = places(folder / "run")["interval"][1]
+    assert main(["select", "run", "--factor", number, "--range", "0", ".5", "--out", "low.cs"]) == 0
+    low = read_cs(folder / "low.cs")
+    np.testing.assert_array_equal(low["uid"], table["uid"][places(folder / "run")["interval"][0] <= 0.5])
+    with (folder / "other.cs").open("wb") as file:
+        np.save(file, table[::-1])
+    assert main(["fit", "particles.cs", "--particles", "other.cs", "--out", "again"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "gone.star"], "gone.star does not exist"),
+        (["fit", "gone.mrcs"], "gone.mrcs does not exist"),
+        (["fit", "lonely.star"], "names the stack particles.mrcs, which is neither in its folder nor in one above"),
+        (["fit", "evil.pkl"], "evil.pkl was refused and nothing in it was run"),
+        (["fit", "empty"], "must hold .mrc volumes; it holds none"),
+        (["fit", "data/particles.star", "--view", "180"], "invalid ROT,TILT value: '180'"),
+        (["fit", "data/particles.star", "--view", "0,0"], "within 10 degrees of rot 0, tilt 0 there are 0"),
+        (["fit", "data/particles.star", "--phase-flip"], "phases can be flipped where the defocus is known"),
+        (["fit", "data/particles.star", "--mask-radius", "1"], "`mask_radius` must be a number in [8, 216]"),
+        (["fit", "data/particles.star", "--low-pass", "500"], "`low_pass` must leave 2 to 27 cycles a box"),
+        (["fit", "data/particles.star", "--components", "0"], "`n_components` must be a whole number in [1"),
+        (["fit", "data/particles.star", "--particles", "data/particles.star"], "already is a file of particles"),
+        (["fit", "z.5.pkl", "--view", "0,0"], "go with particle images"),
+        (["fit", "z.5.pkl", "--ind", "z.5.pkl"], "give them with --particles"),
+        (["fit", "z.5.pkl", "--particles", "gone.star"], "gone.star does not exist"),
+        (["fit", "z.5.pkl", "--particles", "z.5.pkl"], "particles must come as one of .star, .cs"),
+        (["select", "run", "--factor", "1", "--out", "a.star"], "every --factor needs its --range"),
+        (["select", "run", "--factor", "3", "--range", "0", "1", "--out", "a.star"], "one of the run's 1 to 2; got 3"),
+        (["select", "run", "--out", "a.docx"], "--out must end in one of .star, .cs"),
+        (["select", "run", "--out", "a.cs"], "choose --out with the same ending"),
+        (["average", "run", "--factor", "1", "--factor", "1"], "one factor or two different ones"),
+        (["average", "run", "--factor", "1", "--bins", "0"], "`n_bins` must be a whole number in [1"),
+        (["average", "run", "--factor", "1", "--out", "data"], "data is not what this command writes"),
+        (["simulate", "molecule", "--structure", "a.pdb"], "--structure and --rotor go together"),
+        (["simulate", "molecule", "--motions", "z"], "`motions` must be one of 'x', 'xy'; got 'z'"),
+        (["simulate", "molecule", "--size", "20"], "every state of the molecule to stay inside"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(molecule, run, latent, folder, capsys, arguments, message):
+    shutil.copytree(molecule, folder / "data")
+    shutil.copytree(run, folder / "run")
+    shutil.copy(molecule / "particles.star", folder / "lonely.star")
+    (folder / "evil.pkl").write_bytes(b"cos\nsystem\n(S'touch owned'\ntR.")
+    (folder / "empty").mkdir()
+    before = sorted(folder.rglob("*"))
+    capsys.readouterr()
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("manifactor: error: ")
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_ranges_outside_a_factor_are_refused(run, folder, capsys):
+    _, interval = places(run)["interval"]
+    _, circle = places(run)["circle"]
+    for number, low, high, message in (
+        (interval, ".6", ".2", "two ascending numbers in [0, 1]; got 0.6 0.2"),
+        (circle, "-10", "10", "two numbers of degrees in [0, 360]; got -10 10"),
+    ):
+        assert main(["select", str(run), "--factor", number, "--range", low, high, "--out", "a.csv"]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_series_of_volumes_is_factored_and_averaged(folder, capsys):
+    volumes, angle, _ = datasets.simulate_volumes(400, size=24, pixel_size=9.5, blur=9.0, random_state=0)
+    (folder / "series").mkdir()
+    for i, volume in enumerate(volumes):
+        write_volume(folder / "series" / f"vol_{i}.mrc", volume, pixel_size=9.5)
+    assert main(["fit", "series", "--out", "run"]) == 0
+    turn, number = places(folder / "run")["circle"]
+    ring = np.column_stack([np.cos(4 * angle), np.sin(4 * angle)])
+    assert coordinate_correlation(np.radians(turn), ring) > 0.97
+    assert main(["average", "run", "--factor", number, "--bins", "4"]) == 0
+    out = folder / "run" / f"average-factor{number}"
+    with mrcfile.open(out / "average_001.mrc") as volume:
+        assert volume.data.shape == (24, 24, 24)
+        assert volume.voxel_size.x == pytest.approx(9.5)
+    assert "vseries" in (out / "averages.cxc").read_text()
