@@ -144,3 +144,11 @@ def test_the_installed_command_is_quiet_in_a_pipe(data, folder):
     assert result.returncode == 0
     assert result.stderr == ""
     assert "Verdict" in result.stdout
+
+
+def test_some_samples_are_fitted_and_all_are_placed(data, folder, capsys):
+    assert main(["fit", "data.npz", "--fit-samples", "500", "--out", "part"]) == 0
+    assert "500 of 800 samples were fitted, the others placed" in capsys.readouterr().out
+    assert len((folder / "part" / "coordinates.csv").read_text().splitlines()) == 801
+    assert main(["fit", "data.npz", "--fit-samples", "2"]) == 2
+    assert "`n_fitted` must be a whole number in [4" in capsys.readouterr().err

@@ -104,6 +104,13 @@ def _fit(command) -> None:
         "--overwrite", action="store_true", help="replace an earlier run and all that is in its folder"
     )
     command.add_argument("--seed", type=int, default=0, help="random seed (0)")
+    command.add_argument(
+        "--fit-samples",
+        type=_count_or("auto", "all"),
+        default="auto",
+        metavar="N",
+        help="samples to fit, the others are placed: auto (3000 images, 20000 of all else), all, or a number (auto)",
+    )
     particles = command.add_argument_group("particles")
     particles.add_argument("--particles", metavar="ORIGINAL", help=".star or .cs that the coordinates belong to")
     particles.add_argument("--ind", metavar="FILE", help="cryoDRGN's ind.pkl: which of them")

@@ -115,7 +115,17 @@ def _task(arguments, path: Path, view) -> Task:
         arguments.phase_flip, arguments.mask_radius, arguments.low_pass, arguments.components, arguments.standardise
     )
     settings = {name: getattr(arguments, name) for name in SETTINGS}
-    return Task(path, arguments.particles, arguments.ind, view, arguments.width, images, settings, arguments.seed)
+    return Task(
+        path,
+        particles=arguments.particles,
+        indices=arguments.ind,
+        view=view,
+        width=arguments.width,
+        images=images,
+        settings=settings,
+        seed=arguments.seed,
+        n_fitted=arguments.fit_samples,
+    )
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -21,31 +21,43 @@ from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource, volume_series
 from manifactor.estimators import AUTO_NEIGHBORS, ManifoldFactorizer
 from manifactor.inputs import ImageSettings, Input, read_input, require_one_view, run_images
+from manifactor.parameters import require_count
 from manifactor.places import Place, all_places, fitted_places, to_table
 
-FITTED = 3000  # noisy images that are fitted; the others are placed afterwards
+FITTED_IMAGES, FITTED = 3000, 20_000  # samples that are fitted, of noisy images and of all else; the others are placed
 PER_NEIGHBOR = 30  # fitted images for each neighbour
 
 
-def fit_input(given: Input, *, settings: Mapping, seed: int, callback=None) -> tuple[ManifoldFactorizer, tuple]:
-    """A fitted factorizer and the places of all samples.
+def fit_input(
+    given: Input, *, settings: Mapping, seed: int, n_fitted: int | str = "auto", callback=None
+) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
+    """A factorizer fitted to some of the samples, drawn at random, and the places of all of them.
 
     Images are noisy, and noise needs neighbourhoods wider than itself: with more and more samples the nearest ones are
     near by noise only. So a few thousand are fitted with many neighbours, and the others are placed.
+
+    Parameters
+    ----------
+    given : Input
+    settings : mapping
+        Parameters of the factorizer.
+    seed : int
+    n_fitted : int, "auto" or "all"
+        Samples to fit; "auto" takes up to 3,000 images and up to 20,000 of all else.
+    callback : callable or None
     """
+    n, images = len(given.samples), isinstance(given.components, Components)
+    count = {"auto": FITTED_IMAGES if images else FITTED, "all": n}.get(str(n_fitted), n_fitted)
+    if settings.get("method") == "deflation":  # places no others
+        count = n
+    drawn = np.sort(np.random.default_rng(seed).permutation(n)[: require_count("n_fitted", count, 4, 10**9)])
     settings = dict(settings)
-    if not isinstance(given.components, Components):
-        fit = ManifoldFactorizer(callback=callback, random_state=seed, **settings).fit(given.samples)
-        return fit, fitted_places(fit)
-    n = len(given.samples)
-    drawn = np.sort(np.random.default_rng(seed).permutation(n)[:FITTED])
-    if settings.get("n_neighbors", "auto") == "auto":
+    if images and settings.get("n_neighbors", "auto") == "auto":
         settings["n_neighbors"] = min(max(AUTO_NEIGHBORS, len(drawn) // PER_NEIGHBOR), len(drawn) - 1)
-    settings["preparation"] = "none"  # noise was told from signal by the images
+    if images:
+        settings["preparation"] = "none"  # noise was told from signal in the images themselves
     fit = ManifoldFactorizer(callback=callback, random_state=seed, **settings).fit(given.samples[drawn])
-    if len(drawn) == n or settings.get("method") == "deflation":
-        return fit, fitted_places(fit)
-    return fit, all_places(fit, given.samples)
+    return fit, fitted_places(fit) if len(drawn) == n else all_places(fit, given.samples)
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,8 @@ class Task:
     settings : dict
         Parameters of the factorizer.
     seed : int
+    n_fitted : int, "auto" or "all"
+        As in `fit_input`.
     """
 
     path: Path
@@ -73,6 +87,7 @@ class Task:
     images: ImageSettings = field(default_factory=ImageSettings)
     settings: dict = field(default_factory=dict)
     seed: int = 0
+    n_fitted: int | str = "auto"
 
     @property
     def name(self) -> str:
@@ -93,7 +108,9 @@ class Task:
 
     def fit(self, given: Input, out: Path, *, overwrite: bool = False, callback=None) -> tuple:
         """Fit the samples and write the run folder; the fit and what run.json says beside its results."""
-        fit, places = fit_input(given, settings=self.settings, seed=self.seed, callback=callback)
+        fit, places = fit_input(
+            given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted, callback=callback
+        )
         record = {
             "command": "fit",
             "input": str(self.path.resolve()),

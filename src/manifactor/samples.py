@@ -35,7 +35,8 @@ def read_samples(path) -> np.ndarray:
 
 def _read_npy(path: Path) -> np.ndarray:
     try:
-        return np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            return np.lib.format.read_array(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path} is not a plain array of numbers; pickled objects are never loaded.") from error
 

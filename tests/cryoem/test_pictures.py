@@ -1,7 +1,9 @@
 import sys
 
+import mrcfile
 import numpy as np
 import pytest
+from PIL import Image
 
 from manifactor.cryoem import pictures
 from manifactor.cryoem.pictures import (
@@ -14,9 +16,6 @@ from manifactor.cryoem.pictures import (
     write_stack,
     write_volume,
 )
-
-mrcfile = pytest.importorskip("mrcfile")
-Image = pytest.importorskip("PIL.Image")
 
 
 def moving_blob(n_images, size=36):
@@ -70,9 +69,9 @@ def test_wrong_pixel_sizes_and_shapes_are_refused(tmp_path):
 def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mrcfile", None)
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(ValueError, match=r"needs mrcfile: pip install 'manifactor\[cryoem\]'"):
+    with pytest.raises(ValueError, match=r"needs the package mrcfile: pip install 'manifactor\[cryoem\]'"):
         write_stack(tmp_path / "a.mrcs", np.zeros((2, 2, 2)), pixel_size=1)
-    with pytest.raises(ValueError, match=r"needs PIL: pip install 'manifactor\[cryoem\]'"):
+    with pytest.raises(ValueError, match=r"needs the package PIL: pip install 'manifactor\[cryoem\]'"):
         write_png(tmp_path / "a.png", np.zeros((2, 2), dtype=np.uint8))
 
 

@@ -81,14 +81,14 @@ def euler_angles(poses: np.ndarray) -> np.ndarray:
     return np.degrees(np.column_stack([rot, tilt, psi]))
 
 
+PREFIX = "manifactor/"  # of our own fields
+
+
 def write_cryosparc(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
-    """The .cs file of these particles, with fields added."""
+    """The .cs file of these particles, with fields added; those of an earlier run are replaced."""
     table = read_cs(particles.path)[particles.rows]
-    new = {f"manifactor/{name}": np.asarray(column, dtype="<f4") for name, column in columns.items()}
-    taken = set(new) & set(table.dtype.names or ())
-    if taken:
-        raise ValueError(f"{particles.path} already has the field {sorted(taken)[0]}. Start from the file without it.")
-    old = table.dtype.names or ()
+    new = {f"{PREFIX}{name}": np.asarray(column, dtype="<f4") for name, column in columns.items()}
+    old = [name for name in table.dtype.names or () if not name.startswith(PREFIX)]
     out = np.empty(len(table), dtype=[(name, table.dtype[name]) for name in old] + [(name, "<f4") for name in new])
     for name in old:
         out[name] = table[name]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from manifactor.cryoem.particles import Particles, one_value
-from manifactor.cryoem.star import Loop, find_loop, particle_block, read_star, with_columns
+from manifactor.cryoem.star import Loop, find_loops, particle_block, read_star, with_columns, without_columns
 
 
 def read_relion(path: Path) -> Particles:
@@ -16,7 +16,7 @@ def read_relion(path: Path) -> Particles:
     table = blocks[name]
     if not len(table):
         raise ValueError(f"{path} holds no particles.")
-    _require_whole_rows(find_loop(path.read_text(encoding="utf-8"), name), len(table), path)
+    _require_whole_rows(find_loops(path.read_text(encoding="utf-8"))[name], len(table), path)
     columns = _with_optics(table, blocks.get("optics"), path)
     pixel = _pixel_size(columns)
     slices, stacks = _image_parts(columns["rlnImageName"], path) if "rlnImageName" in columns else (None, None)
@@ -107,8 +107,10 @@ def _image_parts(names: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray]
 
 def write_relion(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
     """The STAR file of these particles, with columns added."""
-    blocks = read_star(particles.path)
-    text = particles.path.read_bytes().decode()  # line ends as they are
-    loop = find_loop(text, particle_block(blocks, particles.path))
+    loops = find_loops(particles.path.read_bytes().decode())  # line ends as they are
+    loop = without_columns(loops[particle_block(loops, particles.path)], PREFIX)
     values = {name: [f"{value:.6f}" for value in column] for name, column in columns.items()}
     return with_columns(loop, values, particles.rows).encode()
+
+
+PREFIX = "mfFactor"  # of our own columns: those of an earlier run are replaced

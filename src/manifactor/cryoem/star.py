@@ -67,22 +67,46 @@ class Loop:
         return [self.lines[i].split()[0][1:] for i in self.labels]
 
 
-def find_loop(text: str, block: str) -> Loop:
-    """The table of a block.
+def find_loops(text: str) -> dict[str, Loop]:
+    """The tables of a STAR file by the name of their block.
 
     Examples
     --------
-    >>> find_loop("data_\\nloop_\\n_rlnClassNumber #1\\n3\\n4\\n", "").rows
+    >>> find_loops("data_\\nloop_\\n_rlnClassNumber #1\\n3\\n4\\n")[""].rows
     [3, 4]
     """
     lines = text.splitlines(keepends=True)
     words = [line.strip() for line in lines]
-    start = words.index("data_" + block)
-    end = next((i for i in range(start + 1, len(words)) if words[i].startswith("data_")), len(words))
-    inside = range(words.index("loop_", start, end) + 1, end)
-    labels = [i for i in inside if words[i].startswith("_")]
-    rows = [i for i in range(labels[-1] + 1, end) if words[i] and not words[i].startswith("#")]
-    return Loop(lines, labels, rows)
+    starts = [i for i, word in enumerate(words) if word.startswith("data_")]
+    loops = {}
+    for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
+        labels = [i for i in range(start, end) if words[i].startswith("_")]
+        if labels and "loop_" in words[start : labels[0]]:
+            rows = [i for i in range(labels[-1] + 1, end) if words[i] and not words[i].startswith("#")]
+            loops[words[start].removeprefix("data_")] = Loop(lines, labels, rows)
+    return loops
+
+
+def without_columns(loop: Loop, prefix: str) -> Loop:
+    """The table without the columns whose names start with a prefix; the others are numbered anew if there are any."""
+    dropped = {i for i, name in enumerate(loop.columns) if name.startswith(prefix)}
+    if not dropped:
+        return loop
+    lines = loop.lines.copy()
+    labels = [line for i, line in enumerate(loop.labels) if i not in dropped]
+    for number, i in enumerate(labels, start=1):
+        lines[i] = NUMBER.sub(f"#{number}", lines[i])
+    for i in (loop.labels[j] for j in dropped):
+        lines[i] = ""
+    for i in loop.rows:
+        values = list(VALUE.finditer(lines[i]))[: len(loop.labels)]
+        for j in sorted(dropped, reverse=True):
+            lines[i] = lines[i][: values[j].start()] + lines[i][values[j].end() :]
+    return Loop(lines, labels, loop.rows)
+
+
+VALUE = re.compile(r"[^\s]+[ \t]*")  # with the blanks behind it
+NUMBER = re.compile(r"#\d+")
 
 
 def with_columns(loop: Loop, columns: Mapping[str, Sequence[str]], keep: np.ndarray) -> str:
@@ -96,12 +120,6 @@ def with_columns(loop: Loop, columns: Mapping[str, Sequence[str]], keep: np.ndar
     keep : ndarray of int
         Rows to keep, ascending.
     """
-    taken = set(columns) & set(loop.columns)
-    if taken:
-        raise ValueError(
-            f"the STAR file already has the column _{sorted(taken)[0]}. Start from the file without it, the one that "
-            "RELION wrote."
-        )
     lines = dict(enumerate(loop.lines))
     number = len(loop.labels)
     last = lines[loop.labels[-1]]

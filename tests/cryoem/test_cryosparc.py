@@ -1,0 +1,286 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from manifactor.cryoem.cryosparc import euler_angles
+from manifactor.cryoem.formats import particles_with, read_particles
+
+FIELDS = [
+    ("uid", "<u8"),
+    ("blob/path", "S48"),
+    ("blob/idx", "<u4"),
+    ("blob/shape", "<u4", (2,)),
+    ("blob/psize_A", "<f4"),
+    ("ctf/type", "S9"),
+    ("ctf/exp_group_id", "<u4"),
+    ("ctf/accel_kv", "<f4"),
+    ("ctf/cs_mm", "<f4"),
+    ("ctf/amp_contrast", "<f4"),
+    ("ctf/df1_A", "<f4"),
+    ("ctf/df2_A", "<f4"),
+    ("ctf/df_angle_rad", "<f4"),
+    ("ctf/phase_shift_rad", "<f4"),
+    ("alignments3D/split", "<u4"),
+    ("alignments3D/shift", "<f4", (2,)),
+    ("alignments3D/pose", "<f4", (3,)),
+    ("alignments3D/psize_A", "<f4"),
+    ("components_mode_0/value", "<f4"),
+]
+
+
+@pytest.fixture
+def table(rng):
+    """Seven particles as cryoSPARC keeps them."""
+    table = np.zeros(7, dtype=FIELDS)
+    table["uid"] = rng.integers(2**63, 2**64, size=7, dtype=np.uint64)
+    table["blob/path"] = [b">J12/extract/00%d_particles.mrc" % (i % 2) for i in range(7)]
+    table["blob/idx"] = np.arange(7) // 2
+    table["blob/shape"] = 128
+    table["blob/psize_A"] = 1.6
+    table["ctf/type"] = b"imported"
+    table["ctf/exp_group_id"] = [1, 1, 1, 4, 4, 4, 4]
+    table["ctf/accel_kv"], table["ctf/cs_mm"], table["ctf/amp_contrast"] = 300, 2.7, 0.1
+    table["ctf/df1_A"], table["ctf/df2_A"] = 15000 + np.arange(7), 14000 + np.arange(7)
+    table["ctf/df_angle_rad"], table["ctf/phase_shift_rad"] = np.pi / 6, np.pi / 2
+    table["alignments3D/split"] = [0, 1, 0, 1, 1, 0, 0]
+    table["alignments3D/shift"] = rng.normal(size=(7, 2))
+    table["alignments3D/pose"] = rng.normal(size=(7, 3))
+    table["alignments3D/psize_A"] = 3.2  # aligned at half the resolution
+    table["components_mode_0/value"] = rng.normal(size=7)
+    return table
+
+
+@pytest.fixture
+def save(tmp_path):
+    def path_of(array, name="particles.cs", **options):
+        with (tmp_path / name).open("wb") as file:
+            np.save(file, array, **options)
+        return tmp_path / name
+
+    return path_of
+
+
+def without(table, *names):
+    rest = [name for name in table.dtype.names if name not in names]
+    out = np.empty(len(table), dtype=[(name, table.dtype[name]) for name in rest])
+    for name in rest:
+        out[name] = table[name]
+    return out
+
+
+@pytest.fixture
+def load(tmp_path):
+    """The table in the bytes of a .cs file."""
+
+    def table_of(content):
+        (tmp_path / "new.cs").write_bytes(content)
+        with (tmp_path / "new.cs").open("rb") as file:
+            return np.load(file, allow_pickle=False)
+
+    return table_of
+
+
+NEW = {"factor1": np.linspace(0, 359, 7), "factor1_confidence": np.linspace(0, 1, 7)}
+
+
+def test_what_is_known_of_the_particles_is_read(save, table):
+    particles = read_particles(save(table))
+    assert particles.uid.dtype == np.uint64
+    assert np.array_equal(particles.uid, table["uid"])
+    assert particles.stack.tolist() == [f"J12/extract/00{i % 2}_particles.mrc" for i in range(7)]
+    assert particles.slice.tolist() == [0, 0, 1, 1, 2, 2, 3]
+    assert particles.pixel_size == pytest.approx(1.6)
+    assert particles.shift == pytest.approx(3.2 * table["alignments3D/shift"], rel=1e-6)
+    assert particles.microscope["defocus_u"] == pytest.approx(15000 + np.arange(7))
+    assert particles.microscope["defocus_v"] == pytest.approx(14000 + np.arange(7))
+    assert particles.microscope["defocus_angle"] == pytest.approx(30, rel=1e-6)
+    assert particles.microscope["phase_shift"] == pytest.approx(90, rel=1e-6)
+    assert particles.microscope["voltage"] == pytest.approx(300)
+    assert particles.microscope["spherical_aberration"] == pytest.approx(2.7)
+    assert particles.microscope["amplitude_contrast"] == pytest.approx(0.1)
+    assert particles.microscope["optics group"].tolist() == [1, 1, 1, 4, 4, 4, 4]
+    assert particles.microscope["half set"].tolist() == [0, 1, 0, 1, 1, 0, 0]
+
+
+def test_shifts_without_a_pixel_size_of_their_own_are_in_pixels_of_the_images(save, table):
+    particles = read_particles(save(without(table, "alignments3D/psize_A")))
+    assert particles.shift == pytest.approx(1.6 * table["alignments3D/shift"], rel=1e-6)
+
+
+def test_what_a_file_does_not_tell_is_left_out(save, table):
+    particles = read_particles(save(table[["uid", "ctf/df1_A"]]))
+    assert [particles.stack, particles.slice, particles.pixel_size, particles.angles, particles.shift] == [None] * 5
+    assert list(particles.microscope) == ["defocus_u"]
+
+
+def test_old_fields_keep_their_order_and_bytes_and_new_ones_follow(save, load, table):
+    new = load(particles_with(read_particles(save(table)), NEW))
+    assert new.dtype.names == (*table.dtype.names, "manifactor/factor1", "manifactor/factor1_confidence")
+    for name in table.dtype.names:
+        assert new.dtype[name] == table.dtype[name]
+        assert new[name].tobytes() == table[name].tobytes()
+    for name, values in NEW.items():
+        assert new.dtype[f"manifactor/{name}"] == np.dtype("<f4")
+        assert np.array_equal(new[f"manifactor/{name}"], values.astype("<f4"))
+
+
+def test_chosen_rows_keep_their_uids_and_values(save, load, table):
+    rows = np.array([1, 2, 6])
+    new = load(particles_with(read_particles(save(table))[rows], {name: values[rows] for name, values in NEW.items()}))
+    assert np.array_equal(new["uid"], table["uid"][rows])
+    for name in table.dtype.names:
+        assert new[name].tobytes() == table[rows][name].tobytes()
+    assert np.array_equal(new["manifactor/factor1"], NEW["factor1"][rows].astype("<f4"))
+
+
+def test_gaps_between_fields_do_not_become_fields(save, load, table):
+    gaps = np.zeros(7, dtype=np.dtype([("uid", "<u8"), ("blob/idx", "u1"), ("ctf/df1_A", "<f8")], align=True))
+    gaps["uid"] = table["uid"]
+    new = load(particles_with(read_particles(save(gaps)), {"factor1": NEW["factor1"]}))
+    assert new.dtype.names == ("uid", "blob/idx", "ctf/df1_A", "manifactor/factor1")
+    assert np.array_equal(new["uid"], table["uid"])
+
+
+def test_the_file_itself_is_never_changed(save, table):
+    path = save(table)
+    before = path.read_bytes()
+    particles_with(read_particles(path), NEW)
+    assert path.read_bytes() == before
+
+
+def test_a_result_is_read_as_particles_again(save, table):
+    path = save(table)
+    path.write_bytes(particles_with(read_particles(path), NEW))
+    assert np.array_equal(read_particles(path).uid, table["uid"])
+
+
+def test_places_of_an_earlier_run_are_replaced(save, table):
+    path = save(table)
+    once = particles_with(read_particles(path), {**NEW, "factor9": np.zeros(len(table))})
+    path.write_bytes(once)
+    assert particles_with(read_particles(path), NEW) == particles_with(read_particles(save(table)), NEW)
+
+
+def relion_matrix(rot, tilt, psi):
+    """The matrix of RELION's Euler_angles2matrix, which brings the molecule into the frame of the image."""
+    (ca, cb, cg), (sa, sb, sg) = np.cos(np.radians([rot, tilt, psi])), np.sin(np.radians([rot, tilt, psi]))
+    return np.array(
+        [
+            [cg * cb * ca - sg * sa, cg * cb * sa + sg * ca, -cg * sb],
+            [-sg * cb * ca - cg * sa, -sg * cb * sa + cg * ca, sg * sb],
+            [sb * ca, sb * sa, cb],
+        ]
+    )
+
+
+def cryosparc_pose(matrix):
+    """The rotation vector by which cryoSPARC knows RELION's matrix.
+
+    It turns the other way, from the frame of the image to the molecule: both pyem (csparc2star.py) and cryoDRGN
+    (parse_pose_csparc) transpose its matrix.
+    """
+    return Rotation.from_matrix(matrix.T).as_rotvec()
+
+
+ANGLE = st.floats(-180, 180) | st.sampled_from([-180.0, -90.0, 0.0, 90.0, 180.0])
+
+
+@given(rot=ANGLE, tilt=st.floats(0, 180) | st.sampled_from([0.0, 90.0, 180.0]), psi=ANGLE)
+def test_angles_are_those_of_relion(rot, tilt, psi):
+    matrix = relion_matrix(rot, tilt, psi)
+    found = euler_angles(cryosparc_pose(matrix)[None])[0]
+    assert relion_matrix(*found) == pytest.approx(matrix, abs=1e-6)
+    assert 0 <= found[1] <= 180
+
+
+def test_angles_far_from_the_poles_come_back_themselves():
+    angles = np.array([[10, 20, 30], [-170, 90, 45], [77, 179, -3], [0, 1, 0]])
+    poses = np.array([cryosparc_pose(relion_matrix(*each)) for each in angles])
+    assert euler_angles(poses) == pytest.approx(angles, abs=1e-4)
+
+
+@pytest.mark.parametrize("tilt", [0, 180])
+def test_at_the_poles_all_is_turned_in_the_plane(tilt):
+    found = euler_angles(cryosparc_pose(relion_matrix(40, tilt, 25))[None])[0]
+    assert found == pytest.approx([0, tilt, 65 if tilt == 0 else -15], abs=1e-4)
+
+
+def test_a_turn_in_the_plane_of_the_image_does_not_change_the_view(save, table):
+    table["alignments3D/pose"] = [cryosparc_pose(relion_matrix(50, 60, psi)) for psi in np.linspace(0, 350, 7)]
+    assert read_particles(save(table)).near_view(50, 60, width=0.1).all()
+
+
+def test_no_rotation_is_the_view_from_above():
+    assert euler_angles(np.zeros((1, 3))) == pytest.approx(np.zeros((1, 3)))
+
+
+def test_a_file_without_uid_is_refused(save, table):
+    with pytest.raises(
+        ValueError, match=r"has no field `uid`, by which cryoSPARC knows its particles. Export it again"
+    ):
+        read_particles(save(without(table, "uid")))
+
+
+class Bomb:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_pickled_objects_are_refused_and_nothing_is_run(save, tmp_path):
+    objects = np.zeros(2, dtype=[("uid", "<u8"), ("blob/path", object)])
+    objects["blob/path"] = [Bomb(tmp_path / "harm"), None]
+    for array in (objects, objects["blob/path"]):
+        with pytest.raises(ValueError, match=r"is not a .cs file of plain fields; pickled objects are never loaded"):
+            read_particles(save(array, allow_pickle=True))
+    assert not (tmp_path / "harm").exists()
+
+
+def test_a_bare_pickle_is_refused_and_nothing_is_run(tmp_path):
+    (tmp_path / "a.cs").write_bytes(b"cos\nmkdir\n(V" + str(tmp_path / "harm").encode() + b"\ntR.")
+    with pytest.raises(ValueError, match=r"pickled objects are never loaded"):
+        read_particles(tmp_path / "a.cs")
+    assert not (tmp_path / "harm").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"data_particles\n", b"PK\x03\x04not a zip", b"\x93NUMPY\x01\x00"])
+def test_a_foreign_or_damaged_file_is_refused(tmp_path, content):
+    (tmp_path / "a.cs").write_bytes(content)
+    with pytest.raises(ValueError, match=r"a.cs is not a .cs file of plain fields"):
+        read_particles(tmp_path / "a.cs")
+
+
+def test_an_archive_of_arrays_is_refused(tmp_path, table):
+    with (tmp_path / "a.cs").open("wb") as file:
+        np.savez(file, table)
+    with pytest.raises(ValueError, match=r"a.cs is not a .cs file of plain fields"):
+        read_particles(tmp_path / "a.cs")
+
+
+def test_a_file_cut_short_is_refused(save, table):
+    path = save(table)
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(ValueError, match=r"is not a .cs file of plain fields"):
+        read_particles(path)
+
+
+def test_a_plain_array_is_refused(save):
+    with pytest.raises(ValueError, match=r"must hold a table with named fields; got a plain array of shape \(4, 3\)"):
+        read_particles(save(np.zeros((4, 3))))
+
+
+def test_a_table_without_rows_is_refused(save, table):
+    with pytest.raises(ValueError, match=r"particles.cs holds no particles"):
+        read_particles(save(table[:0]))
+
+
+def test_particles_of_different_pixel_sizes_are_refused(save, table):
+    table["blob/psize_A"][3:] = 0.8
+    with pytest.raises(ValueError, match=r"must have one blob/psize_A; got 0.8 to 1.6"):
+        read_particles(save(table))

@@ -1,0 +1,213 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from manifactor.cryoem.formats import coordinate_columns, read_particles
+from manifactor.cryoem.particles import Particles, one_value, view_directions
+from manifactor.places import Place
+
+from .star_files import FLAVOURS, RELION_5, RELION_5_TOMO, RELION_30, RELION_31
+
+
+@pytest.fixture
+def read(tmp_path):
+    def particles_of(text):
+        path = tmp_path / "particles.star"
+        path.write_text(text)
+        return read_particles(path)
+
+    return particles_of
+
+
+def test_relion_3_0_has_optics_in_every_row_and_shifts_in_pixels(read):
+    particles = read(RELION_30)
+    assert len(particles) == 6
+    assert particles.pixel_size == pytest.approx(1.35)  # 5 micrometres on the detector, magnified 37,037 times
+    assert particles.shift == pytest.approx(1.35 * np.array([[2, -1], [0.5, 3.25], [-4, 0], [1, 1], [0, -2.5], [0, 0]]))
+    assert particles.angles[0] == pytest.approx([-17.9541, 90, 12.5])
+    assert particles.angles[3] == pytest.approx([95.25, 178.5, 0.001])
+    assert particles.stack.tolist() == ["Extract/job007/mic_a.mrcs"] * 3 + ["Extract/job007/mic_b.mrcs"] * 3
+    assert particles.slice.tolist() == [0, 1, 2, 11, 0, 1]
+    assert particles.microscope["defocus_u"] == pytest.approx([15120.300781] * 2 + [15120.3] + [21010] * 3)
+    assert particles.microscope["defocus_v"] == pytest.approx(14810.5)
+    assert particles.microscope["defocus_angle"] == pytest.approx(35.87)
+    assert particles.microscope["voltage"] == pytest.approx(300)
+    assert particles.microscope["spherical_aberration"] == pytest.approx(2.7)
+    assert particles.microscope["amplitude_contrast"] == pytest.approx(0.1)
+    assert particles.microscope["half set"].tolist() == [1, 2, 1, 2, 2, 1]
+    assert not {"phase_shift", "optics group"} & set(particles.microscope)
+    assert particles.uid is None
+
+
+def test_relion_3_1_has_optics_groups_and_shifts_in_angstrom(read):
+    particles = read(RELION_31)
+    assert particles.pixel_size == pytest.approx(1.244531)
+    assert particles.shift == pytest.approx(np.array([[1.5, -2], [0, 0], [0.25, 4], [7, 1], [0.1, 0], [-3, 2.75]]))
+    assert particles.angles[3] == pytest.approx([-179.9, 23, 33])
+    assert particles.stack.tolist() == ["Extract/job012/m1.mrcs"] * 3 + ["Extract/job012/m2.mrcs"] * 3
+    assert particles.slice.tolist() == [2, 0, 1, 0, 1, 2]
+    assert particles.microscope["defocus_u"] == pytest.approx([9873.2] * 3 + [8000] * 3)
+    assert particles.microscope["phase_shift"] == pytest.approx([0] * 3 + [90] * 3)
+    assert particles.microscope["optics group"].tolist() == [7, 7, 7, 2, 2, 2]
+    assert particles.microscope["voltage"] == pytest.approx([300] * 3 + [200] * 3)
+    assert particles.microscope["spherical_aberration"] == pytest.approx([2.7] * 3 + [0.01] * 3)
+    assert particles.microscope["amplitude_contrast"] == pytest.approx([0.1] * 3 + [0.07] * 3)
+    assert particles.microscope["half set"].tolist() == [1, 2, 1, 2, 2, 1]
+
+
+def test_relion_5_is_read_as_3_1_is(read):
+    particles = read(RELION_5)
+    assert particles.pixel_size == pytest.approx(0.885)
+    assert particles.shift[[0, 5]] == pytest.approx(np.array([[-2.12499, 0.177], [12.3456789, 0.177]]))
+    assert particles.angles[2] == pytest.approx([160, 81.25, -12.5])
+    assert particles.slice.tolist() == [0, 1, 2, 3, 4, 5]
+    assert set(particles.stack) == {"Extract/job032/Movies/m.mrcs"}
+    assert particles.microscope["voltage"] == pytest.approx(300)
+    assert particles.microscope["optics group"].tolist() == [1] * 6
+
+
+def test_tomograms_have_a_stack_for_each_particle(read):
+    particles = read(RELION_5_TOMO)
+    assert particles.pixel_size == pytest.approx(5.4)
+    assert particles.stack[1] == "Extract/job009/Subtomograms/TS_01/2_stack2d.mrcs"
+    assert particles.slice.tolist() == [0] * 6
+    assert "defocus_u" not in particles.microscope
+
+
+def test_optics_that_are_not_a_loop_count_too(read):
+    simple = (
+        "data_optics\n\n_rlnOpticsGroup 1\n_rlnVoltage 300.0\n_rlnImagePixelSize 0.885\n\n"
+        + RELION_5[RELION_5.index("data_particles") :]
+    )
+    particles = read(simple)
+    assert particles.pixel_size == pytest.approx(0.885)
+    assert particles.microscope["voltage"].tolist() == [300] * 6
+
+
+def test_what_a_file_does_not_tell_is_left_out(read):
+    particles = read("data_particles\n\nloop_\n_rlnOriginX #1\n_rlnAngleRot #2\n0 1\n1 2\n")
+    assert particles.microscope == {}
+    assert [particles.stack, particles.slice, particles.pixel_size, particles.angles, particles.shift] == [None] * 5
+
+
+def test_an_optics_group_that_is_not_listed_is_named(read):
+    with pytest.raises(ValueError, match=r"particles of optics group 7, which its data_optics does not list"):
+        read(RELION_31.replace("           7   300", "           8   300"))
+
+
+def test_particles_of_different_pixel_sizes_are_refused(read):
+    with pytest.raises(ValueError, match=r"must have one rlnImagePixelSize; got 0.83 to 1.245. Rescale them first"):
+        read(RELION_31.replace("1.244531", "0.830000", 1))
+    with pytest.raises(ValueError, match=r"must have one pixel size; got 1.25 to 1.35. Rescale"):
+        read(RELION_30.replace("37037.037037", "40000.000000", 1))
+
+
+def test_pixel_sizes_that_differ_by_rounding_are_one():
+    assert one_value("pixel size", np.array([1.35, 1.3501, 1.35])) == 1.35
+
+
+@pytest.mark.parametrize("name", ["first@stack.mrcs", "1.5@stack.mrcs"])
+def test_images_must_have_a_number(read, name):
+    with pytest.raises(ValueError, match=f"must name images as 000001@stack.mrcs; got '{name}'"):
+        read(f"data_\nloop_\n_rlnImageName #1\n000001@stack.mrcs\n{name}\n")
+
+
+def test_names_may_hold_an_at_sign_of_their_own(read):
+    particles = read("data_\nloop_\n_rlnImageName #1\n000003@me@home/stack.mrcs\n")
+    assert particles.slice.tolist() == [2]
+    assert particles.stack.tolist() == ["me@home/stack.mrcs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.txt", "particles must come as one of .star, .cs; got a.txt"),
+        ("a.star", "the particles must be a file; .*a.star does not exist"),
+        ("folder.star", "the particles must be a file; .*folder.star is a folder"),
+    ],
+)
+def test_what_is_no_file_of_particles_is_refused(tmp_path, name, message):
+    (tmp_path / "folder.star").mkdir()
+    with pytest.raises(ValueError, match=message):
+        read_particles(tmp_path / name)
+
+
+def test_the_ending_may_be_in_capitals(tmp_path):
+    (tmp_path / "A.STAR").write_text(RELION_5)
+    assert len(read_particles(str(tmp_path / "A.STAR"))) == 6
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("chosen", [[4, 0], [False, True, True, False, False, True], slice(1, 3)])
+def test_a_choice_of_particles_takes_all_that_is_known_along(read, flavour, chosen):
+    particles = read(FLAVOURS[flavour])
+    chosen = chosen if isinstance(chosen, slice) else np.array(chosen)
+    part = particles[chosen]
+    assert part.path == particles.path
+    assert part.pixel_size == particles.pixel_size
+    assert len(part) == len(part.rows)
+    assert part.rows.tolist() == np.arange(6)[chosen].tolist()
+    for name in ("stack", "slice", "angles", "shift"):
+        assert np.array_equal(getattr(part, name), getattr(particles, name)[chosen])
+    assert set(part.microscope) == set(particles.microscope)
+    for name, values in particles.microscope.items():
+        assert np.array_equal(part.microscope[name], values[chosen])
+
+
+def test_a_choice_of_a_choice_still_knows_its_rows(read):
+    assert read(RELION_31)[[1, 3, 5]][[False, True, True]].rows.tolist() == [3, 5]
+
+
+def seen_from(angles):
+    angles = np.array(angles, dtype=float)
+    return Particles(Path("a.star"), np.arange(len(angles)), angles=angles)
+
+
+def distance(rot, tilt, angles):
+    """Degrees between directions on the sphere, by the haversine formula."""
+    rot, tilt, rots, tilts = np.radians(rot), np.radians(tilt), *np.radians(np.asarray(angles, dtype=float).T[:2])
+    half = np.sin((tilts - tilt) / 2) ** 2 + np.sin(tilts) * np.sin(tilt) * np.sin((rots - rot) / 2) ** 2
+    return np.degrees(2 * np.arcsin(np.sqrt(np.clip(half, 0, 1))))
+
+
+ROT, TILT = st.floats(-180, 180), st.floats(0, 180)
+
+
+@given(angles=st.lists(st.tuples(ROT, TILT, ROT), min_size=1, max_size=8), rot=ROT, tilt=TILT, width=st.floats(1, 180))
+def test_a_view_takes_what_is_near_on_the_sphere(angles, rot, tilt, width):
+    apart = distance(rot, tilt, angles)
+    assume((np.abs(apart - width) > 1e-3).all())
+    assert seen_from(angles).near_view(rot, tilt, width=width).tolist() == (apart < width).tolist()
+
+
+@given(rot=ROT, tilt=TILT, psi=ROT, turn=st.sampled_from([-360, 0, 360]))
+def test_the_angle_in_the_plane_and_full_turns_do_not_change_the_view(rot, tilt, psi, turn):
+    assert seen_from([[rot + turn, tilt, psi]]).near_view(rot, tilt, width=0.01).all()
+    assert view_directions(np.array([[rot, tilt, psi]])) == pytest.approx(view_directions(np.array([[rot, tilt, 0]])))
+
+
+def test_at_the_pole_all_rotations_are_one_view_and_opposite_views_are_apart():
+    particles = seen_from([[0, 0, 0], [90, 0, 0], [200, 0.5, 0], [0, 180, 0], [0, 5, 0]])
+    assert particles.near_view(77, 0, width=1).tolist() == [True, True, True, False, False]
+
+
+def test_a_view_without_angles_is_refused():
+    with pytest.raises(ValueError, match=r"a view can be picked where angles are known; a.star has none"):
+        Particles(Path("a.star"), np.arange(2)).near_view(0, 0, width=5)
+
+
+def test_columns_have_the_names_of_their_format():
+    sheet = Place(np.arange(6.0).reshape(3, 2), "other", np.ones(3))
+    places = [Place(np.zeros(3), "circle"), sheet]
+    assert list(coordinate_columns(places, ".star")) == [
+        "mfFactor1",
+        "mfFactor2Dimension1",
+        "mfFactor2Dimension2",
+        "mfFactor2Confidence",
+    ]
+    columns = coordinate_columns(places, ".cs")
+    assert list(columns) == ["factor1", "factor2_dimension1", "factor2_dimension2", "factor2_confidence"]
+    assert columns["factor2_dimension2"].tolist() == [1, 3, 5]
