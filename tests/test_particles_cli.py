@@ -75,6 +75,16 @@ def test_both_motions_are_found(molecule, run):
         assert coordinate_correlation(found, truth_of(molecule)[topology]) > 0.98
 
 
+def test_places_that_noise_moves_far_are_no_product(folder, capsys):
+    size = ["--size", "54", "--pixel-size", "4", "--snr", "1"]
+    assert main(["simulate", "molecule", "--n", "2000", *size, "--out", "noisy"]) == 0
+    assert main(["fit", "noisy/particles.star", "--out", "run"]) == 0
+    record = json.loads((folder / "run" / "run.json").read_text())
+    assert record["verdict"] != "product"
+    assert record["reliability"] < 0.9
+    assert "noise makes up" in record["reason"]
+
+
 def test_the_places_are_appended_to_the_particles(molecule, run):
     before, after = (starfile.read(f / "particles.star") for f in (molecule, run))
     assert list(after["particles"])[: len(before["particles"].columns)] == list(before["particles"])
@@ -94,6 +104,7 @@ def test_the_report_has_signal_to_noise_leakage_and_confounders(run, capsys):
     assert record["components"]["signal_to_noise"][0] > 100
     assert {c["name"] for c in record["confounders"]} == {"half set"}
     assert 0 < record["agreement"] <= 1
+    assert 0.98 < record["reliability"] <= 1
 
 
 @pytest.mark.parametrize("suffix", [".star", ".csv", ".parquet", ".pkl", ".npy"])

@@ -163,6 +163,7 @@ def write_run(
         "evidence": str(fit.evidence_),
         "factors": [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_],
         "agreement": _or_none(fit.evidence_.agreement),
+        "reliability": _or_none(fit.evidence_.reliability),
         "leakage": [[_or_none(value) for value in row] for row in fit.evidence_.leakage],
         "seconds": fit.timings_,
         "versions": {"manifactor": __version__, **{m.__name__: m.__version__ for m in (np, scipy, sklearn)}},

@@ -20,6 +20,7 @@ from manifactor.cryoem.images import Components, View
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource, volume_series
 from manifactor.estimators import AUTO_NEIGHBORS, ManifoldFactorizer
+from manifactor.factoring.evidence import weigh_noise
 from manifactor.inputs import ImageSettings, Input, read_input, require_one_view, run_images
 from manifactor.parameters import require_count
 from manifactor.places import Place, all_places, fitted_places, to_table
@@ -57,7 +58,20 @@ def fit_input(
     if images:
         settings["preparation"] = "none"  # noise was told from signal in the images themselves
     fit = ManifoldFactorizer(callback=callback, random_state=seed, **settings).fit(given.samples[drawn])
+    if isinstance(given.components, Components) and settings.get("method") != "deflation":
+        _weigh_noise(fit, given.samples[drawn], given.components.noise, rng=np.random.default_rng(seed))
     return fit, fitted_places(fit) if len(drawn) == n else all_places(fit, given.samples)
+
+
+def _weigh_noise(fit: ManifoldFactorizer, samples: np.ndarray, noise: np.ndarray, *, rng: np.random.Generator) -> None:
+    """Let the verdict know how much of the places is noise: as much noise again moves them as far as the first did."""
+    moved = all_places(fit, samples + noise * rng.normal(size=samples.shape))
+    shares = []
+    for before, after in zip(fitted_places(fit), moved, strict=True):
+        spread = ((before.features - before.features.mean(axis=0)) ** 2).sum()
+        shares.append(1 - ((after.features - before.features) ** 2).sum() / spread)
+    fit.evidence_ = weigh_noise(fit.evidence_, shares)
+    fit.verdict_ = fit.evidence_.verdict
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, NoProductStructureWarning, SampleWarning, datasets
+from manifactor.factoring.evidence import Evidence, weigh_noise
 from manifactor.factoring.factor import make_factors, placed_factor, selection
 from manifactor.factoring.measures import dependence, explained
 
@@ -73,3 +74,13 @@ def test_too_few_samples_are_said_with_the_number_that_would_help():
     X, _ = datasets.sample("strip10", 600, random_state=0)
     with pytest.warns(SampleWarning, match="neither half shows the same factors. About 1200 samples would help"):
         ManifoldFactorizer(2, random_state=0).fit(X)
+
+
+def test_a_product_needs_places_that_are_little_noise():
+    product = Evidence("product", "all tests were passed")
+    assert weigh_noise(product, [0.99, 0.95]).verdict == "product"
+    doubtful = weigh_noise(product, [0.99, 0.8])
+    assert (doubtful.verdict, doubtful.reliability) == ("partial", 0.8)
+    assert doubtful.reason == "noise makes up 20% of the variance of places on factor 2"
+    assert "At least 80% of the variance" in str(doubtful)
+    assert weigh_noise(Evidence("none", "irreducible"), [0.5]).reason == "irreducible"

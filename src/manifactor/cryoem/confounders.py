@@ -1,6 +1,6 @@
 """Confounders: how well what is known of the particles besides their images predicts where they lie on each factor."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,10 +59,10 @@ def confounders(particles: Particles, places: Sequence[Place], *, rng: np.random
     for name, known in known_quantities(particles).items():
         if len(known) <= NEIGHBORS or not (known != known[0]).any():
             continue  # the same for all
-        means = _means_of_like(known)
+        explained = _explainer(known)
         for number, target in enumerate(targets, start=1):
-            r2 = _explained(means, target)
-            chance = sum(_explained(means, target[shuffle]) >= r2 for shuffle in shuffles)
+            r2 = explained(target)
+            chance = sum(explained(target[shuffle]) >= r2 for shuffle in shuffles)
             out.append(Confounder(name, number, max(0.0, r2), (1 + chance) / (1 + PERMUTATIONS)))
     return out
 
@@ -88,22 +88,31 @@ def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
     return known
 
 
-def _means_of_like(known: np.ndarray) -> sp.csr_array:
-    """The matrix that takes each sample's value to the mean over the others of its group or its neighbours."""
+def _explainer(known: np.ndarray) -> Callable[[np.ndarray], float]:
+    """The R^2, as a function of a target (n, m), of predicting each sample by the mean of the others like it.
+
+    The mean of k others has a k-th of the noise itself, which is taken off.
+    """
     n = len(known)
-    if known.ndim == 1:
+    if known.ndim == 1:  # groups
         member = sp.csr_array((np.ones(n), (np.arange(n), known)))
-        like = sp.csr_array(member @ member.T - sp.eye_array(n))
+        others = np.maximum(member.sum(axis=0)[known] - 1, 1)[:, None]
+
+        def predict(target: np.ndarray) -> np.ndarray:
+            return (member @ (member.T @ target) - target) / others
+
     else:
         spread = known + 1e-9 * np.ptp(known) * np.random.default_rng(0).normal(size=known.shape)  # copies in any order
-        near = KDTree(spread).query(spread, NEIGHBORS + 1, workers=-1)[1][:, 1:]
-        like = sp.csr_array((np.ones(near.size), near.ravel(), np.arange(0, near.size + 1, NEIGHBORS)), shape=(n, n))
-    return sp.csr_array(sp.diags_array(1 / np.maximum(like.sum(axis=1), 1)) @ like)
+        near = KDTree(spread).query(spread, NEIGHBORS + 1, workers=-1)[1][:, 1:].ravel()
+        mean = sp.csr_array((np.full(len(near), 1 / NEIGHBORS), near, np.arange(n + 1) * NEIGHBORS), shape=(n, n))
+        others = np.array([NEIGHBORS])
 
+        def predict(target: np.ndarray) -> np.ndarray:
+            return mean @ target
 
-def _explained(means: sp.csr_array, target: np.ndarray) -> float:
-    """R^2 of predicting each sample by the mean of those like it, the noise of that mean taken off."""
-    size = 1 / np.maximum((means.multiply(means)).sum(axis=1).mean(), 1e-12)
-    centred = target - target.mean(axis=0)
-    left = ((centred - means @ centred) ** 2).sum() / (1 + 1 / size)
-    return float(1 - left / (centred**2).sum())
+    def explained(target: np.ndarray) -> float:
+        centred = target - target.mean(axis=0)
+        left = ((centred - predict(centred)) ** 2).sum() / (1 + (1 / others).mean())
+        return float(1 - left / (centred**2).sum())
+
+    return explained

@@ -104,10 +104,12 @@ class Components:
     Attributes
     ----------
     samples : ndarray of shape (n, n_components)
-        Weighted principal components, in units of the noise.
+        Weighted principal components.
     signal_to_noise : ndarray of shape (n_components,)
         Variance of the signal over that of the noise, of each component.
     weights : ndarray of shape (n_components,)
+    noise : ndarray of shape (n_components,)
+        Standard deviation of the noise in each column of the samples.
     low_pass, mask_radius : float
         Angstrom.
     n_coefficients : int
@@ -117,6 +119,7 @@ class Components:
     samples: np.ndarray
     signal_to_noise: np.ndarray
     weights: np.ndarray
+    noise: np.ndarray
     low_pass: float
     mask_radius: float
     n_coefficients: int
@@ -172,8 +175,8 @@ def image_components(
     ratio, axes = _principal(values, float((mask**2).mean()), n_components)
     weights = np.ones(len(ratio)) if n_components is not None else (ratio / (1 + ratio)) ** EMPHASIS
     scores = values @ axes if n <= most else _projected(view, basis, mean, axes)
-    samples = scores / scores.std(axis=0) if standardise else scores * weights
-    return Components(samples.astype(float), ratio, weights, size * pixel / cut, radius, basis.count)
+    scale = 1 / scores.std(axis=0, dtype=float) if standardise else weights  # of components whose noise is 1
+    return Components(scores * scale, ratio, weights, scale, size * pixel / cut, radius, basis.count)
 
 
 def circular_mask(size: int, radius: float) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ UNDIVIDED = 0.65  # least q of a factor that surely hides no second one
 EXPLAINED = 0.5  # least share of any main direction of the data, and of the lowest functions, that the factors explain
 FIRST = 8  # functions that are the lowest
 FEW = 200  # samples below which one factor means nothing
+RELIABLE = 0.9  # least share of a factor's variance that noise of known size may leave
 NOISY = 0.3  # noise of q above which a batch that does not fall apart might yet do so
 DEPENDENT, WEAK = 0.01, 0.05  # p-value of dependence, and the leakage below which it does not matter
 SECOND_OPINION = "for images of independently moving parts, method='deflation' gives a second opinion"
@@ -56,6 +57,8 @@ class Evidence:
         none, and counts as 0 below .45 after the noise is taken off.
     dependence : float
         Permutation p-value of the hypothesis that the factors' places are statistically independent.
+    reliability : float
+        Smallest share of a factor's variance that is no noise, where the size of the noise is known.
     details : str
         What else the method has to say.
     """
@@ -68,6 +71,7 @@ class Evidence:
     agreement: float = float("nan")
     null: float = float("nan")
     dependence: float = float("nan")
+    reliability: float = float("nan")
     details: str = ""
 
     def __str__(self) -> str:
@@ -82,6 +86,8 @@ class Evidence:
             text.append(f"Half of the samples alone shows the same factors to {self.agreement:.0%}.")
         if np.isfinite(self.dependence):
             text.append(_about_dependence(self.dependence, float(np.nanmax(self.leakage))))
+        if np.isfinite(self.reliability):
+            text.append(f"At least {self.reliability:.0%} of the variance of every factor's places is no noise.")
         return " ".join([*text, _sentence(self.details)] if self.details else text)
 
 
@@ -159,6 +165,17 @@ def weigh_sum(factors: Sequence[Factor], explained: float, *, rng: np.random.Gen
         "variance; this is how two independent motions show in images, but a sum alone does not prove a product"
     )
     return Evidence("partial", reason, leakage=leakage(factors), dependence=dependence(factors, rng=rng))
+
+
+def weigh_noise(evidence: Evidence, shares: Sequence[float]) -> Evidence:
+    """The evidence where noise of known size leaves these shares of the factors' variance; a product needs most."""
+    worst = int(np.argmin(shares))
+    reliability = max(0.0, float(shares[worst]))
+    if reliability >= RELIABLE or evidence.verdict == "none":
+        return replace(evidence, reliability=reliability)
+    reason = f"noise makes up {1 - reliability:.0%} of the variance of places on factor {worst + 1}"
+    reason = reason if evidence.verdict == "product" else f"{evidence.reason}; {reason}"
+    return replace(evidence, verdict="partial", reason=reason, reliability=reliability)
 
 
 def _warn_of_few_samples(enough: int, what: str) -> None:
