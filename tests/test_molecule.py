@@ -207,5 +207,5 @@ def test_a_file_that_is_missing_foreign_or_empty_is_refused(tmp_path):
 
 def test_without_gemmi_the_message_says_how_to_install_it(pdb_file, monkeypatch):
     monkeypatch.setitem(sys.modules, "gemmi", None)
-    with pytest.raises(ImportError, match=r"pip install 'manifactor\[cryoem\]'"):
+    with pytest.raises(ValueError, match=r"pip install 'manifactor\[cryoem\]'"):
         read_molecule(pdb_file, rotor=["B"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.ctf import Optics, contrast_transfer
-from manifactor.datasets import particles
+from manifactor.datasets import particles, projection
 from manifactor.datasets.molecule import Molecule, channel
 from manifactor.datasets.particles import simulate_particles, simulate_volumes
 
@@ -18,8 +18,8 @@ def simulate(n_samples, **settings):
 def painter(route="atoms", size=54):
     """The images of states that the test chooses."""
     reach = np.array([40.0, 40.0])
-    frame = particles._Frame(size, 4.0, -30.0).around(channel(), reach)
-    return particles.ROUTES[route](channel(), frame, reach, 4.0)
+    frame = projection.Frame(size, 4.0, -30.0).around(channel(), reach)
+    return projection.ROUTES[route](channel(), frame, reach, 4.0)
 
 
 def wavelength(volt):
@@ -71,7 +71,7 @@ def test_the_view_is_the_projection_in_angles_of_relion():
     turn = lambda a: np.array([[np.cos(a), np.sin(a), 0], [-np.sin(a), np.cos(a), 0], [0, 0, 1]])  # noqa: E731
     about_y = np.array([[np.cos(tilt), 0, -np.sin(tilt)], [0, 1, 0], [np.sin(tilt), 0, np.cos(tilt)]])
     x, y, _ = turn(psi) @ about_y @ turn(rot) @ channel().atoms.T  # RELION: columns are x, rows y
-    frame = particles._Frame(54, 4.0, -20.0).around(channel(), np.zeros(2))
+    frame = projection.Frame(54, 4.0, -20.0).around(channel(), np.zeros(2))
     rows, columns = frame.place(channel().atoms)
     np.testing.assert_allclose(columns - columns[0], (x - x[0]) / 4, atol=1e-9)
     np.testing.assert_allclose(rows - rows[0], (y - y[0]) / 4, atol=1e-9)

@@ -90,10 +90,13 @@ class _Spectral(TransformerMixin, BaseEstimator):
 
     def _functions_at(self, X) -> np.ndarray:
         """The spectrum's functions at new samples."""
+        return extend(self._prepared(X), self.spectrum_, self._affinity, self._graph, self._samples)
+
+    def _prepared(self, X):
+        """New samples, checked and prepared as those of the fit were."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        X = X if self.preparation_ is None else self.preparation_(X)
-        return extend(X, self.spectrum_, self._affinity, self._graph, self._samples)
+        return X if self.preparation_ is None else self.preparation_(X)
 
     def _validated(self, X, *, reset: bool):
         """Finite floats of the right shape."""
@@ -427,9 +430,8 @@ class ManifoldFactorizer(_Spectral):
 
         The confidence of a new sample is that of the nearest training sample.
         """
-        functions = self._functions_at(X)
-        X = self._validated(X, reset=False)
-        prepared = X if self.preparation_ is None else self.preparation_(X)
+        prepared = self._prepared(X)
+        functions = extend(prepared, self.spectrum_, self._affinity, self._graph, self._samples)
         nearest = KDTree(self._samples).query(prepared, workers=-1)[1]
         return [(*factor.place(functions), factor.confidence[nearest]) for factor in self.factors_]
 

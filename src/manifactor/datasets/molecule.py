@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor.cryoem.extras import extra
+
 ROTOR, CYTOPLASMIC, BETA = 0, 1, 2
 
 Point = tuple[float, float, float]  # radius in A, angle in degrees, height in A
@@ -258,12 +260,7 @@ def _each_atom(structure) -> Iterator[tuple]:
 
 
 def _read_structure(path: Path):
-    try:
-        import gemmi
-    except ImportError as error:
-        raise ImportError(
-            "reading PDB and mmCIF files needs gemmi, which is not installed: pip install 'manifactor[cryoem]'"
-        ) from error
+    gemmi = extra("gemmi")
     if not path.is_file():
         raise ValueError(f"`path` must be a file; {path} {'is a folder' if path.is_dir() else 'does not exist'}.")
     try:
@@ -273,12 +270,10 @@ def _read_structure(path: Path):
 
 
 def _build_assembly(structure, name: str) -> None:
-    import gemmi
-
     known = [assembly.name for assembly in structure.assemblies]
     if name not in known:
         raise ValueError(f"`assembly` must be one of {known or 'those in the file, which has none'}; got {name!r}.")
-    structure.transform_to_assembly(name, gemmi.HowToNameCopiedChain.Dup)
+    structure.transform_to_assembly(name, extra("gemmi").HowToNameCopiedChain.Dup)
 
 
 def _selected(selection: str, chains: np.ndarray, numbers: np.ndarray) -> np.ndarray:
