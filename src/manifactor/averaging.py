@@ -12,7 +12,7 @@ from manifactor.cryoem.images import View
 from manifactor.cryoem.pictures import (
     chimerax_script,
     grid_picture,
-    projection,
+    projections,
     strip,
     write_movie,
     write_png,
@@ -104,7 +104,7 @@ def average(run: Run, factors: Sequence[int], *, n_bins: int, matched: bool) -> 
 def write_averages(averages: Averages, folder: Path) -> list[str]:
     """Write means, pictures and a movie into a folder; the names of what was written, the most telling first."""
     written: list[str] = []
-    shown = projection(averages.means) if averages.of_volumes else averages.means
+    shown = projections(averages.means) if averages.of_volumes else averages.means
     captions = [_captions(place, centre) for place, centre in zip(averages.places, averages.centres, strict=True)]
     if len(averages.shape) == 2:
         grid = shown.reshape(*averages.shape, *shown.shape[1:])

@@ -9,7 +9,7 @@ from manifactor.cryoem import pictures
 from manifactor.cryoem.pictures import (
     chimerax_script,
     grid_picture,
-    projection,
+    projections,
     strip,
     write_movie,
     write_png,
@@ -75,10 +75,12 @@ def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
         write_png(tmp_path / "a.png", np.zeros((2, 2), dtype=np.uint8))
 
 
-def test_the_projection_is_the_mean_along_the_last_axis(rng):
-    volumes = rng.normal(size=(3, 4, 5, 6))
-    assert np.allclose(projection(volumes)[1], projection(volumes[1]))
-    assert np.allclose(projection(volumes[1]), volumes[1].sum(axis=2) / 6)
+def test_volumes_are_seen_from_where_their_change_is_seen():
+    volumes = np.zeros((4, 8, 8, 8))
+    for i in range(4):
+        volumes[i, 6, 3, i] = 1.0  # moves along x, near the top: not to be seen along x
+    images = projections(volumes)
+    assert [tuple(np.argwhere(image)[0]) for image in images] == [(1, 0), (1, 1), (1, 2), (1, 3)]  # z points up
 
 
 def test_images_of_a_strip_stand_in_order_in_one_grey_scale():

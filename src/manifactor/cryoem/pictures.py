@@ -45,9 +45,13 @@ def _write_mrc(path: Path | str, data: np.ndarray, pixel_size: float, *, stack: 
         file.voxel_size = pixel_size
 
 
-def projection(volume: np.ndarray) -> np.ndarray:
-    """The mean of one volume, or of each of a series, along its last axis: an image to show for it."""
-    return np.mean(volume, axis=-1)
+def projections(volumes: np.ndarray) -> np.ndarray:
+    """Images, (n, height, width), of volumes, (n, z, y, x): means along the axis that shows most of how they differ.
+
+    Seen from the side, z points up.
+    """
+    views = [volumes.mean(axis=2)[:, ::-1], volumes.mean(axis=3)[:, ::-1], volumes.mean(axis=1)]
+    return max(views, key=lambda view: float(view.var(axis=0).sum()))
 
 
 def strip(images: np.ndarray, *, captions: Sequence[str] | None = None) -> np.ndarray:
