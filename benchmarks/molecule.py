@@ -35,7 +35,7 @@ CASES = {
 def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
     simulation = datasets.simulate_particles(n, random_state=seed, **case)
     with tempfile.TemporaryDirectory() as folder:
-        write_dataset(Path(folder), simulation)
+        write_dataset(Path(folder), simulation, name=Path(folder).name)
         start = time.perf_counter()
         settings = ImageSettings(phase_flip=phase_flip)
         given = read_input(Path(folder) / "particles.star", settings=settings, rng=np.random.default_rng(seed))

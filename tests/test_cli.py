@@ -151,4 +151,4 @@ def test_some_samples_are_fitted_and_all_are_placed(data, folder, capsys):
     assert "500 of 800 samples were fitted, the others placed" in capsys.readouterr().out
     assert len((folder / "part" / "coordinates.csv").read_text().splitlines()) == 801
     assert main(["fit", "data.npz", "--fit-samples", "2"]) == 2
-    assert "`n_fitted` must be a whole number in [4" in capsys.readouterr().err
+    assert "`fit_samples` must be a whole number in [4" in capsys.readouterr().err

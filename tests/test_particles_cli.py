@@ -129,7 +129,7 @@ READ = {
 
 def test_a_subset_can_be_fitted_again(molecule, run, folder):
     _, number = places(run)["interval"]
-    shutil.copy(molecule / "particles.mrcs", folder)
+    shutil.copytree(molecule, folder / "data")
     assert main(["select", str(run), "--factor", number, "--range", "0", ".9", "--out", "subset.star"]) == 0
     assert main(["fit", "subset.star", "--out", "again"]) == 0
     before, after = (starfile.read(path)["particles"] for path in ("subset.star", "again/particles.star"))
@@ -176,10 +176,10 @@ def test_a_view_is_picked_by_its_direction(molecule, folder, capsys):
     text = (molecule / "particles.star").read_text().splitlines(keepends=True)
     seen = [line.replace("180.000000 120.000000", "0.000000 20.000000") if "0@" in line else line for line in text]
     (folder / "two.star").write_text("".join(seen))
-    shutil.copy(molecule / "particles.mrcs", folder)
+    shutil.copytree(molecule, folder / "data")
     assert main(["fit", "two.star"]) == 2
     assert "images must show one view" in capsys.readouterr().err
-    assert main(["fit", "two.star", "--view", "180,120", "--out", "one"]) == 0
+    assert main(["fit", "two.star", "--view", "-180,120", "--out", "one"]) == 0
     names = starfile.read(folder / "one" / "particles.star")["particles"]["rlnImageName"]
     assert len(names) == N - N // 10
     assert not names.str.contains("0@").any()
@@ -202,6 +202,23 @@ def test_coordinates_of_another_program_go_back_to_the_particles(latent, folder)
     particles = starfile.read(folder / "run" / "particles.star")["particles"]
     assert len(particles) == N
     assert "mfFactor2" in particles
+
+
+def test_what_a_run_was_made_of_is_never_replaced(latent, folder, capsys):
+    assert main(["fit", "z.5.pkl", "--particles", "original.star", "--out", "run"]) == 0
+    for name in ("original.star", "z.5.pkl"):
+        assert main(["select", "run", "--out", name, "--overwrite"]) == 2
+        assert f"{name} is what the run was made of" in capsys.readouterr().err
+
+
+def test_other_particles_under_the_same_name_are_noticed(latent, folder, capsys):
+    assert main(["fit", "z.5.pkl", "--particles", "original.star", "--out", "run"]) == 0
+    lines = (folder / "original.star").read_text().splitlines(keepends=True)
+    rows = [i for i, line in enumerate(lines) if "@" in line]
+    lines[rows[0]], lines[rows[1]] = lines[rows[1]], lines[rows[0]]
+    (folder / "original.star").write_text("".join(lines))
+    assert main(["select", "run", "--out", "all.star"]) == 2
+    assert "holds other particles, or another order, than when fitted" in capsys.readouterr().err
 
 
 def test_coordinates_of_some_particles_need_their_numbers(latent, folder, capsys):
@@ -268,14 +285,17 @@ def test_cryosparc_particles_come_back_with_their_uids(latent, folder):
     [
         (["fit", "gone.star"], "gone.star does not exist"),
         (["fit", "gone.mrcs"], "gone.mrcs does not exist"),
-        (["fit", "lonely.star"], "names the stack particles.mrcs, which is neither in its folder nor in one above"),
+        (["fit", "lonely.star"], "names the stack gone.mrcs, which is neither in its folder nor in one above"),
         (["fit", "evil.pkl"], "evil.pkl was refused and nothing in it was run"),
         (["fit", "empty"], "must hold .mrc volumes; it holds none"),
         (["fit", "data/particles.star", "--view", "180"], "invalid ROT,TILT value: '180'"),
         (["fit", "data/particles.star", "--view", "0,0"], "within 10 degrees of rot 0, tilt 0 there are 0"),
         (["fit", "data/particles.star", "--phase-flip"], "phases can be flipped where the defocus is known"),
-        (["fit", "data/particles.star", "--mask-radius", "1"], "`mask_radius` must be a number in [8, 216]"),
-        (["fit", "data/particles.star", "--low-pass", "500"], "`low_pass` must leave 2 to 27 cycles a box"),
+        (["fit", "data/particles.star", "--mask-radius", "1"], "`mask_radius` must be a number in [8, 108]"),
+        (
+            ["fit", "data/particles.star", "--low-pass", "500"],
+            "`low_pass` must lie between two pixels and half the box",
+        ),
         (["fit", "data/particles.star", "--components", "0"], "`n_components` must be a whole number in [1"),
         (["fit", "data/particles.star", "--particles", "data/particles.star"], "already is a file of particles"),
         (["fit", "z.5.pkl", "--view", "0,0"], "go with particle images"),
@@ -289,6 +309,9 @@ def test_cryosparc_particles_come_back_with_their_uids(latent, folder):
         (["average", "run", "--factor", "1", "--factor", "1"], "one factor or two different ones"),
         (["average", "run", "--factor", "1", "--bins", "0"], "`n_bins` must be a whole number in [1"),
         (["average", "run", "--factor", "1", "--out", "data"], "data is not what this command writes"),
+        (["fit", "data/particles.star", "--view", "180,120", "--width", "-3"], "`width` must be a number in [0, 180]"),
+        (["fit", "data", "--view", "0,0"], "--view cannot be given for a folder of volumes"),
+        (["average", "run", "--factor", "1", "--factor", "2", "--match"], "this run has none beside"),
         (["simulate", "molecule", "--structure", "a.pdb"], "--structure and --rotor go together"),
         (["simulate", "molecule", "--motions", "z"], "`motions` must be one of 'x', 'xy'; got 'z'"),
         (["simulate", "molecule", "--size", "20"], "every state of the molecule to stay inside"),
@@ -297,7 +320,8 @@ def test_cryosparc_particles_come_back_with_their_uids(latent, folder):
 def test_bad_input_is_one_line_and_exit_code_2(molecule, run, latent, folder, capsys, arguments, message):
     shutil.copytree(molecule, folder / "data")
     shutil.copytree(run, folder / "run")
-    shutil.copy(molecule / "particles.star", folder / "lonely.star")
+    lonely = (molecule / "particles.star").read_text().replace("data/particles.mrcs", "gone.mrcs")
+    (folder / "lonely.star").write_text(lonely)
     (folder / "evil.pkl").write_bytes(b"cos\nsystem\n(S'touch owned'\ntR.")
     (folder / "empty").mkdir()
     before = sorted(folder.rglob("*"))
@@ -315,7 +339,7 @@ def test_ranges_outside_a_factor_are_refused(run, folder, capsys):
     _, circle = places(run)["circle"]
     for number, low, high, message in (
         (interval, ".6", ".2", "two ascending numbers in [0, 1]; got 0.6 0.2"),
-        (circle, "-10", "10", "two numbers of degrees in [0, 360]; got -10 10"),
+        (circle, "-400", "10", "two numbers of degrees in [-360, 360]; got -400 10"),
     ):
         assert main(["select", str(run), "--factor", number, "--range", low, high, "--out", "a.csv"]) == 2
         assert message in capsys.readouterr().err
@@ -336,3 +360,33 @@ def test_a_series_of_volumes_is_factored_and_averaged(folder, capsys):
         assert volume.data.shape == (24, 24, 24)
         assert volume.voxel_size.x == pytest.approx(9.5)
     assert "vseries" in (out / "averages.cxc").read_text()
+
+
+def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(folder, capsys):
+    size = ["--size", "54", "--pixel-size", "4", "--snr", "100", "--in-plane"]
+    assert main(["simulate", "molecule", "--n", "1000", *size, "--out", "data"]) == 0
+    assert main(["fit", "data/particles.star", "--out", "run"]) == 0
+    for topology, (coordinate, _) in places(folder / "run").items():
+        found = np.radians(coordinate) if topology == "circle" else coordinate
+        assert coordinate_correlation(found, truth_of(folder / "data")[topology]) > 0.97
+    record = json.loads((folder / "run" / "run.json").read_text())
+    assert {c["name"] for c in record["confounders"]} == {"in-plane angle", "shift", "half set"}
+    assert not any(c["meaning"] for c in record["confounders"])
+
+
+def test_uncorrected_defocus_is_named(folder, capsys):
+    size = ["--snr", "30", "--defocus", "10000", "25000"]
+    assert main(["simulate", "molecule", "--n", "2000", *size, "--out", "data"]) == 0
+    assert main(["fit", "data/particles.star", "--out", "run"]) == 0
+    assert "is a microscope factor, not a motion: defocus explains" in capsys.readouterr().out
+
+
+def test_a_sample_far_from_those_that_were_fitted_is_placed_without_confidence(folder, rng):
+    X = rng.uniform(size=(1200, 2)) * [2, 1]
+    X[::400] += 30
+    np.savetxt(folder / "far.csv", X, delimiter=",")
+    assert main(["fit", "far.csv", "--fit-samples", "600", "--out", "run"]) == 0
+    table = np.genfromtxt(folder / "run" / "coordinates.csv", delimiter=",", names=True)
+    assert len(table) == 1200
+    assert np.isfinite(table["factor1"]).all()
+    assert (table["factor1_confidence"][::400] == 0).all()

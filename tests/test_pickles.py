@@ -111,7 +111,7 @@ def objects(*values):
 def test_a_pickle_that_would_make_a_file_is_refused_and_makes_none(read, tmp_path, hide, protocol):
     harm = tmp_path / "harm"
     with pytest.raises(
-        ValueError, match=r"z.pkl was refused and nothing in it was run: it asks for \w+.open, and only"
+        ValueError, match=r"z.pkl was refused and nothing in it was run: it (asks for \w+.open, and only|holds values)"
     ):
         read(pickle.dumps(hide(Bomb(harm)), protocol=protocol))
     assert not harm.exists()
@@ -174,16 +174,39 @@ def test_all_other_names_are_refused_by_name(read, module, name, protocol):
         ((1, 2), "tuple"),
         ("text", "str"),
         (None, "NoneType"),
-        (np.float32(3), "float32"),
         ([np.zeros(3)], "list"),
-        (objects(1.0, 2.0), "an array of object"),
-        (np.array(["a"]), "an array of <U1"),
-        (np.zeros(2, dtype=complex), "an array of complex128"),
     ],
 )
 def test_what_is_no_array_of_numbers_is_refused_by_kind(read, value, kind):
     with pytest.raises(ValueError, match=f"z.pkl must hold one pickled array of numbers; got {kind}."):
         read(pickle.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "value", [objects(1.0, 2.0), np.array(["a"]), np.zeros(2, dtype=complex), np.zeros(2, dtype=[("a", int)])]
+)
+def test_arrays_of_other_things_than_numbers_are_refused(read, value):
+    with pytest.raises(ValueError, match=r"z.pkl was refused and nothing in it was run: it holds values of type '\w+'"):
+        read(pickle.dumps(value))
+
+
+def test_a_forged_type_cannot_make_numpy_read_foreign_memory(read):
+    """A void type with an object field and no flag that says so: numpy itself would follow the bytes as a pointer."""
+    forged = (
+        b"cnumpy\ndtype\n(S'V8'\nI0\nI1\ntR"
+        b"(I3\nS'|'\nN(S'a'\nt(dS'a'\n(cnumpy\ndtype\n(S'O8'\nI0\nI1\ntRI0\ntsI8\nI1\nI0\ntb."
+    )
+    with pytest.raises(ValueError, match=r"holds values of type 'V8'"):
+        read(forged)
+    state = b"cnumpy\ndtype\n(S'f8'\nI0\nI1\ntR(I3\nS'<'\nN(S'a'\nt(dI8\nI1\nI0\ntb."
+    with pytest.raises(ValueError, match=r"describes a compound type"):
+        read(state)
+
+
+def test_an_array_must_have_the_bytes_of_its_shape(read):
+    content = pickle.dumps(np.zeros(4), protocol=2).replace(b"K\x04\x85", b"K\x7f\x85")
+    with pytest.raises(ValueError, match=r"holds 32 bytes for an array of shape \(127,\)"):
+        read(content)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

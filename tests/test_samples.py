@@ -140,7 +140,7 @@ def write(path, kind):
         ("a.cs", "flat", "must hold fields components_mode_0/value, .* it holds none"),
         ("a.cs", "objects", "is not a plain array of numbers; pickled objects are never loaded"),
         ("a.cs", "garbage", "is not a plain array of numbers; pickled objects are never loaded"),
-        ("a.docx", "words", "must end in one of .npy, .npz, .csv, .tsv, .txt, .parquet, .pkl, .cs; got a.docx"),
+        ("a.docx", "words", "or a folder of .mrc volumes; got a.docx"),
         ("a.csv", "missing", "does not exist"),
     ],
 )

@@ -82,13 +82,16 @@ def _simulate(command) -> None:
     )
     molecule.add_argument("--correlation", type=float, default=0.0, help="between turn and stretch (0)")
     molecule.add_argument("--defocus", type=float, nargs=2, metavar=("LOW", "HIGH"), help="range in A, for a CTF")
+    molecule.add_argument("--in-plane", action="store_true", help="turn and shift each image at random")
     molecule.add_argument("--size", type=int, default=108, help="pixels (108)")
     molecule.add_argument("--pixel-size", type=float, default=2.0, help="A (2)")
     molecule.add_argument("--route", default="atoms", help="atoms (fast) or volumes (the paper's recipe) (atoms)")
     molecule.add_argument("--structure", metavar="FILE", help="your own PDB or mmCIF file; needs --rotor")
     molecule.add_argument(
-        "--rotor", nargs="+", metavar="PART", help="what turns: chains (A) or ranges of residues (A:219-421)"
+        "--rotor", nargs="+", metavar="PART", help="what turns about z: chains (A) or ranges of residues (A:219-421)"
     )
+    molecule.add_argument("--assembly", metavar="NAME", help="biological assembly of the file to build")
+    molecule.add_argument("--symmetry", type=int, default=4, help="of the rotor: a turn by 360/SYMMETRY is none (4)")
 
 
 def _fit(command) -> None:
@@ -146,6 +149,7 @@ def _select(command) -> None:
         metavar=("LOW", "HIGH"),
         help="in [0, 1] on an interval, degrees on a circle, across 0 too; none for all samples",
     )
+    command.add_argument("--min-confidence", type=float, default=0.0, help="on every factor (0)")
     command.add_argument("--out", required=True, help=f"file to write: {' '.join(SELECTIONS)}")
     command.add_argument("--overwrite", action="store_true", help="replace an existing file")
 
@@ -160,6 +164,8 @@ def _average(command) -> None:
     _along(command)
     command.add_argument("--factor", type=int, action="append", required=True, help="from 1; two for their grid")
     command.add_argument("--match", action="store_true", help="the same distribution of the other factors in every bin")
+    command.add_argument("--view", type=_view, metavar="ROT,TILT", help="images seen from here only")
+    command.add_argument("--width", type=float, default=10.0, help="degrees around the view (10)")
     command.add_argument("--out", help="folder to write (RUN/average-factor1)")
 
 

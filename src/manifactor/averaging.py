@@ -22,6 +22,8 @@ from manifactor.cryoem.pictures import (
 from manifactor.jobs import Run
 from manifactor.places import Place
 
+MOST_GIGABYTES = 8
+
 
 @dataclass(frozen=True)
 class Averages:
@@ -94,7 +96,15 @@ def average(run: Run, factors: Sequence[int], *, n_bins: int, matched: bool) -> 
     binned = [bin_labels(place.coordinate, place.topology, n_bins=n_bins) for place in places]
     labels = binned[0][0] if len(binned) == 1 else grid_labels(binned[0][0], binned[1][0], n_columns=n_bins)
     others = [place for i, place in enumerate(run.places, start=1) if i not in factors] if matched else []
+    if matched and not others:
+        raise ValueError("--match holds the other factors still; this run has none beside. Leave it out.")
     count = n_bins ** len(places)
+    size = 8e-9 * count * float(np.prod(source.shape))
+    if size > MOST_GIGABYTES:
+        raise ValueError(
+            f"the averages must fit into {MOST_GIGABYTES} GB of memory; {count} bins would take {size:.0f}. Take fewer "
+            "bins, or downsample the volumes."
+        )
     matching = match(labels, others, n_bins=count)
     means = weighted_means(images.blocks(), labels, weights=matching.weights, n_bins=count)
     centres = tuple(centre for _, centre in binned)

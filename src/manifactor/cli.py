@@ -28,7 +28,7 @@ EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is 0 when done, 2 for bad input, 130 when interrupted."""
     try:
-        arguments = build_parser(COMMANDS, _Parser).parse_args(argv)
+        arguments = build_parser(COMMANDS, _Parser).parse_args(_with_views(sys.argv[1:] if argv is None else argv))
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             warnings.showwarning = lambda message, *_, **__: _say(f"manifactor: warning: {_one_line(message)}")
@@ -44,6 +44,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _with_views(argv: Sequence[str]) -> list[str]:
+    """Arguments in which a view that starts with a minus is no option."""
+    out: list[str] = []
+    for argument in argv:
+        if out and out[-1] == "--view":
+            out[-1] += f"={argument}"
+        else:
+            out.append(argument)
+    return out
+
+
 def simulate(arguments) -> None:
     """Write samples of a shape and their truth, or particle images of a moving molecule."""
     if arguments.shape == "molecule":
@@ -51,7 +62,7 @@ def simulate(arguments) -> None:
         _require_new(out, arguments.overwrite, mark="truth.csv")
         simulation = _simulated_molecule(arguments)
         with whole_folder(out) as folder:
-            write_dataset(folder, simulation)
+            write_dataset(folder, simulation, name=_project_name(out))
         print(
             f"{out}: particles.star and particles.mrcs, {arguments.n} images, and truth.csv. Next: manifactor fit "
             f"{out / 'particles.star'}"
@@ -75,7 +86,9 @@ def simulate(arguments) -> None:
 def _simulated_molecule(arguments) -> datasets.Simulation:
     if (arguments.structure is None) != (arguments.rotor is None):
         raise ValueError("--structure and --rotor go together: a file, and what of it turns.")
-    own = datasets.read_molecule(arguments.structure, rotor=arguments.rotor) if arguments.structure else None
+    own = None
+    if arguments.structure:
+        own = datasets.read_molecule(arguments.structure, rotor=arguments.rotor, assembly=arguments.assembly)
     return datasets.simulate_particles(
         arguments.n,
         motions=arguments.motions,
@@ -83,11 +96,18 @@ def _simulated_molecule(arguments) -> datasets.Simulation:
         correlation=arguments.correlation,
         defocus=None if arguments.defocus is None else tuple(arguments.defocus),
         molecule=own,
+        symmetry=arguments.symmetry,
+        in_plane=arguments.in_plane,
         size=arguments.size,
         pixel_size=arguments.pixel_size,
         route=arguments.route,
         random_state=arguments.seed,
     )
+
+
+def _project_name(folder: Path) -> str:
+    """A folder's name as seen from the project's folder, which is where one is if the folder is there."""
+    return folder.name if folder.is_absolute() or ".." in folder.parts else str(folder)
 
 
 def fit(arguments) -> None:
@@ -99,11 +119,16 @@ def fit(arguments) -> None:
         with whole_folder(out) as folder:
             rows = fit_side_by_side(tasks, folder)
         print(_aligned([list(rows[0]), *(list(row.values()) for row in rows)]))
-        print(f"One run for each view, and this table as views.csv: {out}")
+        failed = sum(row["verdict"] == "failed" for row in rows)
+        print(f"One run for each view, and this table as views.csv: {out}" + (f"; {failed} failed" if failed else ""))
         return
     require_new_run(out, overwrite=arguments.overwrite)
+    if out.resolve() in [tasks[0].path.resolve(), *tasks[0].path.resolve().parents]:
+        raise ValueError(f"the input lies in {out}, which would be replaced. Choose another --out.")
     given = tasks[0].read()
     _note_constant_columns(given.samples)
+    if given.particles is not None and given.particles.angles is None and given.components is not None:
+        _say("manifactor: note: the particles have no angles; all images are taken as one view.")
     with _Bars() as bars:
         estimator, record = tasks[0].fit(given, out, overwrite=arguments.overwrite, callback=bars)
     print("\n".join([summary(estimator), *about_particles(record), ""]))
@@ -143,7 +168,10 @@ def select(arguments) -> None:
     out = Path(arguments.out)
     _require_new(out, arguments.overwrite)
     run = open_run(arguments.run)
-    chosen = selected(run, [(f, *r) for f, r in zip(arguments.factor, arguments.range, strict=True)])
+    if str(out.resolve()) in (run.record.get("input"), run.record.get("particles")):
+        raise ValueError(f"{out} is what the run was made of, and stays as it is. Choose another --out.")
+    ranges = [(f, *r) for f, r in zip(arguments.factor, arguments.range, strict=True)]
+    chosen = selected(run, ranges, least_confidence=arguments.min_confidence)
     content = selection(run, chosen, out.suffix.lower())
     write_whole(out, lambda file: file.write(content))
     print(f"{out}: {len(chosen)} of {len(run.rows)} samples")
@@ -154,6 +182,8 @@ def average_command(arguments) -> None:
     run = open_run(arguments.run)
     out = Path(arguments.out or run.folder / f"average-factor{'x'.join(map(str, arguments.factor))}")
     _require_new(out, arguments.overwrite, mark="bins.csv")
+    if arguments.view is not None:
+        run = run.seen_from(arguments.view, width=arguments.width)
     averages = average(run, arguments.factor, n_bins=arguments.bins, matched=arguments.match)
     with whole_folder(out) as folder:
         written = write_averages(averages, folder)
@@ -199,7 +229,7 @@ def demo(arguments) -> None:
     print(f"A channel whose top turns and whose lower part stretches: {DEMO_IMAGES} noisy images, nothing told of it.")
     simulation = datasets.simulate_particles(DEMO_IMAGES, random_state=0)
     with whole_folder(data) as folder:
-        write_dataset(folder, simulation)
+        write_dataset(folder, simulation, name=_project_name(data))
     task = Task(data / "particles.star")
     with _Bars() as bars:
         estimator, record = task.fit(task.read(), out, overwrite=True, callback=bars)
@@ -217,7 +247,7 @@ def demo(arguments) -> None:
     movies = " and ".join(str(path) for path in sorted(out.glob("average-factor*/averages.gif")))
     print(f"\nThe motions as movies: {movies}")
     print(f"Every particle's place: {out / 'particles.star'} (RELION reads it) and {out / 'coordinates.csv'}")
-    print(f"All in words: {out / 'report.txt'}")
+    print(f"All in words: {out / 'report.txt'}. The images themselves: {data}")
 
 
 def bench(arguments) -> None:

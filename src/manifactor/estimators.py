@@ -29,6 +29,8 @@ log = logging.getLogger("manifactor")
 MIN_SAMPLES = 4
 AUTO_NEIGHBORS = 64  # the lowest 30 functions of flat 2-D and 3-D shapes were most accurate between 64 and 128
 AUTO_FUNCTIONS = 100
+BLOCK = 20_000  # new samples that are placed at a time
+REACH = 4.0  # bandwidths, as lengths, beyond which a new sample has no neighbours: the kernel is 1e-7 there
 SMALL = 20_000  # samples up to which linear algebra is faster on one thread
 
 
@@ -428,12 +430,20 @@ class ManifoldFactorizer(_Spectral):
     def locate(self, X):
         """Embedding, coordinate (None for other shapes) and confidence of new samples on each factor.
 
-        The confidence of a new sample is that of the nearest training sample.
+        The confidence of a new sample is that of the nearest training sample. A sample far from all of them lies where
+        the nearest one lies, with confidence 0. Samples are placed a block at a time.
         """
+        tree = KDTree(self._samples)
+        blocks = [self._located(block, tree) for block in np.array_split(X, max(1, -(-len(X) // BLOCK)))]
+        return [tuple(_joined(parts) for parts in zip(*found, strict=True)) for found in zip(*blocks, strict=True)]
+
+    def _located(self, X, tree: KDTree) -> list[tuple]:
         prepared = self._prepared(X)
+        distance, nearest = tree.query(prepared, workers=-1)
+        far = distance > REACH * np.sqrt(self.bandwidth_)  # beyond, the kernel is nothing but rounding
+        prepared = np.where(far[:, None], self._samples[nearest], prepared)
         functions = extend(prepared, self.spectrum_, self._affinity, self._graph, self._samples)
-        nearest = KDTree(self._samples).query(prepared, workers=-1)[1]
-        return [(*factor.place(functions), factor.confidence[nearest]) for factor in self.factors_]
+        return [(*f.place(functions), np.where(far, 0.0, f.confidence[nearest])) for f in self.factors_]
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns that `transform` returns: factor1_0, ..."""
@@ -449,6 +459,11 @@ class ManifoldFactorizer(_Spectral):
         if self.eigenvalue_tolerance != "auto":
             require_number("eigenvalue_tolerance", self.eigenvalue_tolerance, above=0)
         require_number("similarity_threshold", self.similarity_threshold, low=0, high=1)
+
+
+def _joined(parts):
+    """Blocks of an array end to end; None where there is none."""
+    return None if parts[0] is None else np.concatenate(parts)
 
 
 def _threads(n_samples: int):

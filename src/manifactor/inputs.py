@@ -12,6 +12,7 @@ from manifactor.cryoem.images import Components, View, image_components
 from manifactor.cryoem.particles import Particles, view_directions
 from manifactor.cryoem.stacks import particle_images, stack_images, volume_series
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
+from manifactor.parameters import require_number
 from manifactor.pickles import read_pickled_array
 from manifactor.samples import MODE, READERS, read_samples
 
@@ -55,8 +56,10 @@ class Input:
         record: dict = {}
         if self.particles is not None:
             record["particles"] = str(self.particles.path.resolve())
+            record["fingerprint"] = self.particles.fingerprint
         if self.components is not None:
             numbers = {k: v for k, v in asdict(self.components).items() if k != "samples"}
+            numbers = {k: list(v) if isinstance(v, tuple) else v for k, v in numbers.items()}
             record["components"] = {
                 "text": str(self.components),
                 **{k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in numbers.items()},
@@ -92,8 +95,10 @@ def read_input(
     rng : Generator
     """
     path, settings = Path(path), settings or ImageSettings()
+    require_number("width", width, low=0, high=180)
     if path.is_dir():
-        _only_for_images(particles=particles, indices=indices, view=view)
+        changed = settings if settings != ImageSettings() else None
+        _only_for_particles({"--particles": particles, "--ind": indices, "--view": view, "settings of images": changed})
         components = volume_components(volume_series(path))
         return Input(components.samples, np.arange(len(components.samples)), components=components)
     if _holds_images(path):
@@ -105,10 +110,10 @@ def read_input(
     return _from_coordinates(path, particles, indices)
 
 
-def _only_for_images(**given) -> None:
+def _only_for_particles(given: dict) -> None:
     named = next((name for name, value in given.items() if value is not None), None)
     if named is not None:
-        raise ValueError(f"--{named} goes with particles; the input is a folder of volumes.")
+        raise ValueError(f"{named} cannot be given for a folder of volumes. Leave it out.")
 
 
 def _holds_images(path: Path) -> bool:
@@ -169,8 +174,8 @@ def require_one_view(particles: Particles) -> None:
     if apart > ONE_VIEW:
         raise ValueError(
             f"images must show one view; those of {particles.path} are up to {apart:.0f} degrees apart from their "
-            "middle. Pick one with --view ROT,TILT --width DEGREES, or factor the coordinates that another program "
-            "found for all views (cryoDRGN, 3D variability) with --particles."
+            "middle. Pick one with --view ROT,TILT --width DEGREES. For all views at once, factor coordinates that "
+            "another program found (cryoDRGN, 3D variability), and make volumes with it: manifactor export."
         )
 
 
@@ -188,8 +193,9 @@ def _from_coordinates(path: Path, particles, indices) -> Input:
         found = found[_checked_indices(Path(indices), len(found))]
     if len(found) != len(samples):
         raise ValueError(
-            f"there must be one particle for each row of coordinates; {particles} has {len(found)} and {path} has "
-            f"{len(samples)}. If some were left out, give cryoDRGN's ind.pkl with --ind."
+            f"there must be one particle for each row of coordinates; {particles} has {len(found)}"
+            f"{'' if indices is None else f' named by {indices}'} and {path} has {len(samples)}. If some were left "
+            "out, give cryoDRGN's ind.pkl of just these with --ind."
         )
     if path.suffix.lower() == ".cs" and found.uid is not None:
         _require_same_uids(read_cs(path)["uid"], found, path)

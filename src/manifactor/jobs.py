@@ -5,7 +5,7 @@ import io
 import pickle
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource, volume_series
 from manifactor.estimators import AUTO_NEIGHBORS, ManifoldFactorizer
 from manifactor.factoring.evidence import weigh_noise
-from manifactor.inputs import ImageSettings, Input, read_input, require_one_view, run_images
+from manifactor.inputs import ImageSettings, Input, picked, read_input, require_one_view, run_images
 from manifactor.parameters import require_count
 from manifactor.places import Place, all_places, fitted_places, to_table
 
@@ -50,16 +50,18 @@ def fit_input(
     n, images = len(given.samples), isinstance(given.components, Components)
     count = {"auto": FITTED_IMAGES if images else FITTED, "all": n}.get(str(n_fitted), n_fitted)
     if settings.get("method") == "deflation":  # places no others
+        if n_fitted not in ("auto", "all"):
+            raise ValueError("deflation fits all samples, since it places no others. Leave --fit-samples out.")
         count = n
-    drawn = np.sort(np.random.default_rng(seed).permutation(n)[: require_count("n_fitted", count, 4, 10**9)])
+    drawn = np.sort(np.random.default_rng(seed).permutation(n)[: require_count("fit_samples", count, 4, 10**9)])
     settings = dict(settings)
     if images and settings.get("n_neighbors", "auto") == "auto":
         settings["n_neighbors"] = min(max(AUTO_NEIGHBORS, len(drawn) // PER_NEIGHBOR), len(drawn) - 1)
-    if images:
-        settings["preparation"] = "none"  # noise was told from signal in the images themselves
+    if given.components is not None:
+        settings["preparation"] = "none"  # noise was told from signal in the images or volumes themselves
     fit = ManifoldFactorizer(callback=callback, random_state=seed, **settings).fit(given.samples[drawn])
-    if isinstance(given.components, Components) and settings.get("method") != "deflation":
-        _weigh_noise(fit, given.samples[drawn], given.components.noise, rng=np.random.default_rng(seed))
+    if given.components is not None and settings.get("method") != "deflation":
+        _weigh_noise(fit, given.samples[drawn], given.components.weights, rng=np.random.default_rng(seed))
     return fit, fitted_places(fit) if len(drawn) == n else all_places(fit, given.samples)
 
 
@@ -153,9 +155,11 @@ VIEWS = ("view", "particles", "verdict", "factors", "problem")
 def fit_side_by_side(tasks: Sequence[Task], folder: Path) -> list[dict[str, str]]:
     """Fit tasks on all cores, each into its own run folder inside `folder`; the rows of a table, also in views.csv."""
     names = [task.name for task in tasks]
+    if len(set(names)) < len(names):  # in RELION every job's file has the same name
+        names = [f"{task.path.resolve().parent.name}_{task.name}" for task in tasks]
     if len(set(names)) < len(names):
-        raise ValueError(f"the inputs must have different names; got {', '.join(names)}.")
-    rows = Parallel(n_jobs=-1)(delayed(_row)(task, folder / task.name) for task in tasks)
+        raise ValueError(f"the inputs must have different names; got {', '.join(names)}. Rename them.")
+    rows = Parallel(n_jobs=-1)(delayed(_row)(task, folder / name) for task, name in zip(tasks, names, strict=True))
     if all(row["verdict"] == "failed" for row in rows):
         raise ValueError(f"no view could be fitted; the first, {rows[0]['view']}: {rows[0]['problem']}")
     with (folder / "views.csv").open("w", encoding="utf-8", newline="") as file:
@@ -198,7 +202,16 @@ class Run:
         everything = read_particles(self.record["particles"])
         if self.rows.max(initial=-1) >= len(everything):
             raise ValueError(f"{everything.path} has fewer particles than when it was fitted. Fit again.")
-        return everything[self.rows]
+        found = everything[self.rows]
+        whole = len(self.rows) == self.record.get("n_samples")
+        if whole and found.fingerprint != self.record.get("fingerprint"):
+            raise ValueError(f"{everything.path} holds other particles, or another order, than when fitted. Fit again.")
+        return found
+
+    def seen_from(self, view: tuple[float, float], *, width: float) -> "Run":
+        """The run's samples seen from a direction."""
+        near = np.flatnonzero(np.isin(self.rows, picked(self.particles(), view, width).rows))
+        return replace(self, rows=self.rows[near], places=tuple(place[near] for place in self.places))
 
     def images(self) -> View | ImageSource:
         """The images, or volumes, of the run's samples, in their order."""
@@ -229,9 +242,12 @@ def open_run(folder) -> Run:
     return Run(folder, read_record(folder), rows, places)
 
 
-def selected(run: Run, ranges: Sequence[tuple[int, float, float]]) -> np.ndarray:
-    """Which samples, ascending, lie in all ranges (factor, low, high)."""
+def selected(run: Run, ranges: Sequence[tuple[int, float, float]], *, least_confidence: float = 0.0) -> np.ndarray:
+    """Which samples, ascending, lie in all ranges (factor, low, high), with at least this confidence on all factors."""
     inside = np.ones(len(run.rows), dtype=bool)
+    for place in run.places:
+        if place.confidence is not None:
+            inside &= place.confidence >= least_confidence
     for factor, low, high in ranges:
         inside &= run.place(factor).between(low, high)
     if not inside.any():

@@ -53,8 +53,13 @@ class Place:
                     f"the range of an interval must be two ascending numbers in [0, 1]; got {low:g} {high:g}."
                 )
             return (self.coordinate >= low) & (self.coordinate <= high)
-        if not (0 <= low <= 360 and 0 <= high <= 360):
-            raise ValueError(f"the range of a circle must be two numbers of degrees in [0, 360]; got {low:g} {high:g}.")
+        if not (-360 <= low <= 360 and -360 <= high <= 360):
+            raise ValueError(
+                f"the range of a circle must be two numbers of degrees in [-360, 360]; got {low:g} {high:g}."
+            )
+        if high - low >= 360:
+            return np.ones(len(self.coordinate), dtype=bool)
+        low, high = low % 360, high % 360
         if low <= high:
             return (self.coordinate >= low) & (self.coordinate <= high)
         return (self.coordinate >= low) | (self.coordinate <= high)

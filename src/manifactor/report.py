@@ -1,9 +1,12 @@
 """A run in words."""
 
 from pathlib import Path
+from textwrap import fill
 
 from manifactor.archive import read_run, write_whole
 from manifactor.estimators import ManifoldFactorizer
+
+WIDTH = 100  # characters of a line of prose
 
 
 def write_report(folder: Path) -> str:
@@ -43,7 +46,8 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
 
 def summary(fit: ManifoldFactorizer) -> str:
     """Verdict and factors in words."""
-    lines = [f"Verdict: {fit.verdict_}. {fit.evidence_}"]
+    evidence = str(fit.evidence_).replace("method='deflation'", "--method deflation")
+    lines = [fill(f"Verdict: {fit.verdict_}. {evidence}", WIDTH)]
     lines += [f"Factor {i}: {factor}." for i, factor in enumerate(fit.factors_, start=1)]
     return "\n".join(lines)
 
@@ -89,4 +93,10 @@ def _confounders(record: dict) -> list[str]:
         f"  {name:<15} " + "  ".join(f"{c['r2']:.2f} ({c['p']:.2f})" for c in found if c["name"] == name)
         for name in dict.fromkeys(c["name"] for c in found)
     ]
-    return ["", "What is known of the particles, and how much of each factor it explains (R^2, p-value):", *rows]
+    header = " " * 18 + "  ".join(f"factor {i}   " for i in range(1, 1 + max(c["factor"] for c in found)))
+    return [
+        "",
+        "What is known of the particles, and how much of each factor it explains (R^2, p-value):",
+        header,
+        *rows,
+    ]

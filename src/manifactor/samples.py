@@ -22,7 +22,10 @@ def read_samples(path) -> np.ndarray:
         raise ValueError(f"the input must be a file; {path} {'is a folder' if path.is_dir() else 'does not exist'}.")
     suffix = path.suffix.lower()
     if suffix not in READERS:
-        raise ValueError(f"the input must end in one of {', '.join(READERS)}; got {path.name}.")
+        raise ValueError(
+            f"the input must end in one of {', '.join(READERS)}, be particles (.star, .cs, .mrcs) or a folder of .mrc "
+            f"volumes; got {path.name}."
+        )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")
     X = READERS[suffix](path)

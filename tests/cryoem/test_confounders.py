@@ -48,7 +48,7 @@ def test_independent_quantities_explain_nothing(particles, rng):
 
 
 def test_a_circle_that_follows_the_in_plane_angle_is_a_pose_factor(particles):
-    turned = Place((particles.angles[:, 2] + 40) % 360, "circle")
+    turned = Place((particles.turned() + 40) % 360, "circle")
     meaning = found(particles, turned)["in-plane angle", 1].meaning
     assert meaning.startswith("factor 1 is a pose factor, not a motion")
 

@@ -92,7 +92,7 @@ def test_what_is_known_of_the_particles_is_read(save, table):
     assert particles.stack.tolist() == [f"J12/extract/00{i % 2}_particles.mrc" for i in range(7)]
     assert particles.slice.tolist() == [0, 0, 1, 1, 2, 2, 3]
     assert particles.pixel_size == pytest.approx(1.6)
-    assert particles.shift == pytest.approx(3.2 * table["alignments3D/shift"], rel=1e-6)
+    assert particles.shift == pytest.approx(2 * table["alignments3D/shift"], rel=1e-6)  # aligned at twice the pixel
     assert particles.microscope["defocus_u"] == pytest.approx(15000 + np.arange(7))
     assert particles.microscope["defocus_v"] == pytest.approx(14000 + np.arange(7))
     assert particles.microscope["defocus_angle"] == pytest.approx(30, rel=1e-6)
@@ -106,7 +106,7 @@ def test_what_is_known_of_the_particles_is_read(save, table):
 
 def test_shifts_without_a_pixel_size_of_their_own_are_in_pixels_of_the_images(save, table):
     particles = read_particles(save(without(table, "alignments3D/psize_A")))
-    assert particles.shift == pytest.approx(1.6 * table["alignments3D/shift"], rel=1e-6)
+    assert particles.shift == pytest.approx(table["alignments3D/shift"], rel=1e-6)
 
 
 def test_what_a_file_does_not_tell_is_left_out(save, table):
@@ -282,5 +282,6 @@ def test_a_table_without_rows_is_refused(save, table):
 
 def test_particles_of_different_pixel_sizes_are_refused(save, table):
     table["blob/psize_A"][3:] = 0.8
-    with pytest.raises(ValueError, match=r"must have one blob/psize_A; got 0.8 to 1.6"):
-        read_particles(save(table))
+    mixed = read_particles(save(table))
+    with pytest.raises(ValueError, match=r"must have one pixel size; .* have 0.8 to 1.6 A"):
+        _ = mixed.pixel_size

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from manifactor.cryoem.formats import coordinate_columns, read_particles
-from manifactor.cryoem.particles import Particles, one_value, view_directions
+from manifactor.cryoem.particles import Particles, euler_matrices, view_directions
 from manifactor.places import Place
 
 from .star_files import FLAVOURS, RELION_5, RELION_5_TOMO, RELION_30, RELION_31
@@ -26,7 +26,7 @@ def test_relion_3_0_has_optics_in_every_row_and_shifts_in_pixels(read):
     particles = read(RELION_30)
     assert len(particles) == 6
     assert particles.pixel_size == pytest.approx(1.35)  # 5 micrometres on the detector, magnified 37,037 times
-    assert particles.shift == pytest.approx(1.35 * np.array([[2, -1], [0.5, 3.25], [-4, 0], [1, 1], [0, -2.5], [0, 0]]))
+    assert particles.shift == pytest.approx(np.array([[2, -1], [0.5, 3.25], [-4, 0], [1, 1], [0, -2.5], [0, 0]]))
     assert particles.angles[0] == pytest.approx([-17.9541, 90, 12.5])
     assert particles.angles[3] == pytest.approx([95.25, 178.5, 0.001])
     assert particles.stack.tolist() == ["Extract/job007/mic_a.mrcs"] * 3 + ["Extract/job007/mic_b.mrcs"] * 3
@@ -45,7 +45,8 @@ def test_relion_3_0_has_optics_in_every_row_and_shifts_in_pixels(read):
 def test_relion_3_1_has_optics_groups_and_shifts_in_angstrom(read):
     particles = read(RELION_31)
     assert particles.pixel_size == pytest.approx(1.244531)
-    assert particles.shift == pytest.approx(np.array([[1.5, -2], [0, 0], [0.25, 4], [7, 1], [0.1, 0], [-3, 2.75]]))
+    in_angstrom = np.array([[1.5, -2], [0, 0], [0.25, 4], [7, 1], [0.1, 0], [-3, 2.75]])
+    assert particles.shift == pytest.approx(in_angstrom / 1.244531)
     assert particles.angles[3] == pytest.approx([-179.9, 23, 33])
     assert particles.stack.tolist() == ["Extract/job012/m1.mrcs"] * 3 + ["Extract/job012/m2.mrcs"] * 3
     assert particles.slice.tolist() == [2, 0, 1, 0, 1, 2]
@@ -61,7 +62,7 @@ def test_relion_3_1_has_optics_groups_and_shifts_in_angstrom(read):
 def test_relion_5_is_read_as_3_1_is(read):
     particles = read(RELION_5)
     assert particles.pixel_size == pytest.approx(0.885)
-    assert particles.shift[[0, 5]] == pytest.approx(np.array([[-2.12499, 0.177], [12.3456789, 0.177]]))
+    assert particles.shift[[0, 5]] == pytest.approx(np.array([[-2.12499, 0.177], [12.3456789, 0.177]]) / 0.885)
     assert particles.angles[2] == pytest.approx([160, 81.25, -12.5])
     assert particles.slice.tolist() == [0, 1, 2, 3, 4, 5]
     assert set(particles.stack) == {"Extract/job032/Movies/m.mrcs"}
@@ -98,15 +99,40 @@ def test_an_optics_group_that_is_not_listed_is_named(read):
         read(RELION_31.replace("           7   300", "           8   300"))
 
 
-def test_particles_of_different_pixel_sizes_are_refused(read):
-    with pytest.raises(ValueError, match=r"must have one rlnImagePixelSize; got 0.83 to 1.245. Rescale them first"):
-        read(RELION_31.replace("1.244531", "0.830000", 1))
-    with pytest.raises(ValueError, match=r"must have one pixel size; got 1.25 to 1.35. Rescale"):
-        read(RELION_30.replace("37037.037037", "40000.000000", 1))
+def test_images_of_different_pixel_sizes_are_refused_when_they_are_needed(read):
+    mixed = read(RELION_31.replace("1.244531", "0.830000", 1))
+    with pytest.raises(ValueError, match=r"must have one pixel size; those of .* have 0.83 to 1.245 A. Rescale them"):
+        _ = mixed.pixel_size
+    older = read(RELION_30.replace("37037.037037", "40000.000000", 1))
+    with pytest.raises(ValueError, match=r"have 1.25 to 1.35 A"):
+        _ = older.pixel_size
 
 
 def test_pixel_sizes_that_differ_by_rounding_are_one():
-    assert one_value("pixel size", np.array([1.35, 1.3501, 1.35])) == 1.35
+    particles = Particles(Path("a.star"), np.arange(3), pixel_sizes=np.array([1.35, 1.3501, 1.35]))
+    assert particles.pixel_size == 1.35
+
+
+def test_rot_turns_an_image_that_is_seen_along_the_axis():
+    angles = np.array([[10.0, 0.0, 0.0], [0.0, 0.0, 10.0], [50.0, 0.0, -20.0], [10.0, 0.001, 7.0]])
+    particles = Particles(Path("a.star"), np.arange(4), angles=angles)
+    np.testing.assert_allclose(particles.turned(), [0, 0, 20, 7], atol=1e-6)
+
+
+def test_psi_alone_turns_images_of_exactly_one_direction():
+    angles = np.array([[30.0, 70.0, 5.0], [30.0, 70.0, 95.0], [30.0, 70.0, -85.0]])
+    np.testing.assert_allclose(Particles(Path("a"), np.arange(3), angles=angles).turned(), [0, 90, -90], atol=1e-9)
+
+
+def test_the_third_row_of_a_matrix_is_the_view():
+    angles = np.random.default_rng(0).uniform(-180, 180, size=(20, 3))
+    np.testing.assert_allclose(euler_matrices(angles)[:, 2], view_directions(angles), atol=1e-12)
+
+
+def test_other_particles_have_another_fingerprint(read):
+    particles = read(RELION_31)
+    assert particles.fingerprint == read(RELION_31).fingerprint
+    assert particles[[1, 0, 2]].fingerprint != particles[[0, 1, 2]].fingerprint
 
 
 @pytest.mark.parametrize("name", ["first@stack.mrcs", "1.5@stack.mrcs"])

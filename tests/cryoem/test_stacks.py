@@ -33,7 +33,9 @@ def named(count, shape=(4, 6)):
 
 def particles_at(path, stack, places):
     stack = np.broadcast_to(np.array(stack), len(places))
-    return Particles(path, np.arange(len(places)), stack=stack, slice=np.array(places), pixel_size=1.5)
+    return Particles(
+        path, np.arange(len(places)), stack=stack, slice=np.array(places), pixel_sizes=np.full(len(places), 1.5)
+    )
 
 
 def gathered(source, rows=None):

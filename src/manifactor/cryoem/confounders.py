@@ -70,8 +70,9 @@ def confounders(particles: Particles, places: Sequence[Place], *, rng: np.random
 def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
     """Columns, (n, d), in which near values mean near quantities; groups are whole numbers, (n,)."""
     known: dict[str, np.ndarray] = {}
-    if particles.angles is not None:
-        psi = np.radians(particles.angles[:, 2])
+    turned = particles.turned()
+    if particles.angles is not None and turned is not None:
+        psi = np.radians(turned)
         known["view"] = view_directions(particles.angles)
         known["in-plane angle"] = np.column_stack([np.cos(psi), np.sin(psi)])
     if particles.shift is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.particles import Particles, one_value
+from manifactor.cryoem.particles import Particles
 
 
 def read_cs(path: Path) -> np.ndarray:
@@ -31,18 +31,17 @@ def read_cryosparc(path: Path) -> Particles:
         raise ValueError(f"{path} holds no particles.")
     names = table.dtype.names or ()
     has_images = "blob/path" in names and "blob/idx" in names
-    pixel = one_value("blob/psize_A", table["blob/psize_A"]) if "blob/psize_A" in names else None
-    shift = None
-    if "alignments3D/shift" in names and pixel is not None:
-        scale = table["alignments3D/psize_A"] if "alignments3D/psize_A" in names else pixel
-        shift = np.asarray(scale)[..., None] * table["alignments3D/shift"].astype(float)
+    pixel = table["blob/psize_A"].astype(float) if "blob/psize_A" in names else None
+    shift = table["alignments3D/shift"].astype(float) if "alignments3D/shift" in names else None
+    if shift is not None and pixel is not None and "alignments3D/psize_A" in names:  # aligned at another pixel size
+        shift = shift * (table["alignments3D/psize_A"] / pixel)[:, None]
     return Particles(
         path,
         np.arange(len(table)),
         uid=table["uid"],
         stack=np.array([_text(p).lstrip(">") for p in table["blob/path"]]) if has_images else None,
         slice=table["blob/idx"].astype(int) if has_images else None,
-        pixel_size=pixel,
+        pixel_sizes=pixel,
         angles=euler_angles(table["alignments3D/pose"]) if "alignments3D/pose" in names else None,
         shift=shift,
         microscope={ours: unit * table[theirs] for ours, (theirs, unit) in CS_FIELDS.items() if theirs in names},

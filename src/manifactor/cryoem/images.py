@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import fft, ndimage
@@ -43,6 +44,9 @@ class View:
     def __post_init__(self) -> None:
         if self.flip and (self.particles is None or "defocus_u" not in self.particles.microscope):
             raise ValueError("phases can be flipped where the defocus is known; the particles have none.")
+        done = {} if self.particles is None else self.particles.microscope
+        if self.flip and any(np.any(done.get(name, 0)) for name in ("flipped", "premultiplied")):
+            raise ValueError("the CTF of these images is corrected already, as their STAR file says. Do not flip it.")
 
     def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs (rows, images)."""
@@ -58,14 +62,20 @@ class View:
     def _aligned(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if self.particles is None:
             return images
-        angles, shift = self.particles.angles, self.particles.shift
-        turned = np.zeros(len(rows)) if angles is None else angles[rows, 2] - angles[0, 2]
-        moved = np.zeros((len(rows), 2)) if shift is None else shift[rows] / self.source.pixel_size
-        return aligned(images, turned, moved)
+        turned, shift = self._turned, self.particles.shift
+        turn = np.zeros(len(rows)) if turned is None else turned[rows]
+        return aligned(images, turn, np.zeros((len(rows), 2)) if shift is None else shift[rows])
+
+    @cached_property
+    def _turned(self) -> np.ndarray | None:
+        return None if self.particles is None else self.particles.turned()
 
 
 def aligned(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Images shifted by (x, y) pixels and turned back by psi degrees, as RELION defines both."""
+    """Images shifted by (x, y) pixels and turned back by psi degrees, as RELION defines both.
+
+    What lies beyond the edge is taken from the other side: empty corners would look like a stack without noise.
+    """
     turned = (np.abs(psi) > STILL) | (np.abs(shift) > STILL).any(axis=1)
     if not turned.any():
         return images
@@ -75,7 +85,7 @@ def aligned(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarra
         c, s = np.cos(np.radians(psi[i])), np.sin(np.radians(psi[i]))
         matrix = np.array([[c, -s], [s, c]])  # rows and columns of the aligned image to those of the image as it is
         offset = centre - matrix @ centre - shift[i, ::-1]
-        ndimage.affine_transform(images[i], matrix, offset, output=out[i], order=1)
+        ndimage.affine_transform(images[i], matrix, offset, output=out[i], order=1, mode="grid-wrap")
     return out
 
 
@@ -108,8 +118,7 @@ class Components:
     signal_to_noise : ndarray of shape (n_components,)
         Variance of the signal over that of the noise, of each component.
     weights : ndarray of shape (n_components,)
-    noise : ndarray of shape (n_components,)
-        Standard deviation of the noise in each column of the samples.
+        What each component, of unit noise, was multiplied by; so also the noise in each column of the samples.
     low_pass, mask_radius : float
         Angstrom.
     n_coefficients : int
@@ -119,7 +128,6 @@ class Components:
     samples: np.ndarray
     signal_to_noise: np.ndarray
     weights: np.ndarray
-    noise: np.ndarray
     low_pass: float
     mask_radius: float
     n_coefficients: int
@@ -129,8 +137,8 @@ class Components:
         more = " and less" if len(self.weights) > 8 else ""
         return (
             f"{self.samples.shape[0]} images, mask {self.mask_radius:.3g} A, low-pass {self.low_pass:.3g} A "
-            f"({self.n_coefficients} coefficients), {len(self.weights)} principal components above the noise; signal "
-            f"to noise {strongest}{more}"
+            f"({self.n_coefficients} coefficients), {len(self.weights)} principal components; signal to noise "
+            f"{strongest}{more}"
         )
 
 
@@ -160,13 +168,13 @@ def image_components(
     """
     size, pixel = _square(view.source.shape), view.source.pixel_size
     radius = 0.5 * size * pixel if mask_radius is None else mask_radius
-    require_number("mask_radius", radius, low=2 * pixel, high=size * pixel)
+    require_number("mask_radius", radius, low=2 * pixel, high=0.5 * size * pixel)  # outside is where noise is measured
     mask = circular_mask(size, radius / pixel)
     n = len(view.source)
     survey = _survey(view, mask, np.sort(rng.permutation(n)[:SURVEYED]))
     if low_pass is not None:
         require_number("low_pass", low_pass, above=0)
-    cut = _cut(survey, None if low_pass is None else size * pixel / low_pass)
+    cut = _cut(survey, None if low_pass is None else size * pixel / low_pass, pixel)
     basis = _Coefficients(size, cut, mask, survey.noise)
     most = max(1, LEARNED_BYTES // (4 * basis.count))
     values = basis.of(view, np.sort(rng.permutation(n)[:most]))
@@ -175,8 +183,8 @@ def image_components(
     ratio, axes = _principal(values, float((mask**2).mean()), n_components)
     weights = np.ones(len(ratio)) if n_components is not None else (ratio / (1 + ratio)) ** EMPHASIS
     scores = values @ axes if n <= most else _projected(view, basis, mean, axes)
-    scale = 1 / scores.std(axis=0, dtype=float) if standardise else weights  # of components whose noise is 1
-    return Components(scores * scale, ratio, weights, scale, size * pixel / cut, radius, basis.count)
+    weights = 1 / scores.std(axis=0, dtype=float) if standardise else weights
+    return Components(scores * weights, ratio, weights, size * pixel / cut, radius, basis.count)
 
 
 def circular_mask(size: int, radius: float) -> np.ndarray:
@@ -236,13 +244,14 @@ def _shells(size: int) -> tuple[np.ndarray, np.ndarray]:
     return np.rint(np.hypot(row, column)).astype(int), np.broadcast_to(twice, (size, len(column)))
 
 
-def _cut(survey: _Spectra, asked: float | None) -> int:
+def _cut(survey: _Spectra, asked: float | None, pixel: float) -> int:
     """Cycles a box up to which coefficients are kept: they hold `KEPT` of the signal."""
     most = min(len(survey.count) - 1, int(np.sqrt(MOST_COEFFICIENTS / np.pi)))
     if asked is not None:
         if not 2 <= asked <= len(survey.count):
             raise ValueError(
-                f"`low_pass` must leave 2 to {len(survey.count)} cycles a box; got {asked:.1f}. Change it."
+                f"`low_pass` must lie between two pixels and half the box, {2 * pixel:g} to "
+                f"{len(survey.count) * pixel:g} A; got {2 * len(survey.count) * pixel / asked:g}."
             )
         return min(most, round(asked))
     energy = np.cumsum(np.where(survey.signal > SURE * survey.error, survey.signal, 0) * survey.count)

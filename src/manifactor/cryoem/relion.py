@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.particles import Particles, one_value
-from manifactor.cryoem.star import Loop, find_loops, particle_block, read_star, with_columns, without_columns
+from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.star import VALUE, Loop, find_loops, particle_block, read_star, with_columns, without_columns
 
 
 def read_relion(path: Path) -> Particles:
@@ -18,7 +18,7 @@ def read_relion(path: Path) -> Particles:
         raise ValueError(f"{path} holds no particles.")
     _require_whole_rows(find_loops(path.read_text(encoding="utf-8"))[name], len(table), path)
     columns = _with_optics(table, blocks.get("optics"), path)
-    pixel = _pixel_size(columns)
+    pixel = _pixel_sizes(columns)
     slices, stacks = _image_parts(columns["rlnImageName"], path) if "rlnImageName" in columns else (None, None)
     angles = [columns[name] for name in ("rlnAngleRot", "rlnAngleTilt", "rlnAnglePsi") if name in columns]
     return Particles(
@@ -26,7 +26,7 @@ def read_relion(path: Path) -> Particles:
         np.arange(len(table)),
         stack=stacks,
         slice=slices,
-        pixel_size=pixel,
+        pixel_sizes=pixel,
         angles=np.column_stack(angles).astype(float) if len(angles) == 3 else None,
         shift=_shift(columns, pixel),
         microscope={ours: columns[theirs] for ours, theirs in STAR_COLUMNS.items() if theirs in columns},
@@ -38,7 +38,7 @@ def _require_whole_rows(loop: Loop, n_rows: int, path: Path) -> None:
     if n_rows != len(loop.rows):
         raise ValueError(f"{path} has rows that go over several lines, which cannot be kept as they are.")
     for i in loop.rows:
-        count = len(loop.lines[i].split())
+        count = len(VALUE.findall(loop.lines[i]))
         if count < len(loop.labels):
             raise ValueError(
                 f"line {i + 1} of {path} has {count} values for {len(loop.labels)} columns. It may be truncated; copy "
@@ -56,6 +56,8 @@ STAR_COLUMNS = {
     "amplitude_contrast": "rlnAmplitudeContrast",
     "optics group": "rlnOpticsGroup",
     "half set": "rlnRandomSubset",
+    "flipped": "rlnCtfDataArePhaseFlipped",
+    "premultiplied": "rlnCtfDataAreCtfPremultiplied",
 }
 
 
@@ -80,19 +82,19 @@ def _one_row(block: Mapping) -> dict[str, np.ndarray]:
     return {name: np.array([value]) for name, value in block.items()}
 
 
-def _pixel_size(columns: Mapping) -> float | None:
+def _pixel_sizes(columns: Mapping) -> np.ndarray | None:
     if "rlnImagePixelSize" in columns:
-        return one_value("rlnImagePixelSize", columns["rlnImagePixelSize"])
+        return np.asarray(columns["rlnImagePixelSize"], dtype=float)
     if "rlnDetectorPixelSize" in columns and "rlnMagnification" in columns:  # RELION 3.0: micrometres, magnification
-        return one_value("pixel size", 1e4 * columns["rlnDetectorPixelSize"] / columns["rlnMagnification"])
+        return np.asarray(1e4 * columns["rlnDetectorPixelSize"] / columns["rlnMagnification"], dtype=float)
     return None
 
 
-def _shift(columns: Mapping, pixel: float | None) -> np.ndarray | None:
-    if "rlnOriginXAngst" in columns and "rlnOriginYAngst" in columns:
-        return np.column_stack([columns["rlnOriginXAngst"], columns["rlnOriginYAngst"]]).astype(float)
-    if "rlnOriginX" in columns and "rlnOriginY" in columns and pixel is not None:
-        return pixel * np.column_stack([columns["rlnOriginX"], columns["rlnOriginY"]]).astype(float)
+def _shift(columns: Mapping, pixel: np.ndarray | None) -> np.ndarray | None:
+    if "rlnOriginXAngst" in columns and "rlnOriginYAngst" in columns and pixel is not None:
+        return np.column_stack([columns["rlnOriginXAngst"], columns["rlnOriginYAngst"]]) / pixel[:, None]
+    if "rlnOriginX" in columns and "rlnOriginY" in columns:
+        return np.column_stack([columns["rlnOriginX"], columns["rlnOriginY"]]).astype(float)
     return None
 
 

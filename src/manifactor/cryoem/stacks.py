@@ -55,6 +55,13 @@ class ImageSource:
             with open_map(self.files[number]) as stack:  # opened anew: pages read before are given back
                 data = stack.data if self.slice[rows[here[0]]] < 0 else _stacked(stack.data)[self.slice[rows[here]]]
                 out[here] = data
+        bad = ~np.isfinite(out.reshape(len(rows), -1)).all(axis=1)
+        if bad.any():
+            worst = rows[int(bad.argmax())]
+            raise ValueError(
+                f"images must be finite; number {self.slice[worst] + 1} of {self.files[self.file[worst]].name} has NaN "
+                "or inf pixels. Leave it out."
+            )
         return out
 
 

@@ -105,7 +105,7 @@ def without_columns(loop: Loop, prefix: str) -> Loop:
     return Loop(lines, labels, loop.rows)
 
 
-VALUE = re.compile(r"[^\s]+[ \t]*")  # with the blanks behind it
+VALUE = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"']\S*)[ \t]*""")  # with the blanks behind it
 NUMBER = re.compile(r"#\d+")
 
 

@@ -1,4 +1,4 @@
-"""A series of volumes to samples: downsampled, masked, principal components."""
+"""A series of volumes to samples: downsampled, masked, principal components weighted by signal to noise."""
 
 from dataclasses import dataclass
 
@@ -6,11 +6,10 @@ import numpy as np
 from scipy import fft
 from sklearn.utils.extmath import randomized_svd
 
+from manifactor.cryoem.images import EMPHASIS, MOST_COMPONENTS, spikes
 from manifactor.cryoem.stacks import ImageSource
 
 SIDE = 32  # voxels to which volumes are downsampled
-MOST_COMPONENTS = 50
-KEPT = 0.999  # share of the variance
 
 
 @dataclass(frozen=True)
@@ -20,38 +19,51 @@ class VolumeComponents:
     Attributes
     ----------
     samples : ndarray of shape (n, n_components)
-        Principal components.
-    variance : ndarray of shape (n_components,)
-        Their share of the variance.
+        Weighted principal components, in units of the noise.
+    signal_to_noise : ndarray of shape (n_components,)
+        Variance of the signal over that of the noise, of each component.
+    weights : ndarray of shape (n_components,)
+    variance : float
+        Share of the variance that the components hold.
+    files : tuple of str
+        Names of the volumes, in the order of the samples.
     """
 
     samples: np.ndarray
-    variance: np.ndarray
+    signal_to_noise: np.ndarray
+    weights: np.ndarray
+    variance: float
+    files: tuple[str, ...]
 
     def __str__(self) -> str:
+        noisy = "" if self.variance > 0.5 else "; the rest is noise or detail, so the result may be doubtful"
         return (
-            f"{len(self.samples)} volumes, {len(self.variance)} principal components with {self.variance.sum():.1%} of "
-            "the variance"
+            f"{len(self.samples)} volumes, {len(self.weights)} principal components with {self.variance:.1%} of the "
+            f"variance{noisy}"
         )
 
 
 def volume_components(source: ImageSource) -> VolumeComponents:
-    """Principal components of volumes inside the ball that fills the box."""
-    side = min(source.shape)
-    target = min(SIDE, side - side % 2)
+    """Principal components of volumes inside the ball that fills the box; what they leave is taken as the noise."""
+    target = min(SIDE, min(source.shape) // 2 * 2)
     ball = _ball(target)
     values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
     for rows, volumes in source.blocks():
         values[rows] = np.stack([_downsampled(volume, target)[ball] for volume in volumes])
     values -= values.mean(axis=0)
-    total = float((values**2).sum())
+    n, p = values.shape
+    total = float((values.astype(float) ** 2).sum()) / n
     if not total:
-        raise ValueError(f"the volumes must differ; all {len(source)} are the same.")
-    count = min(MOST_COMPONENTS, *values.shape)
-    left, strength, _ = randomized_svd(values, count, n_iter=7, random_state=0)
-    share = strength.astype(float) ** 2 / total
-    kept = min(count, int(np.searchsorted(np.cumsum(share), KEPT)) + 1)
-    return VolumeComponents((left * strength)[:, :kept].astype(float), share[:kept])
+        raise ValueError(f"the volumes must differ; all {n} are the same.")
+    left, strength, _ = randomized_svd(values, min(MOST_COMPONENTS, n - 1, p), n_iter=7, random_state=0)
+    variance = strength.astype(float) ** 2 / n
+    noise = max(total - variance.sum(), 1e-9 * total) / p
+    ratio = spikes(variance / noise, p / n)
+    kept = max(1, int((ratio > 0).sum()))
+    weights = (ratio[:kept] / (1 + ratio[:kept])) ** EMPHASIS if ratio[0] > 0 else np.ones(1)
+    samples = (left * strength)[:, :kept] / np.sqrt(noise) * weights
+    names = tuple(path.name for path in source.files)
+    return VolumeComponents(samples.astype(float), ratio[:kept], weights, float(variance[:kept].sum() / total), names)
 
 
 def _ball(side: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from scipy import special
+from scipy import ndimage, special
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 
@@ -31,6 +31,7 @@ from manifactor.threads import one_blas_thread
 MOTIONS = {"x": np.array([1.0, 0.0]), "xy": np.array([1.0, 1.0])}  # the directions in which the rest is stretched
 BLOCK = 250  # images at a time in Fourier space
 CALIBRATION = 2500  # images are enough to know the signal
+MOST_SHIFT = 3.0  # pixels
 COMPONENT = 4  # two components for the rotor's circle, one or two for the stretch
 
 
@@ -56,6 +57,10 @@ class Simulation:
         The rotor looks the same after a turn of 2 pi / symmetry.
     view : tuple of float
         The direction of the projection as RELION's angles rot, tilt and psi in degrees.
+    psi : ndarray of shape (n_samples,)
+        By how many degrees more each image is turned in its plane.
+    shift : ndarray of shape (n_samples, 2)
+        What moves each image back to its centre, (x, y) in pixels.
     optics : Optics
     """
 
@@ -67,6 +72,8 @@ class Simulation:
     noise: float
     symmetry: int
     view: tuple[float, float, float]
+    psi: np.ndarray
+    shift: np.ndarray
     optics: Optics
 
     @property
@@ -119,6 +126,7 @@ def simulate_particles(
     pixel_size: float = 2.0,
     tilt: float = -30.0,
     blur: float = 4.0,
+    in_plane: bool = False,
     route: str = "atoms",
     random_state=None,
 ) -> Simulation:
@@ -151,6 +159,8 @@ def simulate_particles(
         Degrees by which the molecule is rotated in the (z, x) plane before it is summed over x.
     blur : float
         Standard deviation of the Gaussian that each atom becomes, in Angstrom.
+    in_plane : bool
+        Whether each image is turned in its plane by a random angle and shifted by up to `MOST_SHIFT` pixels.
     route : {"atoms", "volumes"}
         Move atoms (fast), or interpolate densities (the paper's recipe, about a hundred times slower).
     random_state : int, RandomState or None
@@ -176,14 +186,19 @@ def simulate_particles(
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     angle, stretches = motion.draw(n_samples, rng)
     defoci = None if defocus is None else rng.uniform(*defocus, size=n_samples)
+    upright = paint(angle[:CALIBRATION], stretches[:CALIBRATION]) if in_plane else None  # psi is no motion
+    psi = rng.uniform(-180, 180, size=n_samples) * in_plane
+    shift = rng.uniform(-MOST_SHIFT, MOST_SHIFT, size=(n_samples, 2)) * in_plane
     images = np.empty((n_samples, size, size), dtype=np.float32)
     for block in _blocks(n_samples):
         images[block] = paint(angle[block], stretches[block])
+        if in_plane:
+            images[block] = _turned_and_shifted(images[block], psi[block], shift[block])
         if defoci is not None:
             images[block] = filtered(images[block], contrast_transfer(size, pixel_size, defoci[block], optics=optics))
-    noise = _add_noise(images, signal_to_noise, rng)
+    noise = _add_noise(images, signal_to_noise, rng, reference=upright)
     view = (180.0, 90.0 - tilt, -90.0)  # the same projection in RELION's words
-    return Simulation(images, angle, stretches, defoci, pixel_size, noise, symmetry, view, optics)
+    return Simulation(images, angle, stretches, defoci, pixel_size, noise, symmetry, view, psi, shift, optics)
 
 
 def simulate_volumes(
@@ -245,11 +260,25 @@ def _blocks(n: int) -> list[slice]:
     return [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
 
 
-def _add_noise(images: np.ndarray, signal_to_noise: float | None, rng: np.random.Generator) -> float:
-    """Add white noise to the images, in place, and return its standard deviation."""
+def _turned_and_shifted(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """Images turned by psi degrees and moved off their centre, as RELION's psi and origin say."""
+    out = np.empty_like(images)
+    centre = np.array(images.shape[1:]) // 2
+    for image, turned, angle, moved in zip(images, out, np.radians(psi), shift, strict=True):
+        cosine, sine = np.cos(angle), np.sin(angle)
+        back = np.array([[cosine, sine], [-sine, cosine]])  # rows and columns of the result to those of the image
+        ndimage.affine_transform(image, back, centre + back @ (moved[::-1] - centre), output=turned, order=3)
+    return out
+
+
+def _add_noise(
+    images: np.ndarray, signal_to_noise: float | None, rng: np.random.Generator, reference: np.ndarray | None = None
+) -> float:
+    """Add white noise to the images, in place, and return its standard deviation; the signal is the reference's."""
     if signal_to_noise is None or np.isinf(signal_to_noise):
         return 0.0
-    noise = float(np.sqrt(_component_variance(images) / signal_to_noise))
+    signal = _component_variance(images if reference is None else reference)
+    noise = float(np.sqrt(signal / signal_to_noise))
     for block in _blocks(len(images)):
         images[block] += np.float32(noise) * rng.standard_normal(images[block].shape, dtype=np.float32)
     return noise

@@ -87,7 +87,8 @@ class Evidence:
         if np.isfinite(self.dependence):
             text.append(_about_dependence(self.dependence, float(np.nanmax(self.leakage))))
         if np.isfinite(self.reliability):
-            text.append(f"At least {self.reliability:.0%} of the variance of every factor's places is no noise.")
+            share = min(self.reliability, 0.99)
+            text.append(f"At least {share:.0%} of the variance of the places on every factor is signal, not noise.")
         return " ".join([*text, _sentence(self.details)] if self.details else text)
 
 
@@ -169,9 +170,11 @@ def weigh_sum(factors: Sequence[Factor], explained: float, *, rng: np.random.Gen
 
 def weigh_noise(evidence: Evidence, shares: Sequence[float]) -> Evidence:
     """The evidence where noise of known size leaves these shares of the factors' variance; a product needs most."""
+    if evidence.verdict == "none":
+        return evidence
     worst = int(np.argmin(shares))
     reliability = max(0.0, float(shares[worst]))
-    if reliability >= RELIABLE or evidence.verdict == "none":
+    if reliability >= RELIABLE:
         return replace(evidence, reliability=reliability)
     reason = f"noise makes up {1 - reliability:.0%} of the variance of places on factor {worst + 1}"
     reason = reason if evidence.verdict == "product" else f"{evidence.reason}; {reason}"
@@ -231,7 +234,7 @@ def _impurity_without_noise(looks: Sequence[Look]) -> float:
 
 def _about_dependence(p: float, leakage: float) -> str:
     if p > DEPENDENT:
-        return f"The places look statistically independent (p = {p:.3f})."
+        return f"The places show no clear dependence on each other (permutation p = {p:.3f})."
     if leakage < WEAK:
         return f"The places are nearly independent: what one tells of another is significant but small (p = {p:.3f})."
     return f"The places are statistically dependent (p = {p:.3f}): the samples do not fill the product evenly."

@@ -113,6 +113,8 @@ def peel(looks: Sequence[Look], *, at_least: int = 1, rng: np.random.Generator) 
         if not trial[0].blocks:
             break
         if share < ACCEPTED and len(looks[0].blocks) >= at_least:
+            if refused is not None and len(looks[0].blocks) > 1:
+                return Peeling(tuple(looks), tuple(splits), share)
             if refused is not None:
                 break
             refused = Peeling(tuple(looks), tuple(splits), share)
