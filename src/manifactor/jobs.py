@@ -141,7 +141,8 @@ class Task:
         }
         files: dict[str, bytes] = {}
         if given.particles is not None:
-            found = confounders(given.particles, places, rng=np.random.default_rng(self.seed))
+            samples = None if given.components is None else given.samples
+            found = confounders(given.particles, places, samples=samples, rng=np.random.default_rng(self.seed))
             record["confounders"] = [{**asdict(c), "meaning": c.meaning} for c in found]
             suffix = given.particles.path.suffix.lower()
             files[f"particles{suffix}"] = particles_with(given.particles, coordinate_columns(places, suffix))

@@ -93,7 +93,8 @@ def _confounders(record: dict) -> list[str]:
         f"  {name:<15} " + "  ".join(f"{c['r2']:.2f} ({c['p']:.2f})" for c in found if c["name"] == name)
         for name in dict.fromkeys(c["name"] for c in found)
     ]
-    header = " " * 18 + "  ".join(f"factor {i}   " for i in range(1, 1 + max(c["factor"] for c in found)))
+    numbers = dict.fromkeys(c["factor"] for c in found)
+    header = " " * 18 + "  ".join(f"factor {i}   " if i else "the rest" for i in numbers)
     return [
         "",
         "What is known of the particles, and how much of each factor it explains (R^2, p-value):",

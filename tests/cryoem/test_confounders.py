@@ -70,3 +70,14 @@ def test_a_weak_dependence_says_look_further(particles, rng):
 def test_a_quantity_that_is_the_same_for_all_is_left_out(particles, rng):
     particles.microscope["half set"][:] = 1
     assert ("half set", 1) not in found(particles, Place(rng.uniform(size=N), "interval"))
+
+
+def test_a_quantity_behind_what_no_factor_explains_is_named(particles, rng):
+    turn = rng.uniform(0, 360, N)
+    defocus = particles.microscope["defocus_u"] / 15_000
+    samples = np.column_stack([np.cos(np.radians(turn)), np.sin(np.radians(turn)), defocus])
+    found = confounders(particles, [Place(turn, "circle")], samples=samples, rng=np.random.default_rng(0))
+    hidden = {(c.name, c.factor): c for c in found}["defocus", 0]
+    assert hidden.r2 > 0.9
+    assert hidden.meaning.endswith("of what no factor explains: a microscope factor hides in the data")
+    assert not any(c.meaning for c in found if c is not hidden)

@@ -25,7 +25,7 @@ class Confounder:
     ----------
     name : str
     factor : int
-        From 1.
+        From 1; 0 for what no factor explains of the samples.
     r2 : float
         Share of the factor's variance that the quantity explains.
     p : float
@@ -42,25 +42,33 @@ class Confounder:
         """What to make of it, "" for nothing."""
         if self.p > SIGNIFICANT or self.r2 < LOOK:
             return ""
+        kind = "pose" if self.name in ("view", "in-plane angle", "shift") else "microscope"
+        if self.factor == 0:
+            return f"{self.name} explains {self.r2:.0%} of what no factor explains: a {kind} factor hides in the data"
         if self.r2 < MICROSCOPE:
             return f"factor {self.factor} depends on {self.name} (R^2 {self.r2:.2f}): look further"
-        if self.name in ("view", "in-plane angle", "shift"):
-            return f"factor {self.factor} is a pose factor, not a motion: {self.name} explains {self.r2:.0%} of it"
-        return f"factor {self.factor} is a microscope factor, not a motion: {self.name} explains {self.r2:.0%} of it"
+        return f"factor {self.factor} is a {kind} factor, not a motion: {self.name} explains {self.r2:.0%} of it"
 
 
-def confounders(particles: Particles, places: Sequence[Place], *, rng: np.random.Generator) -> list[Confounder]:
-    """Every known quantity against every factor."""
+def confounders(
+    particles: Particles, places: Sequence[Place], *, samples: np.ndarray | None = None, rng: np.random.Generator
+) -> list[Confounder]:
+    """Every known quantity against every factor, and against what the factors leave of the samples if given."""
     chosen = np.sort(rng.permutation(len(particles))[:MOST_SAMPLES])
     particles = particles[chosen]
     targets = [place[chosen].features for place in places]
+    numbers = list(range(1, 1 + len(targets)))
+    if samples is not None and len(chosen) > NEIGHBORS:
+        together = np.hstack([target / target.std() for target in targets])
+        targets.append(samples[chosen] - _predictor(together)[0](samples[chosen]))
+        numbers.append(0)
     shuffles = [rng.permutation(len(chosen)) for _ in range(PERMUTATIONS)]
     out = []
     for name, known in known_quantities(particles).items():
         if len(known) <= NEIGHBORS or not (known != known[0]).any():
             continue  # the same for all
         explained = _explainer(known)
-        for number, target in enumerate(targets, start=1):
+        for number, target in zip(numbers, targets, strict=True):
             r2 = explained(target)
             chance = sum(explained(target[shuffle]) >= r2 for shuffle in shuffles)
             out.append(Confounder(name, number, max(0.0, r2), (1 + chance) / (1 + PERMUTATIONS)))
@@ -94,6 +102,18 @@ def _explainer(known: np.ndarray) -> Callable[[np.ndarray], float]:
 
     The mean of k others has a k-th of the noise itself, which is taken off.
     """
+    predict, others = _predictor(known)
+
+    def explained(target: np.ndarray) -> float:
+        centred = target - target.mean(axis=0)
+        left = ((centred - predict(centred)) ** 2).sum() / (1 + (1 / others).mean())
+        return float(1 - left / max((centred**2).sum(), 1e-300))
+
+    return explained
+
+
+def _predictor(known: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
+    """The function that takes a target (n, m) to the means over the others like each sample, and how many they are."""
     n = len(known)
     if known.ndim == 1:  # groups
         member = sp.csr_array((np.ones(n), (np.arange(n), known)))
@@ -111,9 +131,4 @@ def _explainer(known: np.ndarray) -> Callable[[np.ndarray], float]:
         def predict(target: np.ndarray) -> np.ndarray:
             return mean @ target
 
-    def explained(target: np.ndarray) -> float:
-        centred = target - target.mean(axis=0)
-        left = ((centred - predict(centred)) ** 2).sum() / (1 + (1 / others).mean())
-        return float(1 - left / (centred**2).sum())
-
-    return explained
+    return predict, others
