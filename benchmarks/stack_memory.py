@@ -17,8 +17,9 @@ import mrcfile
 import numpy as np
 
 from manifactor import datasets
-from manifactor.cryoem.images import View, image_components
+from manifactor.cryoem.images import image_components
 from manifactor.cryoem.stacks import stack_images
+from manifactor.cryoem.views import View
 
 from record import record
 

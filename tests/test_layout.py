@@ -22,6 +22,7 @@ STOREYS = [
     ],
     ["manifactor.samples", "manifactor.cryoem.ctf", "manifactor.cryoem.star", "manifactor.cryoem.particles"],
     ["manifactor.datasets", "manifactor.cryoem.relion", "manifactor.cryoem.cryosparc", "manifactor.cryoem.stacks"],
+    ["manifactor.cryoem.views"],
     [
         "manifactor.cryoem.formats",
         "manifactor.cryoem.images",

@@ -392,3 +392,73 @@ def test_a_sample_far_from_those_that_were_fitted_is_placed_without_confidence(f
     assert len(table) == 1200
     assert np.isfinite(table["factor1"]).all()
     assert (table["factor1_confidence"][::400] == 0).all()
+
+
+def test_averages_follow_the_motion_in_order(run, folder):
+    """Along the stretch the lower part of the molecule moves one way, bin after bin."""
+    _, number = places(run)["interval"]
+    assert main(["average", str(run), "--factor", number, "--bins", "5", "--out", "avg"]) == 0
+    with mrcfile.open(folder / "avg" / "averages.mrcs") as stack:
+        mass = np.clip(stack.data - np.median(stack.data), 0, None).sum(axis=2)
+    height = (mass * np.arange(54)).sum(axis=1) / mass.sum(axis=1)
+    steps = np.diff(height)
+    assert (steps > 0).all() or (steps < 0).all()
+
+
+def test_the_cells_of_a_grid_are_the_averages_of_their_bins(run, folder):
+    assert main(["average", str(run), "--factor", "1", "--factor", "2", "--bins", "2", "--out", "grid"]) == 0
+    assert main(["average", str(run), "--factor", "1", "--bins", "2", "--out", "line"]) == 0
+    with (
+        mrcfile.open(folder / "grid" / "averages.mrcs") as grid,
+        mrcfile.open(folder / "line" / "averages.mrcs") as line,
+    ):
+        counts = np.genfromtxt(folder / "grid" / "bins.csv", delimiter=",", names=True)["samples"].reshape(2, 2)
+        rows = np.einsum("ab,abij->aij", counts, grid.data.reshape(2, 2, 54, 54)) / counts.sum(axis=1)[:, None, None]
+        np.testing.assert_allclose(rows, line.data, rtol=1e-4, atol=1e-4 * np.abs(line.data).max())
+
+
+@pytest.fixture
+def surface(folder, rng):
+    """A run of a disk times a circle, with particles."""
+    disk, angle = datasets.sample("disk", 1500, random_state=0)[0], rng.uniform(0, 2 * np.pi, 1500)
+    np.save(folder / "z.npy", np.column_stack([disk, np.cos(angle), np.sin(angle)]))
+    rows = "".join(f"{i + 1:06d}@a.mrcs {i}\n" for i in range(1500))
+    (folder / "original.star").write_text(f"data_\n\nloop_\n_rlnImageName #1\n_rlnCoordinateX #2\n{rows}")
+    assert main(["fit", "z.npy", "--particles", "original.star", "--out", "run"]) == 0
+    topologies = [factor["topology"] for factor in json.loads((folder / "run" / "run.json").read_text())["factors"]]
+    return str(1 + topologies.index("other")), str(1 + topologies.index("circle"))
+
+
+def test_a_factor_of_two_dimensions_has_a_column_for_each(surface, folder, capsys):
+    other, circle = surface
+    columns = list(starfile.read(folder / "run" / "particles.star"))
+    assert f"mfFactor{other}Dimension1" in columns
+    assert f"mfFactor{other}Dimension2" in columns
+    assert main(["select", "run", "--factor", circle, "--range", "-20", "20", "--out", "some.star"]) == 0
+    angle = starfile.read(folder / "some.star")[f"mfFactor{circle}"]
+    assert (np.minimum(angle, 360 - angle) <= 20).all()
+    assert main(["export", "run", "--to", "cryodrgn", "--factor", circle, "--bins", "6"]) == 0
+    capsys.readouterr()
+    for command in (["select", "--range", "0", "1", "--out", "a.csv"], ["average"], ["export", "--to", "aspire"]):
+        assert main([command[0], "run", "--factor", other, *command[1:]]) == 2
+        assert "more dimensions" in capsys.readouterr().err
+
+
+def test_points_along_a_factor_hold_the_others_still(surface, folder):
+    _, circle = surface
+    assert main(["export", "run", "--to", "cryodrgn", "--factor", circle, "--bins", "8"]) == 0
+    points = np.loadtxt(folder / "run" / f"cryodrgn-factor{circle}" / "z_values.txt")
+    assert np.ptp(points[:, :2], axis=0).max() < 0.35  # of a disk of diameter 2
+    turn = np.unwrap(np.arctan2(points[:, 3], points[:, 2]))
+    assert abs(turn[-1] - turn[0]) == pytest.approx(2 * np.pi * 7 / 8, abs=0.5)
+
+
+def test_weights_for_aspire_are_those_of_the_bins(surface, folder):
+    _, circle = surface
+    assert main(["export", "run", "--to", "aspire", "--factor", circle, "--bins", "4"]) == 0
+    weights = np.load(folder / "run" / f"aspire-factor{circle}" / "weights.npy")
+    angle = np.genfromtxt(folder / "run" / "coordinates.csv", delimiter=",", names=True)[f"factor{circle}"]
+    for k in range(4):
+        inside = weights[:, k] > 0
+        assert (np.abs((angle[inside] - 90 * k + 180) % 360 - 180) <= 45).all()
+        assert inside.sum() > 200

@@ -8,7 +8,6 @@ import numpy as np
 
 from manifactor.cryoem.averages import weighted_means
 from manifactor.cryoem.bins import Matching, bin_labels, grid_labels, match
-from manifactor.cryoem.images import View
 from manifactor.cryoem.pictures import (
     chimerax_script,
     grid_picture,
@@ -19,6 +18,7 @@ from manifactor.cryoem.pictures import (
     write_stack,
     write_volume,
 )
+from manifactor.cryoem.views import View
 from manifactor.jobs import Run
 from manifactor.places import Place
 

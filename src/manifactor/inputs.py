@@ -8,9 +8,10 @@ import numpy as np
 
 from manifactor.cryoem.cryosparc import read_cs
 from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.images import Components, View, image_components
+from manifactor.cryoem.images import Components, image_components
 from manifactor.cryoem.particles import Particles, view_directions
 from manifactor.cryoem.stacks import particle_images, stack_images, volume_series
+from manifactor.cryoem.views import View
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
 from manifactor.parameters import require_number
 from manifactor.pickles import read_pickled_array

@@ -16,9 +16,10 @@ from manifactor.cryoem.confounders import confounders
 from manifactor.cryoem.cryosparc import npy_bytes
 from manifactor.cryoem.extras import extra
 from manifactor.cryoem.formats import coordinate_columns, particles_with, read_particles
-from manifactor.cryoem.images import Components, View
+from manifactor.cryoem.images import Components
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource, volume_series
+from manifactor.cryoem.views import View
 from manifactor.estimators import AUTO_NEIGHBORS, ManifoldFactorizer
 from manifactor.factoring.evidence import weigh_noise
 from manifactor.inputs import ImageSettings, Input, picked, read_input, require_one_view, run_images

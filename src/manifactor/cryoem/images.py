@@ -1,15 +1,11 @@
-"""Images of one view to samples: upright, masked, low-passed, principal components weighted by signal to noise."""
+"""Images of one view to samples: masked, low-passed, principal components weighted by signal to noise."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from scipy import fft, ndimage
+from scipy import fft
 
-from manifactor.cryoem.ctf import Optics, contrast_transfer
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageSource
+from manifactor.cryoem.views import View
 from manifactor.parameters import require_count, require_number
 
 SURVEYED = 2000  # images that the spectra of signal and noise are read from
@@ -21,90 +17,6 @@ MOST_COEFFICIENTS = 3000  # Fourier coefficients of an image
 MOST_COMPONENTS = 60
 LEAST_NOISE = 1e-4  # of the images' variance: a stack without any is given as much
 EMPHASIS = 3  # power of the weights; 1 would be Wiener's, under which weak components still add a dimension of noise
-STILL = 1e-3  # degrees and pixels below which an image is left as it is
-
-
-@dataclass(frozen=True)
-class View:
-    """Images of one view, brought into one frame: CTF phases flipped if asked for, centred, turned as the first is.
-
-    Attributes
-    ----------
-    source : ImageSource
-    particles : Particles or None
-        In the order of the source; None for a bare stack.
-    flip : bool
-        Whether to flip the phases.
-    """
-
-    source: ImageSource
-    particles: Particles | None = None
-    flip: bool = False
-
-    def __post_init__(self) -> None:
-        if self.flip and (self.particles is None or "defocus_u" not in self.particles.microscope):
-            raise ValueError("phases can be flipped where the defocus is known; the particles have none.")
-        done = {} if self.particles is None else self.particles.microscope
-        if self.flip and any(np.any(done.get(name, 0)) for name in ("flipped", "premultiplied")):
-            raise ValueError("the CTF of these images is corrected already, as their STAR file says. Do not flip it.")
-
-    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Pairs (rows, images)."""
-        for here, images in self.source.blocks(rows):
-            yield here, self._aligned(self._flipped(images, here), here)
-
-    def _flipped(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        if not self.flip or self.particles is None:
-            return images
-        ctf = particle_ctf(self.particles[rows], images.shape[-1], self.source.pixel_size)
-        return fft.irfft2(fft.rfft2(images, workers=-1) * np.sign(ctf), s=images.shape[1:], workers=-1)
-
-    def _aligned(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        if self.particles is None:
-            return images
-        turned, shift = self._turned, self.particles.shift
-        turn = np.zeros(len(rows)) if turned is None else turned[rows]
-        return aligned(images, turn, np.zeros((len(rows), 2)) if shift is None else shift[rows])
-
-    @cached_property
-    def _turned(self) -> np.ndarray | None:
-        return None if self.particles is None else self.particles.turned()
-
-
-def aligned(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Images shifted by (x, y) pixels and turned back by psi degrees, as RELION defines both.
-
-    What lies beyond the edge is taken from the other side: empty corners would look like a stack without noise.
-    """
-    turned = (np.abs(psi) > STILL) | (np.abs(shift) > STILL).any(axis=1)
-    if not turned.any():
-        return images
-    out = images.copy()
-    centre = np.array(images.shape[1:]) // 2
-    for i in np.flatnonzero(turned):
-        c, s = np.cos(np.radians(psi[i])), np.sin(np.radians(psi[i]))
-        matrix = np.array([[c, -s], [s, c]])  # rows and columns of the aligned image to those of the image as it is
-        offset = centre - matrix @ centre - shift[i, ::-1]
-        ndimage.affine_transform(images[i], matrix, offset, output=out[i], order=1, mode="grid-wrap")
-    return out
-
-
-def particle_ctf(particles: Particles, size: int, pixel_size: float) -> np.ndarray:
-    """The contrast transfer function of each particle on the grid of ``rfft2``."""
-    known = particles.microscope
-    optics = Optics(**{name: known[name] for name in OPTICS if name in known})
-    return contrast_transfer(
-        size,
-        pixel_size,
-        known["defocus_u"],
-        known.get("defocus_v", known["defocus_u"]),
-        angle=known.get("defocus_angle", 0.0),
-        phase_shift=known.get("phase_shift", 0.0),
-        optics=optics,
-    )
-
-
-OPTICS = ("voltage", "spherical_aberration", "amplitude_contrast")
 
 
 @dataclass(frozen=True)
@@ -207,20 +119,13 @@ class _Spectra:
 
 def _survey(view: View, mask: np.ndarray, rows: np.ndarray) -> _Spectra:
     """Spectra of what differs between images: outside the mask is noise, inside noise and signal."""
-    sums = [0.0, 0.0, 0.0, 0.0]
     outside = 1 - mask
+    inner, outer = _Variance(mask), _Variance(outside)
     for _, images in view.blocks(rows):
-        for k, window in enumerate((mask, outside)):
-            transformed = fft.rfft2(_windowed(images, window), norm="ortho", workers=-1)
-            sums[2 * k] = sums[2 * k] + transformed.sum(axis=0)
-            sums[2 * k + 1] = sums[2 * k + 1] + (np.abs(transformed) ** 2).sum(axis=0)
-    shell, weight = _shells(len(mask))
-    count = np.bincount(shell.ravel(), weight.ravel())[: len(mask) // 2]
-    spectra = []
-    for k, window in enumerate((mask, outside)):
-        variance = (sums[2 * k + 1] - np.abs(sums[2 * k]) ** 2 / len(rows)) / (len(rows) * (window**2).mean())
-        spectra.append(np.bincount(shell.ravel(), (variance * weight).ravel())[: len(count)] / count)
-    inside, noise = spectra
+        inner.add(images)
+        outer.add(images)
+    count, inside = inner.by_shell()
+    noise = outer.by_shell()[1]
     noise[:2] = noise[2]  # the mean of a window, taken off, is most of its lowest coefficients
     finest = slice(3 * len(count) // 4, None)
     if np.median(noise[finest]) < 0.5 * np.median(inside[finest]):  # the stack was masked before
@@ -228,6 +133,30 @@ def _survey(view: View, mask: np.ndarray, rows: np.ndarray) -> _Spectra:
     noise = np.maximum(noise, LEAST_NOISE * (inside @ count) / count.sum())
     error = noise * np.sqrt(2 / (len(rows) * count) * (1 / (mask**2).mean() + 1 / (outside**2).mean()))
     return _Spectra(inside - noise, noise, error, count)
+
+
+class _Variance:
+    """The variance between images of each Fourier coefficient of what a window shows."""
+
+    def __init__(self, window: np.ndarray):
+        self.window, self.count = window, 0
+        self.sum: np.ndarray | float = 0.0
+        self.squares: np.ndarray | float = 0.0
+
+    def add(self, images: np.ndarray) -> None:
+        """Take more images into account."""
+        transformed = fft.rfft2(_windowed(images, self.window), norm="ortho", workers=-1)
+        self.count += len(images)
+        self.sum = self.sum + transformed.sum(axis=0)
+        self.squares = self.squares + (np.abs(transformed) ** 2).sum(axis=0)
+
+    def by_shell(self) -> tuple[np.ndarray, np.ndarray]:
+        """Number of coefficients, and their mean variance for a window that is 1 everywhere, of each shell."""
+        mean_square = (self.window**2).mean()
+        variance = (self.squares - np.abs(self.sum) ** 2 / self.count) / (self.count * mean_square)
+        shell, weight = _shells(len(self.window))
+        count = np.bincount(shell.ravel(), weight.ravel())[: len(self.window) // 2]
+        return count, np.bincount(shell.ravel(), (variance * weight).ravel())[: len(count)] / count
 
 
 def _windowed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
