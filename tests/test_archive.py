@@ -198,7 +198,7 @@ def test_an_interrupted_write_leaves_nothing_behind(fit, tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("manifactor.archive.to_table", interrupt)
+    monkeypatch.setattr("manifactor.archive.table_as_csv", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_run(fit, tmp_path / "run", record={})
     assert not list(tmp_path.iterdir())

@@ -18,7 +18,7 @@ STOREYS = [
         "manifactor.places",
         "manifactor.pickles",
         "manifactor.scores",
-        "manifactor.cryoem.extras",
+        "manifactor.extras",
     ],
     ["manifactor.samples", "manifactor.cryoem.ctf", "manifactor.cryoem.star", "manifactor.cryoem.particles"],
     ["manifactor.datasets", "manifactor.cryoem.relion", "manifactor.cryoem.cryosparc", "manifactor.cryoem.stacks"],

@@ -26,7 +26,7 @@ from manifactor.factoring.factor import Factor
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.pure import Split
 from manifactor.factoring.triplets import Triplets
-from manifactor.places import Place, fitted_places, from_table, to_table
+from manifactor.places import Place, fitted_places, from_table, table_as_csv
 from manifactor.spectral.kernel import Affinity, Bandwidth
 from manifactor.spectral.neighbors import SEARCHES, NeighborGraph, exact_search
 from manifactor.spectral.preparation import Preparation
@@ -170,8 +170,7 @@ def write_run(
     }
     with whole_folder(folder) as beside:
         save(fit, beside / "factorization.npz")
-        header, columns = to_table(places, rows)
-        np.savetxt(beside / "coordinates.csv", columns, delimiter=",", header=",".join(header), comments="", fmt="%.8g")
+        (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
         for name, content in (files or {}).items():
             (beside / name).write_bytes(content)
         (beside / "run.json").write_text(json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8")

@@ -14,17 +14,17 @@ from joblib import Parallel, delayed
 from manifactor.archive import read_places, read_record, write_run
 from manifactor.cryoem.confounders import confounders
 from manifactor.cryoem.cryosparc import npy_bytes
-from manifactor.cryoem.extras import extra
 from manifactor.cryoem.formats import coordinate_columns, particles_with, read_particles
 from manifactor.cryoem.images import Components
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource, volume_series
 from manifactor.cryoem.views import View
 from manifactor.estimators import AUTO_NEIGHBORS, ManifoldFactorizer
+from manifactor.extras import extra
 from manifactor.factoring.evidence import weigh_noise
 from manifactor.inputs import ImageSettings, Input, picked, read_input, require_one_view, run_images
 from manifactor.parameters import require_count
-from manifactor.places import Place, all_places, fitted_places, to_table
+from manifactor.places import Place, all_places, fitted_places, table_as_csv, to_table
 
 FITTED_IMAGES, FITTED = 3000, 20_000  # samples that are fitted, of noisy images and of all else; the others are placed
 PER_NEIGHBOR = 30  # fitted images for each neighbour
@@ -275,9 +275,7 @@ def _as_particles(suffix: str) -> Callable[[Run, np.ndarray], bytes]:
 
 
 def _as_csv(run: Run, chosen: np.ndarray) -> bytes:
-    header, columns = to_table([place[chosen] for place in run.places], run.rows[chosen])
-    lines = [",".join(header), *(",".join(f"{value:.8g}" for value in row) for row in columns)]
-    return ("\n".join(lines) + "\n").encode()
+    return table_as_csv([place[chosen] for place in run.places], run.rows[chosen])
 
 
 def _as_parquet(run: Run, chosen: np.ndarray) -> bytes:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BytesIO
 
 import numpy as np
 
@@ -91,6 +92,14 @@ def to_table(places: Sequence[Place], rows: np.ndarray) -> tuple[list[str], np.n
         header.append(f"factor{number}_confidence")
         columns.append(np.ones(len(rows)) if place.confidence is None else place.confidence)
     return header, np.column_stack(columns)
+
+
+def table_as_csv(places: Sequence[Place], rows: np.ndarray) -> bytes:
+    """The table as the bytes of a .csv file."""
+    header, columns = to_table(places, rows)
+    buffer = BytesIO()
+    np.savetxt(buffer, columns, delimiter=",", header=",".join(header), comments="", fmt="%.8g")
+    return buffer.getvalue()
 
 
 def from_table(header: Sequence[str], columns: np.ndarray, topologies: Sequence[str]) -> tuple[Place, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor.extras import extra
 from manifactor.pickles import read_pickled_array
 
 
@@ -75,10 +76,7 @@ def _read_table(delimiter: str | None) -> Callable[[Path], np.ndarray]:
 
 
 def _read_parquet(path: Path) -> np.ndarray:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ValueError("reading .parquet needs the package pyarrow: pip install 'manifactor[cryoem]'.") from error
+    parquet = extra("pyarrow.parquet")
     try:
         table = parquet.read_table(path)
         return np.column_stack([column.to_numpy() for column in table.columns])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.extras import extra
+from manifactor.extras import extra
 from manifactor.parameters import require_number
 
 TILE, FRAME = 96, 216  # least height and width in pixels of an image in a strip and in a movie

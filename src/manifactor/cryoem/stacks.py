@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.extras import extra
 from manifactor.cryoem.particles import Particles
+from manifactor.extras import extra
 
 BLOCK_BYTES = 2**26  # of images read at a time
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.extras import extra
+from manifactor.extras import extra
 
 NAMES = ("particles", "images", "")  # blocks of particles: RELION 3.1 and later, older ones, 3.0
 COMMENT = re.compile(r"\s+#")  # what starts a comment behind a row

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.extras import extra
+from manifactor.extras import extra
 
 ROTOR, CYTOPLASMIC, BETA = 0, 1, 2
 
