@@ -462,3 +462,13 @@ def test_weights_for_aspire_are_those_of_the_bins(surface, folder):
         inside = weights[:, k] > 0
         assert (np.abs((angle[inside] - 90 * k + 180) % 360 - 180) <= 45).all()
         assert inside.sum() > 200
+
+
+def test_every_bin_has_its_own_file_for_relion(run, folder, capsys):
+    assert main(["export", str(run), "--to", "relion", "--factor", "1", "--bins", "4", "--out", "bins"]) == 0
+    names = [starfile.read(folder / "bins" / f"bin_0{k}.star")["particles"]["rlnImageName"] for k in range(1, 5)]
+    assert sum(len(part) for part in names) == N
+    assert len(set().union(*names)) == N
+    assert (folder / "bins" / "commands.txt").read_text().count("relion_reconstruct --i bin_") == 4
+    assert main(["export", str(run), "--to", "cryosparc", "--factor", "1"]) == 2
+    assert "this program reads .cs; the run's particles are particles.star" in capsys.readouterr().err

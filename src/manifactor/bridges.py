@@ -9,6 +9,7 @@ from scipy.spatial import KDTree
 
 from manifactor.cryoem.bins import bin_labels, match
 from manifactor.cryoem.cryosparc import npy_bytes
+from manifactor.cryoem.formats import coordinate_columns, particles_with
 from manifactor.jobs import Run
 from manifactor.places import Place
 from manifactor.samples import read_samples
@@ -142,8 +143,36 @@ def _aspire(run: Run, place: Place, others: Sequence[Place], n_bins: int) -> dic
     }
 
 
+def _particles(suffix: str, command: str) -> Callable[[Run, Place, Sequence[Place], int], dict[str, bytes]]:
+    """A file of particles for each bin, in the format of the program that has such files."""
+
+    def write(run: Run, place: Place, others: Sequence[Place], n_bins: int) -> dict[str, bytes]:
+        particles = run.particles()
+        if particles.path.suffix.lower() != suffix:
+            raise ValueError(f"this program reads {suffix}; the run's particles are {particles.path.name}.")
+        labels, centres = bin_labels(place.coordinate, place.topology, n_bins=n_bins)
+        files, commands = {}, ["# one bin along the factor after the other; the other factors are as they are\n"]
+        for k, centre in enumerate(centres):
+            inside = np.flatnonzero(labels == k)
+            if len(inside):
+                name = f"bin_{k + 1:02d}"
+                columns = coordinate_columns([each[inside] for each in run.places], suffix)
+                files[name + suffix] = particles_with(particles[inside], columns)
+                commands.append(command.format(name=name, n=len(inside), centre=centre))
+        return {**files, "commands.txt": "".join(commands).encode()}
+
+    return write
+
+
+RELION = "relion_reconstruct --i {name}.star --o {name}.mrc --ctf   # {n} particles around {centre:.3g}\n"
+CRYOSPARC = (
+    "# {name}.cs: {n} particles around {centre:.3g}; import it as particles, then Homogeneous Reconstruction Only\n"
+)
+
 BRIDGES: dict[str, Callable[[Run, Place, Sequence[Place], int], dict[str, bytes]]] = {
     "cryodrgn": _cryodrgn,
     "recovar": _recovar,
     "aspire": _aspire,
+    "relion": _particles(".star", RELION),
+    "cryosparc": _particles(".cs", CRYOSPARC),
 }
