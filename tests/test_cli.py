@@ -1,10 +1,12 @@
 import json
 import subprocess
 import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
 
+from manifactor import command
 from manifactor.cli import main
 
 
@@ -152,3 +154,20 @@ def test_some_samples_are_fitted_and_all_are_placed(data, folder, capsys):
     assert len((folder / "part" / "coordinates.csv").read_text().splitlines()) == 801
     assert main(["fit", "data.npz", "--fit-samples", "2"]) == 2
     assert "`fit_samples` must be a whole number in [4" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_the_program_is_still_loading_is_one_line(capsys, monkeypatch):
+    class Loading(ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "manifactor.cli", Loading("manifactor.cli"))
+    assert command.main() == 130
+    assert capsys.readouterr().err == "manifactor: interrupted; nothing was written.\n"
+
+
+def test_the_package_itself_loads_nothing_until_it_is_asked():
+    code = "import manifactor, sys; print('numpy' in sys.modules, manifactor.__version__, 'load' in dir(manifactor))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert out.startswith("False ")
+    assert out.endswith(" True\n")

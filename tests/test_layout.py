@@ -47,7 +47,8 @@ STOREYS = [
     ["manifactor.jobs", "manifactor.report"],
     ["manifactor.averaging", "manifactor.bridges"],
     ["manifactor.arguments"],
-    ["manifactor", "manifactor.cli"],
+    ["manifactor.cli"],
+    ["manifactor", "manifactor.command"],
 ]
 
 
