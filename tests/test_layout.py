@@ -17,6 +17,7 @@ STOREYS = [
         "manifactor.parameters",
         "manifactor.places",
         "manifactor.pickles",
+        "manifactor.regression",
         "manifactor.scores",
         "manifactor.extras",
     ],

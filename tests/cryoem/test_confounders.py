@@ -81,3 +81,15 @@ def test_a_quantity_behind_what_no_factor_explains_is_named(particles, rng):
     assert hidden.r2 > 0.9
     assert hidden.meaning.endswith("of what no factor explains: a microscope factor hides in the data")
     assert not any(c.meaning for c in found if c is not hidden)
+
+
+def test_a_defocus_that_whole_micrographs_share_is_as_good_a_predictor(particles, rng):
+    micrograph = rng.integers(0, 12, N)
+    for name in ("defocus_u", "defocus_v"):
+        particles.microscope[name][:] = 10_000 + 1_000 * micrograph
+    follows = Place(micrograph / 12 + 0.01 * rng.uniform(size=N), "interval")
+    alone = Place(rng.uniform(size=N), "interval")
+    result = found(particles, follows, alone)
+    assert result["defocus", 1].r2 > 0.99
+    assert result["defocus", 2].r2 < 0.05
+    assert result["defocus", 2].p > 0.005

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial import KDTree
 
 from manifactor.cryoem.particles import Particles, view_directions
 from manifactor.places import Place
+from manifactor.regression import neighbour_means
 
 NEIGHBORS = 30
 MOST_SAMPLES = 4000
@@ -123,12 +123,7 @@ def _predictor(known: np.ndarray) -> tuple[Callable[[np.ndarray], np.ndarray], n
             return (member @ (member.T @ target) - target) / others
 
     else:
-        spread = known + 1e-9 * np.ptp(known) * np.random.default_rng(0).normal(size=known.shape)  # copies in any order
-        near = KDTree(spread).query(spread, NEIGHBORS + 1, workers=-1)[1][:, 1:].ravel()
-        mean = sp.csr_array((np.full(len(near), 1 / NEIGHBORS), near, np.arange(n + 1) * NEIGHBORS), shape=(n, n))
-        others = np.array([NEIGHBORS])
-
-        def predict(target: np.ndarray) -> np.ndarray:
-            return mean @ target
-
+        # all particles of a micrograph share a defocus: apart by nothing that matters, each is found among its copies
+        apart = known + 1e-9 * np.ptp(known) * np.random.default_rng(0).normal(size=known.shape)
+        return neighbour_means(apart, NEIGHBORS), np.array([NEIGHBORS])
     return predict, others

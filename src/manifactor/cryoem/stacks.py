@@ -58,10 +58,9 @@ class ImageSource:
         bad = ~np.isfinite(out.reshape(len(rows), -1)).all(axis=1)
         if bad.any():
             worst = rows[int(bad.argmax())]
-            raise ValueError(
-                f"images must be finite; number {self.slice[worst] + 1} of {self.files[self.file[worst]].name} has NaN "
-                "or inf pixels. Leave it out."
-            )
+            number = "" if self.slice[worst] < 0 else f"number {self.slice[worst] + 1} of "
+            name = self.files[self.file[worst]].name
+            raise ValueError(f"images must be finite; {number}{name} has NaN or inf values. Leave it out.")
         return out
 
 
@@ -162,7 +161,11 @@ def _find(name: str, beside: Path) -> Path:
     path = Path(name)
     if path.is_absolute() and path.is_file():
         return path
-    for folder in [beside.resolve().parent, *beside.resolve().parents[1:], Path.cwd()]:
+    for folder in [
+        *beside.absolute().parents,
+        *beside.resolve().parents,
+        Path.cwd(),
+    ]:  # a link counts where it lies too
         if (folder / name).is_file():
             return folder / name
     raise ValueError(

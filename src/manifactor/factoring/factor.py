@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from manifactor.factoring.chart import Chart, Cloud, cloud_dimension, make_chart, make_cloud
 from manifactor.factoring.gradients import carre_du_champ
+from manifactor.regression import neighbour_means
 from manifactor.spectral.spectrum import Spectrum
 
 MAX_CHART = 6  # functions an embedding may have
@@ -156,9 +156,7 @@ def predictability(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     thin = slice(None, None, -(-len(source) // REGRESSION_SAMPLES))
     source, target = source[thin], target[thin]
     k = min(REGRESSION_NEIGHBORS, len(source) - 1)
-    near = KDTree(source).query(source, k + 1, workers=-1)[1]
-    others = (target[near].sum(axis=1) - target) / k  # of copies any one may stand for the sample itself
-    left = ((target - others) ** 2).mean(axis=0) / (1 + 1 / k)
+    left = ((target - neighbour_means(source, k)(target)) ** 2).mean(axis=0) / (1 + 1 / k)
     return np.clip(1 - left / np.maximum(target.var(axis=0), 1e-300), 0, 1)
 
 
