@@ -161,11 +161,8 @@ def _find(name: str, beside: Path) -> Path:
     path = Path(name)
     if path.is_absolute() and path.is_file():
         return path
-    for folder in [
-        *beside.absolute().parents,
-        *beside.resolve().parents,
-        Path.cwd(),
-    ]:  # a link counts where it lies too
+    # a link to the particles counts where it lies and where it leads
+    for folder in [*beside.absolute().parents, *beside.resolve().parents, Path.cwd()]:
         if (folder / name).is_file():
             return folder / name
     raise ValueError(
