@@ -4,7 +4,7 @@ import pytest
 from manifactor import ManifoldFactorizer, NoProductStructureWarning, SampleWarning, datasets
 from manifactor.factoring.evidence import Evidence, weigh_noise
 from manifactor.factoring.factor import make_factors, placed_factor, selection
-from manifactor.factoring.measures import dependence, explained
+from manifactor.factoring.measures import dependence, explained, leaves_noise
 
 from ..conftest import box_spectrum
 
@@ -62,6 +62,22 @@ def test_twisted_products_are_never_called_products(shape):
     X, _ = datasets.sample(shape, 1500, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)
     assert fit.verdict_ == "partial"
+
+
+def test_a_dimension_that_is_noise_is_no_missing_factor():
+    X, _ = datasets.sample("rectangle_z", 5000, noise=0.08, random_state=0)
+    fit = ManifoldFactorizer(random_state=0).fit(X)
+    assert fit.bandwidth_curve_.dimension > 2.75
+    assert (fit.verdict_, fit.n_factors_, fit.n_functions_) == ("product", 2, 100)
+
+
+@pytest.mark.parametrize("radius", [0.05, 0.1])
+def test_a_small_circle_beside_the_factors_is_not_taken_for_noise(rng, radius):
+    sheet = rng.uniform(size=(3000, 2))
+    angle = rng.uniform(0, 2 * np.pi, size=3000)
+    ring = radius * np.c_[np.cos(angle), np.sin(angle)]
+    assert not leaves_noise(sheet, np.c_[sheet, ring])
+    assert leaves_noise(sheet, np.c_[sheet, radius * rng.normal(size=(3000, 2))])
 
 
 def test_a_short_spectrum_is_given_as_the_reason():

@@ -20,8 +20,8 @@ from manifactor.factoring.evidence import (
 from manifactor.factoring.factor import Factor, make_factors, selection
 from manifactor.factoring.gradients import beside_constant, count_directions, measure_geometry
 from manifactor.factoring.maxcut import Cut, max_cut
-from manifactor.factoring.measures import completeness, leakage
-from manifactor.factoring.pure import Look, Peeling, Split, peel, without_energy
+from manifactor.factoring.measures import completeness, leakage, leaves_noise
+from manifactor.factoring.pure import Look, Peeling, Split, batch_size, peel, without_energy
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.neighbors import NeighborGraph
@@ -153,10 +153,19 @@ def _looks(diffusion: Diffusion, rng: np.random.Generator) -> list[Look]:
 
 
 def _directions_missing(peeling: Peeling, diffusion: Diffusion) -> bool:
-    """Whether the factors have fewer dimensions than the data, and nothing was found and refused in their place."""
+    """Whether the factors have fewer dimensions than the data, nothing was refused, and the rest is no noise."""
     look = peeling.looks[0]
     found = sum(count_directions(look.geometry, block) for block in look.blocks)
-    return peeling.refused is None and found + UNCERTAIN < diffusion.affinity.bandwidth.dimension
+    if peeling.refused is not None or found + UNCERTAIN >= diffusion.affinity.bandwidth.dimension:
+        return False
+    return diffusion.samples is None or not leaves_noise(_places(look), diffusion.samples[diffusion.graph.distinct])
+
+
+def _places(look: Look) -> np.ndarray:
+    """Where samples lie on the blocks, by their lowest functions in units of length, (n, c)."""
+    rayleigh = [look.geometry.rayleigh(block) for block in look.blocks]
+    low = [block[:, : batch_size(r)] / np.sqrt(r[0]) for block, r in zip(look.blocks, rayleigh, strict=True)]
+    return np.hstack([look.geometry.values(block) for block in low])
 
 
 def _as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:

@@ -6,14 +6,17 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import PCA
 
-from manifactor.factoring.factor import Factor, predictability
+from manifactor.factoring.factor import REGRESSION_NEIGHBORS, REGRESSION_SAMPLES, Factor, predictability
 from manifactor.factoring.pure import Look, batch_size
+from manifactor.regression import neighbour_means
 from manifactor.spectral.spectrum import Spectrum
 
 LOW = 16  # functions that are the low spectrum at least
 MOST_MAIN = 20  # principal components that are looked at
 MAIN = 0.01  # share of the variance from which on a principal component is a main direction
 PERMUTATIONS = 199
+THICK = 0.1  # share of the largest variance from which on a direction of the rest counts
+EDGED = 0.6  # by which a direction's kurtosis lies below a Gaussian's if it has an edge or a hole; an interval's by 1.2
 
 
 def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
@@ -95,6 +98,29 @@ def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np
     scores = pca.fit_transform(samples[inliers])
     main = scores[:, pca.explained_variance_ratio_ > MAIN]
     return float(predictability(places[inliers], main).min(initial=1.0))
+
+
+def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
+    """Whether what places on factors, (n, c), leave of the samples, (n, d), has no edge and no hole, as noise has none.
+
+    Samples are predicted from their neighbours on the factors. A small factor that was missed, an interval, a circle,
+    shows in the rest as a direction of low kurtosis: a low eigenvalue of the matrix of fourth moments (Cardoso, 1989).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> line = rng.uniform(size=(2000, 1))
+    >>> noise, strip = 0.1 * rng.normal(size=(2000, 1)), 0.3 * rng.uniform(size=(2000, 1))
+    >>> leaves_noise(line, np.hstack([line, noise])), leaves_noise(line, np.hstack([line, strip]))
+    (True, False)
+    """
+    thin = slice(None, None, -(-len(samples) // REGRESSION_SAMPLES))
+    places, samples = places[thin], samples[thin]
+    rest = samples - neighbour_means(places, min(REGRESSION_NEIGHBORS, len(places) - 1))(samples)
+    left, strength, _ = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
+    white = left[:, strength**2 > THICK * strength[0] ** 2] * np.sqrt(len(left))
+    fourth = (white * (white**2).sum(axis=1, keepdims=True)).T @ white / len(white)
+    return bool(np.linalg.eigvalsh(fourth)[0] > white.shape[1] + 2 - EDGED)  # p + 2 for a Gaussian of p directions
 
 
 def dependence(factors: Sequence[Factor], *, rng: np.random.Generator) -> float:
