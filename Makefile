@@ -5,13 +5,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint clean
+.PHONY: help demo test reproduce lint clean
 
 help:
-	@echo "make demo   set up, simulate a molecule with two motions, factor its images, average them"
-	@echo "make test   set up, lint, type-check and run the tests"
-	@echo "make lint   ruff and mypy only"
-	@echo "make clean  remove the virtual environment and caches"
+	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
+	@echo "make test       set up, lint, type-check and run the tests"
+	@echo "make reproduce  set up, make every figure and the table of the paper, with numbers; half an hour"
+	@echo "make lint       ruff and mypy only"
+	@echo "make clean      remove the virtual environment and caches"
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -24,13 +25,21 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cryoem]'
 	@touch $@
 
+$(VENV)/.plots: pyproject.toml | $(BIN)/python
+	@echo "installing manifactor with its figures into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plots]'
+	@touch $@
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "installing manifactor and its test tools into $(VENV) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.core $(VENV)/.plots
 
 demo: $(VENV)/.core
 	@$(BIN)/manifactor demo
+
+reproduce: $(VENV)/.plots
+	@$(BIN)/manifactor reproduce
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

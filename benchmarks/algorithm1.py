@@ -9,31 +9,14 @@ functions; that matrix products find what a loop under the same rules finds is s
 
 import argparse
 import time
-from itertools import combinations
 
 import numpy as np
 
 from manifactor import DiffusionMap, datasets
 from manifactor.factoring.triplets import find_triplets
+from manifactor.reproduce.textbook import algorithm_1, cosine
 
 from record import record
-
-
-def textbook(eigenvalues, functions, delta, gamma, n_factors=2):
-    """Algorithm 1 line by line, for products of up to n_factors functions."""
-    triplets = {}
-    for k in range(2, len(eigenvalues)):
-        best, parts = 0.0, None
-        for size in range(2, n_factors + 1):
-            for combination in combinations(range(1, k), size):
-                combination = list(combination)
-                if abs(np.sum(eigenvalues[combination]) - eigenvalues[k]) < delta:
-                    similarity = cosine(functions[:, k], np.prod(functions[:, combination], axis=1))
-                    if similarity > best:
-                        best, parts = similarity, combination
-        if best > gamma:
-            triplets[k] = parts
-    return triplets
 
 
 def tight(eigenvalues, functions, delta, gamma):
@@ -53,10 +36,6 @@ def tight(eigenvalues, functions, delta, gamma):
     return triplets
 
 
-def cosine(one, other):
-    return abs(one @ other) / (np.linalg.norm(one) * np.linalg.norm(other))
-
-
 def timed(function, *arguments, **settings):
     start = time.perf_counter()
     result = function(*arguments, **settings)
@@ -74,7 +53,7 @@ def main():
     columns = np.asfortranarray(spectrum.functions)
     _, products = timed(find_triplets, spectrum, tolerance=delta, threshold=gamma)
     quick, inner = timed(tight, spectrum.eigenvalues, columns, delta, gamma)
-    plain, loop = timed(textbook, spectrum.eigenvalues, columns, delta, gamma)
+    plain, loop = timed(algorithm_1, spectrum.eigenvalues, columns, delta, gamma)
     assert plain == quick
     record(
         "Algorithm 1: textbook loop over matrix products",

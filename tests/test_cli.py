@@ -120,7 +120,7 @@ def test_an_interrupt_gives_130_and_leaves_nothing(data, folder, capsys, monkeyp
     monkeypatch.setattr("manifactor.estimators.laplacian_spectrum", interrupt)
     before = sorted(folder.iterdir())
     assert main(["fit", "data.npz"]) == 130
-    assert "interrupted; nothing was written" in capsys.readouterr().err
+    assert "interrupted; nothing half-written is left" in capsys.readouterr().err
     assert sorted(folder.iterdir()) == before
 
 

@@ -21,6 +21,7 @@ STOREYS = [
         "manifactor.scores",
         "manifactor.extras",
     ],
+    ["manifactor.plots"],
     ["manifactor.samples", "manifactor.cryoem.ctf", "manifactor.cryoem.star", "manifactor.cryoem.particles"],
     ["manifactor.datasets", "manifactor.cryoem.relion", "manifactor.cryoem.cryosparc", "manifactor.cryoem.stacks"],
     ["manifactor.cryoem.views"],
@@ -47,6 +48,19 @@ STOREYS = [
     ["manifactor.archive", "manifactor.benchmark"],
     ["manifactor.jobs", "manifactor.report"],
     ["manifactor.averaging", "manifactor.bridges"],
+    ["manifactor.reproduce.section", "manifactor.reproduce.cases", "manifactor.reproduce.textbook"],
+    ["manifactor.reproduce.panels", "manifactor.reproduce.page"],
+    [
+        "manifactor.reproduce.fig1",
+        "manifactor.reproduce.fig2",
+        "manifactor.reproduce.fig3",
+        "manifactor.reproduce.fig4",
+        "manifactor.reproduce.fig7",
+        "manifactor.reproduce.table1",
+        "manifactor.reproduce.trials",
+    ],
+    ["manifactor.reproduce.fig5", "manifactor.reproduce.fig6", "manifactor.reproduce.beyond"],
+    ["manifactor.reproduce.recipes"],
     ["manifactor.arguments"],
     ["manifactor.cli"],
     ["manifactor", "manifactor.command"],
@@ -63,7 +77,7 @@ def storey(module):
 def modules():
     for path in sorted(SOURCE.rglob("*.py")):
         name = ".".join(["manifactor", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__")
-        if name not in ("manifactor.spectral", "manifactor.factoring", "manifactor.cryoem"):
+        if name not in ("manifactor.spectral", "manifactor.factoring", "manifactor.cryoem", "manifactor.reproduce"):
             yield name, ast.parse(path.read_text(encoding="utf-8"))
 
 

@@ -183,6 +183,16 @@ def _bench(command) -> None:
     command.add_argument("--overwrite", action="store_true", help="replace an existing file")
 
 
+def _reproduce(command) -> None:
+    command.add_argument(
+        "recipes", metavar="RECIPE", nargs="*", help="all, or some of fig1 ... fig7, trials, beyond, table1 (all)"
+    )
+    command.add_argument("--quick", action="store_true", help="few samples: shows that it works, in a minute")
+    command.add_argument("--seed", type=int, default=0, help="random seed; the same gives the same numbers (0)")
+    command.add_argument("--out", default="reproduction", help="folder that collects what is made (reproduction)")
+    command.add_argument("--overwrite", action="store_true", help="make anew what the folder already holds")
+
+
 GRAMMAR: dict[str, tuple[str, Callable]] = {
     "demo": ("simulate a molecule with two motions, factor its images, average them", _demo),
     "simulate": ("write samples of a built-in shape, or particle images of a moving molecule", _simulate),
@@ -192,4 +202,5 @@ GRAMMAR: dict[str, tuple[str, Callable]] = {
     "average": ("mean images or volumes along a factor, or on the grid of two", _average),
     "export": ("files and commands for programs that make volumes along a factor", _export),
     "bench": ("measure accuracy on shapes of known truth", _bench),
+    "reproduce": ("make every figure and the table of Product Manifold Learning, with numbers", _reproduce),
 }

@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.showwarning = lambda message, *_, **__: _say(f"manifactor: warning: {_one_line(message)}")
             arguments.command(arguments)
     except KeyboardInterrupt:
-        _say("manifactor: interrupted; nothing was written.")
+        _say("manifactor: interrupted; nothing half-written is left.")
         return EXIT_INTERRUPTED
     except (ValueError, OSError, MemoryError) as error:
         _say(f"manifactor: error: {_one_line(error) or type(error).__name__}")
@@ -265,6 +265,20 @@ def bench(arguments) -> None:
     print(f"Every run: {out}")
 
 
+def reproduce_command(arguments) -> None:
+    """Make the paper's figures and table, with numbers."""
+    from manifactor.reproduce.recipes import reproduce  # needed by no other command
+    from manifactor.reproduce.section import Settings
+
+    out = Path(arguments.out)
+    settings = Settings(quick=arguments.quick, seed=arguments.seed)
+    with _Bars() as bars:
+        for name, took in reproduce(arguments.recipes, out, settings, overwrite=arguments.overwrite, callback=bars):
+            line = "there already; --overwrite makes it anew" if took is None else f"{took:.0f} s"
+            print(f"{name:<8} {line}", flush=True)
+    print(f"The page: {out / 'index.html'}. All numbers: {out / 'numbers.json'}. Figures beside them, as PDF and PNG.")
+
+
 class _Bars:
     """A progress bar for each stage on a terminal, nothing in a pipe."""
 
@@ -325,6 +339,7 @@ COMMANDS = {
     "average": average_command,
     "export": export_command,
     "bench": bench,
+    "reproduce": reproduce_command,
 }
 
 

@@ -3,6 +3,8 @@
 from importlib import import_module
 from types import ModuleType
 
+EXTRAS = {"matplotlib": "plots"}  # the extra that brings a package, cryoem unless named
+
 
 def extra(name: str) -> ModuleType:
     """The module of an optional package, or an error that says how to install it."""
@@ -10,4 +12,5 @@ def extra(name: str) -> ModuleType:
         return import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        raise ValueError(f"this needs the package {package}: pip install 'manifactor[cryoem]'.") from error
+        brings = EXTRAS.get(package, "cryoem")
+        raise ValueError(f"this needs the package {package}: pip install 'manifactor[{brings}]'.") from error

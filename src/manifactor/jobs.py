@@ -48,15 +48,13 @@ def fit_input(
         Samples to fit; "auto" takes up to 3,000 images and up to 20,000 of all else.
     callback : callable or None
     """
-    n, images = len(given.samples), isinstance(given.components, Components)
-    count = {"auto": FITTED_IMAGES if images else FITTED, "all": n}.get(str(n_fitted), n_fitted)
+    n, settings = len(given.samples), dict(settings)
     if settings.get("method") == "deflation":  # places no others
         if n_fitted not in ("auto", "all"):
             raise ValueError("deflation fits all samples, since it places no others. Leave --fit-samples out.")
-        count = n
-    drawn = np.sort(np.random.default_rng(seed).permutation(n)[: require_count("fit_samples", count, 4, 10**9)])
-    settings = dict(settings)
-    if images and settings.get("n_neighbors", "auto") == "auto":
+        n_fitted = "all"
+    drawn = drawn_rows(given, n_fitted, seed=seed)
+    if isinstance(given.components, Components) and settings.get("n_neighbors", "auto") == "auto":
         settings["n_neighbors"] = min(max(AUTO_NEIGHBORS, len(drawn) // PER_NEIGHBOR), len(drawn) - 1)
     if given.components is not None:
         settings["preparation"] = "none"  # noise was told from signal in the images or volumes themselves
@@ -64,6 +62,15 @@ def fit_input(
     if given.components is not None and settings.get("method") != "deflation":
         _weigh_noise(fit, given.samples[drawn], given.components.weights, rng=np.random.default_rng(seed))
     return fit, fitted_places(fit) if len(drawn) == n else all_places(fit, given.samples)
+
+
+def drawn_rows(given: Input, n_fitted: int | str = "auto", *, seed: int) -> np.ndarray:
+    """The samples that `fit_input` fits, ascending."""
+    few = FITTED_IMAGES if isinstance(given.components, Components) else FITTED
+    count = {"auto": few, "all": len(given.samples)}.get(str(n_fitted), n_fitted)
+    return np.sort(
+        np.random.default_rng(seed).permutation(len(given.samples))[: require_count("fit_samples", count, 4, 10**9)]
+    )
 
 
 def _weigh_noise(fit: ManifoldFactorizer, samples: np.ndarray, noise: np.ndarray, *, rng: np.random.Generator) -> None:

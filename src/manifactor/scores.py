@@ -72,11 +72,11 @@ def score(recovered: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> Score
 
 def regression_r2(source: np.ndarray, target: np.ndarray, *, n_neighbors: int = 20) -> float:
     """Cross-validated R^2 of k-nearest-neighbour regression, the mean over the target's columns, at least 0."""
-    return float(_column_r2(source, target, n_neighbors).mean())
+    return float(column_r2(source, target, n_neighbors).mean())
 
 
-def _column_r2(source: np.ndarray, target: np.ndarray, n_neighbors: int = 20) -> np.ndarray:
-    """The same for each column; 0 for a constant one."""
+def column_r2(source: np.ndarray, target: np.ndarray, n_neighbors: int = 20) -> np.ndarray:
+    """Cross-validated R^2 of k-nearest-neighbour regression for each column of the target; 0 for a constant one."""
     folds = KFold(5, shuffle=True, random_state=0)
     model = KNeighborsRegressor(min(n_neighbors, len(source) // 2))
     left = (target - cross_val_predict(model, source, target, cv=folds)).var(axis=0)
@@ -102,7 +102,7 @@ def coordinate_correlation(coordinate: np.ndarray, true: np.ndarray) -> float:
 
 def function_accuracy(functions: Sequence[np.ndarray], truth: Sequence[np.ndarray], *, enough: float = 0.9) -> float:
     """Share of the recovered factors' functions, (n, r_j) each, that their own true factor explains to `enough`."""
-    good = np.array([[(_column_r2(true, block) >= enough).sum() for block in functions] for true in truth])
+    good = np.array([[(column_r2(true, block) >= enough).sum() for block in functions] for true in truth])
     return float(good[linear_sum_assignment(-good)].sum() / sum(block.shape[1] for block in functions))
 
 

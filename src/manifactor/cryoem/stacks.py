@@ -64,6 +64,37 @@ class ImageSource:
         return out
 
 
+@dataclass(frozen=True)
+class ImageArray:
+    """Images that lie in memory, read as those of an `ImageSource` are.
+
+    Attributes
+    ----------
+    images : ndarray of shape (n, rows, columns)
+    pixel_size : float
+        Angstrom.
+    """
+
+    images: np.ndarray
+    pixel_size: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of an image (rows, columns)."""
+        return self.images.shape[1:]
+
+    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Pairs (rows, images as float32)."""
+        rows = np.arange(len(self)) if rows is None else np.asarray(rows)
+        size = max(1, BLOCK_BYTES // (4 * int(np.prod(self.shape))))
+        for start in range(0, len(rows), size):
+            here = rows[start : start + size]
+            yield here, self.images[here].astype(np.float32)
+
+
 def open_map(path: Path):
     """An .mrc or .mrcs file, memory-mapped."""
     mrcfile = extra("mrcfile")

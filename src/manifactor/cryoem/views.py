@@ -9,7 +9,7 @@ from scipy import fft, ndimage
 
 from manifactor.cryoem.ctf import Optics, contrast_transfer
 from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageSource
+from manifactor.cryoem.stacks import ImageArray, ImageSource
 
 STILL = 1e-3  # degrees and pixels below which an image is left as it is
 
@@ -20,14 +20,14 @@ class View:
 
     Attributes
     ----------
-    source : ImageSource
+    source : ImageSource or ImageArray
     particles : Particles or None
         In the order of the source; None for a bare stack.
     flip : bool
         Whether to flip the phases.
     """
 
-    source: ImageSource
+    source: ImageSource | ImageArray
     particles: Particles | None = None
     flip: bool = False
 
