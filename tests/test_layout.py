@@ -88,7 +88,8 @@ def imported(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("manifactor"):
             for alias in node.names:
                 deeper = f"{node.module}.{alias.name}"
-                yield deeper if (SOURCE.parent / deeper.replace(".", "/")).exists() else node.module
+                path = SOURCE.parent / deeper.replace(".", "/")
+                yield deeper if path.exists() or path.with_suffix(".py").exists() else node.module
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.startswith("manifactor"))
 
