@@ -49,7 +49,8 @@ STOREYS = [
     ["manifactor.jobs", "manifactor.report"],
     ["manifactor.averaging", "manifactor.bridges"],
     ["manifactor.reproduce.section", "manifactor.reproduce.cases", "manifactor.reproduce.textbook"],
-    ["manifactor.reproduce.panels", "manifactor.reproduce.page"],
+    ["manifactor.reproduce.lab", "manifactor.reproduce.page"],
+    ["manifactor.reproduce.panels"],
     [
         "manifactor.reproduce.fig1",
         "manifactor.reproduce.fig2",

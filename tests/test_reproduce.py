@@ -10,9 +10,10 @@ from PIL import Image
 from manifactor import DiffusionMap, datasets, plots
 from manifactor.cli import main
 from manifactor.reproduce import textbook
-from manifactor.reproduce.cases import CASES, Data, Job, Lab, find
+from manifactor.reproduce.cases import CASES, Data
 from manifactor.reproduce.fig1 import SIDES, lowest_modes
 from manifactor.reproduce.fig4 import pair_scores
+from manifactor.reproduce.lab import Job, Lab, find
 from manifactor.reproduce.recipes import RECIPES, chosen, reproduce
 from manifactor.reproduce.section import Settings
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from manifactor import plots
-from manifactor.reproduce.cases import BEYOND, Found, Job, Lab
+from manifactor.reproduce.cases import BEYOND
+from manifactor.reproduce.lab import Found, Job, Lab
 from manifactor.reproduce.panels import latent
 from manifactor.reproduce.section import Picture, Section, Settings, Table
 from manifactor.reproduce.trials import HEADER, measured, table_row

@@ -5,7 +5,7 @@ import numpy as np
 from manifactor import datasets, plots
 from manifactor.datasets.shapes import LONG
 from manifactor.estimators import DiffusionMap
-from manifactor.reproduce.cases import Lab
+from manifactor.reproduce.lab import Lab
 from manifactor.reproduce.section import Picture, Section, Settings, Table
 
 SIDES = np.array([LONG, 1.5])

@@ -3,7 +3,8 @@
 import numpy as np
 
 from manifactor import datasets, plots
-from manifactor.reproduce.cases import CASES, Found, Job, Lab
+from manifactor.reproduce.cases import CASES
+from manifactor.reproduce.lab import Found, Job, Lab
 from manifactor.reproduce.panels import SHOWN, function_row, latent, share_pure
 from manifactor.reproduce.section import Picture, Section, Settings
 

@@ -3,62 +3,61 @@
 import numpy as np
 
 from manifactor import plots
-from manifactor.reproduce.cases import CASES, PAPER_UNIT, Found, Job, Lab
+from manifactor.reproduce.cases import CASES, PAPER_UNIT, Case
+from manifactor.reproduce.lab import Found, Job, Lab
 from manifactor.reproduce.section import Picture, Section, Settings, Table
 from manifactor.scores import column_r2
 from manifactor.spectral.spectrum import Spectrum
 
 CASE = "rectangle_z"
 PANELS = 6
+HEADER = ("function", "best pair", "similarity", "error", "second best", "of different sides")
 
 
 def fig4(settings: Settings, lab: Lab) -> Section:
     """The paper's Figure 3."""
     found = lab.find([Job(CASE, "published", settings.n, settings.seed)])[0]
     case = CASES[CASE]
-    spectrum = found.spectrum
-    rows, numbers, cells = [], [], []
-    figure = plots.new_figure(7.2, 3.6)
-    for ax, k in zip(figure.subplots(2, 3).flat, product_functions(found, PANELS), strict=True):
-        similarity, error, pairs = pair_scores(spectrum, k)
-        allowed = np.flatnonzero(error < case.delta)
-        order = allowed[np.argsort(-similarity[allowed])]
-        best = order[0] if len(order) else int(similarity.argmax())
-        second = float(similarity[order[1]]) if len(order) > 1 else 0.0
-        right = across_factors(found, pairs[best])
-        _draw(ax, similarity, error, best, pairs, k, case)
-        numbers.append(
-            {"k": k, "pair": pairs[best], "similarity": similarity[best], "error": error[best], "second": second}
-            | {"across_factors": right}
-        )
-        i, j = pairs[best]
-        cells = [f"{k}", f"{i}, {j}", f"{similarity[best]:.3f}", f"{error[best]:.3f}", f"{second:.3f}"]
-        rows.append([*cells, "yes" if right else "no"])
-    figure.supxlabel("similarity", fontsize=8)
-    figure.supylabel("error of the eigenvalue sum, in units of lambda/4", fontsize=8)
-    good = [number for number in numbers if number["across_factors"]]
+    panels = [best_pair(found, case, k) for k in product_functions(found, PANELS)]
+    good = sum(panel["across_factors"] for panel in panels)
     caption = (
         f"Six product functions of the noisy rectangle ({settings.n:,} samples, {case.published_settings}), evenly "
-        "spread over the spectrum: for all pairs of lower functions, similarity of their product, and how far their "
-        "eigenvalues miss the sum. Dashed: gamma and delta. Triangle: the best pair within delta."
+        "spread over the spectrum: for all pairs of lower functions, similarity of their product, and how far "
+        "their eigenvalues miss the sum. Dashed: gamma and delta. Triangle: the best pair within delta."
     )
     return Section(
         "The two criteria (the paper's Figure 3)",
         [
-            f"The best pair is one of functions of different sides in {len(good)} of {len(numbers)} panels. As in "
-            "the paper it stands far out for low functions, and less so for high ones, where several functions "
-            "have nearly the same eigenvalue and the product is spread over them.",
+            "As in the paper the best pair stands far out for low functions, and less so for high ones, where "
+            f"several functions have nearly the same eigenvalue and a product is spread over them. In {good} of "
+            f"{len(panels)} panels it is a pair of functions of different sides; in the others one of the two is a "
+            "product itself.",
         ],
-        [Picture("fig4", figure, caption)],
-        [
-            Table(
-                "The best pairs. The error is in units of lambda/4.",
-                ["function", "best pair", "similarity", "error", "second best", "of different sides"],
-                rows,
-            )
-        ],
-        {"panels": numbers},
+        [Picture("fig4", _draw(found, case, panels), caption)],
+        [Table("The best pairs. The error is in units of lambda/4.", HEADER, [_row(panel) for panel in panels])],
+        {"panels": panels},
     )
+
+
+def best_pair(found: Found, case: Case, k: int) -> dict:
+    """The pair of lower functions within delta whose product is most similar to function k, and the runner-up."""
+    similarity, error, pairs = pair_scores(found.spectrum, k)
+    allowed = np.where(error < case.delta, similarity, -1.0)
+    best, second = np.argsort(-allowed, kind="stable")[:2]
+    return {
+        "k": k,
+        "pair": pairs[best],
+        "similarity": similarity[best],
+        "error": error[best],
+        "second": max(0.0, allowed[second]),
+        "across_factors": across_factors(found, pairs[best]),
+    }
+
+
+def _row(panel: dict) -> list[str]:
+    numbers = [f"{panel[key]:.3f}" for key in ("similarity", "error", "second")]
+    pair = ", ".join(map(str, panel["pair"]))
+    return [str(panel["k"]), pair, *numbers, "yes" if panel["across_factors"] else "no"]
 
 
 def product_functions(found: Found, count: int) -> list[int]:
@@ -85,11 +84,17 @@ def across_factors(found: Found, pair: np.ndarray) -> bool:
     return len({int(np.argmax(column)) for column in np.array([column_r2(t, functions) for t in found.truth]).T}) == 2
 
 
-def _draw(ax, similarity, error, best, pairs, k, case) -> None:
-    ax.scatter(similarity, error, s=2, color=plots.GREY, linewidths=0, rasterized=True)
-    ax.plot(similarity[best], error[best], "^", color=plots.CATEGORIES[1], markersize=6, clip_on=False, zorder=3)
-    ax.axvline(case.gamma, color=plots.CATEGORIES[0], linestyle="--", linewidth=0.8)
-    ax.axhline(case.delta, color=plots.CATEGORIES[0], linestyle="--", linewidth=0.8)
-    i, j = pairs[best]
-    ax.set_title(f"function {k}: best is {i} x {j}")
-    ax.set(xlim=(0, 1), ylim=(0, max(4 * case.delta, 1.2 * error[best])))
+def _draw(found: Found, case: Case, panels: list[dict]):
+    figure = plots.new_figure(7.2, 3.6)
+    for ax, panel in zip(figure.subplots(2, 3).flat, panels, strict=True):
+        similarity, error, _ = pair_scores(found.spectrum, panel["k"])
+        ax.scatter(similarity, error, s=2, color=plots.GREY, linewidths=0, rasterized=True)
+        best = panel["similarity"], panel["error"]
+        ax.plot(*best, "^", color=plots.CATEGORIES[1], markersize=6, clip_on=False, zorder=3)
+        ax.axvline(case.gamma, color=plots.CATEGORIES[0], linestyle="--", linewidth=0.8)
+        ax.axhline(case.delta, color=plots.CATEGORIES[0], linestyle="--", linewidth=0.8)
+        ax.set_title("function {}: best is {} x {}".format(panel["k"], *panel["pair"]))
+        ax.set(xlim=(0, 1), ylim=(0, max(4 * case.delta, 1.2 * panel["error"])))
+    figure.supxlabel("similarity", fontsize=8)
+    figure.supylabel("error of the eigenvalue sum, in units of lambda/4", fontsize=8)
+    return figure

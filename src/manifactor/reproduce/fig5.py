@@ -3,8 +3,9 @@
 import numpy as np
 
 from manifactor import plots
-from manifactor.reproduce.cases import CASES, Found, Job, Lab
+from manifactor.reproduce.cases import CASES
 from manifactor.reproduce.fig4 import pair_scores
+from manifactor.reproduce.lab import Found, Job, Lab
 from manifactor.reproduce.section import Picture, Section, Settings
 
 SHAPES = ("rectangle_z", "torus")
@@ -42,12 +43,12 @@ def fig5(settings: Settings, lab: Lab) -> Section:
     return Section("Separability matrix and similarities", text, pictures, numbers=numbers)
 
 
-def best_similarities(found: Found, delta: float | None) -> np.ndarray:
+def best_similarities(found: Found, delta: float) -> np.ndarray:
     """The best similarity of every function with a product of two lower ones whose eigenvalues add up, (N - 3,)."""
     best = []
     for k in range(3, len(found.spectrum.eigenvalues)):
         similarity, error, _ = pair_scores(found.spectrum, k)
-        best.append(similarity[error < (np.inf if delta is None else delta)].max(initial=0.0))
+        best.append(similarity[error < delta].max(initial=0.0))
     return np.array(best)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.decomposition import FastICA
 
 from manifactor import plots
-from manifactor.reproduce.cases import CASES, Found, Job, Lab
+from manifactor.reproduce.cases import CASES
+from manifactor.reproduce.lab import Found, Job, Lab
 from manifactor.reproduce.section import Picture, Section, Settings, Table
 from manifactor.scores import regression_r2
 

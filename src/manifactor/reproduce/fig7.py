@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 
 from manifactor import plots
-from manifactor.reproduce.cases import CASES, Data, Found, Job, Lab, found_by, published
+from manifactor.reproduce.cases import CASES, Data
+from manifactor.reproduce.lab import Found, Job, Lab, found_by, published
 from manifactor.reproduce.section import Picture, Section, Settings, Table
 from manifactor.scores import column_r2
 from manifactor.threads import one_blas_thread

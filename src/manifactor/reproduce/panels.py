@@ -3,7 +3,7 @@
 import numpy as np
 
 from manifactor import plots
-from manifactor.reproduce.cases import Found
+from manifactor.reproduce.lab import Found
 from manifactor.scores import column_r2
 
 SHOWN = 5  # functions of each factor, as in the paper

@@ -16,7 +16,6 @@ from manifactor.archive import require_writable, write_whole
 from manifactor.extras import extra
 from manifactor.plots import picture, style
 from manifactor.reproduce.beyond import beyond
-from manifactor.reproduce.cases import Lab
 from manifactor.reproduce.fig1 import fig1
 from manifactor.reproduce.fig2 import fig2
 from manifactor.reproduce.fig3 import fig3
@@ -24,6 +23,7 @@ from manifactor.reproduce.fig4 import fig4
 from manifactor.reproduce.fig5 import fig5
 from manifactor.reproduce.fig6 import fig6
 from manifactor.reproduce.fig7 import fig7
+from manifactor.reproduce.lab import Lab
 from manifactor.reproduce.page import as_html, as_markdown
 from manifactor.reproduce.section import Section, Settings
 from manifactor.reproduce.table1 import table1

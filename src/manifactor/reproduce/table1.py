@@ -10,7 +10,8 @@ from manifactor.estimators import DiffusionMap
 from manifactor.factoring.maxcut import max_cut
 from manifactor.factoring.triplets import find_triplets
 from manifactor.reproduce import textbook
-from manifactor.reproduce.cases import PAPER_UNIT, Lab
+from manifactor.reproduce.cases import PAPER_UNIT
+from manifactor.reproduce.lab import Lab
 from manifactor.reproduce.section import Section, Settings, Table
 
 DELTA, GAMMA, NOISE, BANDWIDTH = 2.0, 0.75, 0.1, 0.5

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from manifactor.reproduce.cases import CASES, METHODS, Case, Job, Lab
+from manifactor.reproduce.cases import CASES, Case
+from manifactor.reproduce.lab import METHODS, Job, Lab
 from manifactor.reproduce.section import Section, Settings, Table
 
 HEADER = ["data", "method", "solved", "R^2 own", "R^2 leaked", "completeness", "functions", "of them pure", "verdicts"]
