@@ -39,12 +39,11 @@ def fig7(settings: Settings, lab: Lab) -> Section:
     return Section(
         "Cube: three factors (from the paper's code)",
         [
-            "Two factors at a time, as published: the first round puts the longest side into one group and the "
-            "two others into the second; the second round, with the first group left out, has to divide these. "
-            "Functions that no side explains are products that got in: higher ones are no single product of two "
-            "lower functions to within gamma, so nothing marks them as products, and they serve as parts. Three "
-            "groups at once fare better, with the same impurities. The default finds the three sides and nothing "
-            "else.",
+            "Two factors at a time, as published: the first round puts the longest side into one group and the two "
+            "others into the second; the second round, with the first group left out, divides these. Functions that "
+            "no side explains are products that got in: they are no single product of two lower functions to within "
+            "gamma, so nothing marks them as products, and they serve as parts. Three groups at once have the same "
+            "impurities. The default finds the three sides and nothing else.",
         ],
         [Picture("fig7", figure, caption)],
         [
@@ -85,6 +84,7 @@ def _draw(results: dict[str, Found]):
         shown = [block[: MOST_ROWS // len(blocks)] for block in blocks]
         plots.matrix(ax, np.vstack(shown), groups=[len(block) for block in shown], numbers=True)
         ax.set_xticks(range(3), SIDES)
+        ax.set_xlabel("true side")
         ax.set_title(name)
         shares[name] = blocks
     return figure, shares
