@@ -80,6 +80,21 @@ def test_a_small_circle_beside_the_factors_is_not_taken_for_noise(rng, radius):
     assert leaves_noise(sheet, np.c_[sheet, radius * rng.normal(size=(3000, 2))])
 
 
+def test_a_small_factor_is_seen_beside_larger_noise_in_another_direction(rng):
+    line, noise = rng.uniform(size=(4000, 1)), rng.normal(size=(4000, 1))
+    angle = rng.uniform(0, 2 * np.pi, size=4000)
+    ring, strip = np.c_[np.cos(angle), np.sin(angle)], rng.uniform(size=(4000, 1))
+    assert not leaves_noise(line, np.c_[line, 0.05 * ring, 0.12 * noise])
+    assert not leaves_noise(line, np.c_[line, 0.3 * strip, 0.3 * noise])
+    assert not leaves_noise(line, np.c_[line, 0.3 * strip + 0.05 * noise])
+    assert leaves_noise(line, np.c_[line, 0.3 * noise])
+
+
+def test_nothing_left_is_nothing_missing(rng):
+    line = rng.uniform(size=(500, 1))
+    assert leaves_noise(line, np.ones((500, 2)))
+
+
 def test_a_short_spectrum_is_given_as_the_reason():
     X, _ = datasets.sample("strip10", 1500, random_state=0)
     with pytest.warns(NoProductStructureWarning, match="the spectrum is too short.* raise `n_functions`"):

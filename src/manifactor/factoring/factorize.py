@@ -158,7 +158,9 @@ def _directions_missing(peeling: Peeling, diffusion: Diffusion) -> bool:
     found = sum(count_directions(look.geometry, block) for block in look.blocks)
     if peeling.refused is not None or found + UNCERTAIN >= diffusion.affinity.bandwidth.dimension:
         return False
-    return diffusion.samples is None or not leaves_noise(_places(look), diffusion.samples[diffusion.graph.distinct])
+    if diffusion.samples is None or not look.blocks:
+        return True
+    return not leaves_noise(_places(look), diffusion.samples[diffusion.graph.distinct])
 
 
 def _places(look: Look) -> np.ndarray:

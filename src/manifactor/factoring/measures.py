@@ -15,8 +15,8 @@ LOW = 16  # functions that are the low spectrum at least
 MOST_MAIN = 20  # principal components that are looked at
 MAIN = 0.01  # share of the variance from which on a principal component is a main direction
 PERMUTATIONS = 199
-THICK = 0.1  # share of the largest variance from which on a direction of the rest counts
-EDGED = 0.6  # by which a direction's kurtosis lies below a Gaussian's if it has an edge or a hole; an interval's by 1.2
+THICK = 0.01  # share of the largest variance from which on a direction of the rest counts
+EDGED = 0.4  # by which a direction's kurtosis lies below a Gaussian's if it has an edge or a hole; an interval's by 1.2
 
 
 def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
@@ -105,6 +105,8 @@ def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
 
     Samples are predicted from their neighbours on the factors. A small factor that was missed, an interval, a circle,
     shows in the rest as a direction of low kurtosis: a low eigenvalue of the matrix of fourth moments (Cardoso, 1989).
+    A factor blurred by as much noise as it is wide looks like noise; noise of 20 directions and more, whose lowest
+    eigenvalue is low by chance, looks like a factor.
 
     Examples
     --------
@@ -118,6 +120,8 @@ def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
     places, samples = places[thin], samples[thin]
     rest = samples - neighbour_means(places, min(REGRESSION_NEIGHBORS, len(places) - 1))(samples)
     left, strength, _ = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
+    if strength[0] <= 1e-9 * np.linalg.norm(samples - samples.mean(axis=0)):
+        return True  # nothing is left
     white = left[:, strength**2 > THICK * strength[0] ** 2] * np.sqrt(len(left))
     fourth = (white * (white**2).sum(axis=1, keepdims=True)).T @ white / len(white)
     return bool(np.linalg.eigvalsh(fourth)[0] > white.shape[1] + 2 - EDGED)  # p + 2 for a Gaussian of p directions
