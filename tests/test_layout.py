@@ -1,6 +1,7 @@
 """Facts about the source itself."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,18 +50,10 @@ STOREYS = [
     ["manifactor.jobs", "manifactor.report"],
     ["manifactor.averaging", "manifactor.bridges"],
     ["manifactor.reproduce.section", "manifactor.reproduce.cases", "manifactor.reproduce.textbook"],
-    ["manifactor.reproduce.lab", "manifactor.reproduce.page"],
-    ["manifactor.reproduce.panels"],
-    [
-        "manifactor.reproduce.fig1",
-        "manifactor.reproduce.fig2",
-        "manifactor.reproduce.fig3",
-        "manifactor.reproduce.fig4",
-        "manifactor.reproduce.fig7",
-        "manifactor.reproduce.table1",
-        "manifactor.reproduce.trials",
-    ],
-    ["manifactor.reproduce.fig5", "manifactor.reproduce.fig6", "manifactor.reproduce.beyond"],
+    ["manifactor.reproduce.lab", "manifactor.reproduce.page", "manifactor.reproduce.pairs"],
+    ["manifactor.reproduce.panels", "manifactor.reproduce.rates"],
+    [f"manifactor.reproduce.{recipe}" for recipe in ("fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7")]
+    + [f"manifactor.reproduce.{recipe}" for recipe in ("trials", "beyond", "table1")],
     ["manifactor.reproduce.recipes"],
     ["manifactor.arguments"],
     ["manifactor.cli"],
@@ -120,3 +113,14 @@ def test_heavy_optional_packages_are_not_imported_at_import_time():
 def test_public_names_exist_and_are_documented():
     for name in manifactor.__all__:
         assert getattr(manifactor, name).__doc__
+
+
+def test_links_in_the_documentation_lead_somewhere():
+    root = SOURCE.parents[1]
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
+    links = [(page, link) for page in pages for link in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))]
+    missing = [
+        f"{page.name}: {link}" for page, link in links if "://" not in link and not (page.parent / link).exists()
+    ]
+    assert len(links) > 10
+    assert missing == []

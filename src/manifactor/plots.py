@@ -37,7 +37,8 @@ PALETTE = 255  # colours of a .png
 @contextmanager
 def style() -> Iterator[None]:
     """Everything drawn and saved inside looks alike."""
-    with extra("matplotlib").rc_context(STYLE):
+    matplotlib = extra("matplotlib")
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):  # whatever the user's own settings are
         yield
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from manifactor.cryoem import stacks
 from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import particle_images, stack_images, volume_series
+from manifactor.cryoem.stacks import ImageArray, particle_images, stack_images, volume_series
 
 
 def save(path, data, *, voxel_size=None):
@@ -281,3 +281,15 @@ def test_a_large_stack_is_never_in_memory_as_a_whole(tmp_path):
     count, megabytes = done.stdout.split()
     assert int(count) == 1024
     assert float(megabytes) < 300  # four blocks: mapped, copied, handed over, and the one before
+
+
+def test_images_in_memory_are_read_as_those_in_files_are(monkeypatch):
+    monkeypatch.setattr("manifactor.cryoem.stacks.BLOCK_BYTES", 4 * 6 * 2)
+    images = np.arange(5 * 6.0).reshape(5, 2, 3)
+    source = ImageArray(images, 1.5)
+    assert (len(source), source.shape, source.pixel_size) == (5, (2, 3), 1.5)
+    blocks = list(source.blocks(np.array([4, 0, 2])))
+    assert [rows.tolist() for rows, _ in blocks] == [[4, 0], [2]]
+    assert all(block.dtype == np.float32 for _, block in blocks)
+    np.testing.assert_array_equal(blocks[0][1], images[[4, 0]])
+    assert sum(len(rows) for rows, _ in source.blocks()) == 5

@@ -65,14 +65,14 @@ class Case:
     def published_settings(self) -> str:
         """The settings of the published method in words."""
         return (
-            f"dense kernel, eps = {self.bandwidth:g}, delta = {self.delta:g} in units of lambda/4 "
-            f"(that is {self.tolerance:g} in true units), gamma = {self.gamma:g}, N = 100"
+            f"dense kernel, eps = {self.bandwidth}, delta = {self.delta} in units of lambda/4 (that is "
+            f"{self.tolerance} in true units), gamma = {self.gamma}, 100 functions or as many as the kernel resolves"
         )
 
 
 @dataclass(frozen=True)
 class Data:
-    """Samples of a shape or images of the molecule, and the truth behind them."""
+    """Samples of a shape, (n, d), or images of the molecule, and the truth behind them, (n, c) for each factor."""
 
     points: np.ndarray | None
     truth: tuple[np.ndarray, ...]
@@ -86,9 +86,9 @@ class Data:
     @cached_property
     def samples(self) -> np.ndarray:
         """What the published method gets, (n, d): of images, four principal components of unit variance."""
-        if self.simulation is None:
-            assert self.points is not None
+        if self.points is not None:
             return self.points
+        assert self.simulation is not None
         pixels = self.simulation.images.reshape(len(self.simulation.images), -1)
         X = PCA(PAPER_COMPONENTS, svd_solver="randomized", random_state=0).fit_transform(pixels)
         return X / X.std(axis=0)

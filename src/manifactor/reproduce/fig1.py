@@ -19,30 +19,32 @@ def fig1(settings: Settings, lab: Lab) -> Section:
     modes = lowest_modes(SHOWN)
     exact = (np.pi**2 * modes**2 / SIDES**2).sum(axis=1)
     analytic = np.cos(np.pi * modes[:, 0] * X[:, :1] / SIDES[0]) * np.cos(np.pi * modes[:, 1] * X[:, 1:] / SIDES[1])
-    computed = spectrum.functions[:, 1 : SHOWN + 1]
-    alike = _cosines(analytic, computed, spectrum.weights)
-    error = spectrum.eigenvalues[1 : SHOWN + 1] / exact - 1
+    values, functions = spectrum.eigenvalues[1 : SHOWN + 1], spectrum.functions[:, 1 : SHOWN + 1]
+    alike = cosines(analytic, functions, spectrum.weights)
+    error = values / exact - 1
     rows = [
-        [f"{k}", f"{m}, {n}", f"{e:.3f}", f"{v:.3f}", f"{r:+.1%}", f"{abs(a):.4f}"]
-        for k, (m, n), e, v, r, a in zip(
-            range(1, SHOWN + 1), modes, exact, spectrum.eigenvalues[1:], error, alike, strict=False
-        )
+        [str(k), f"{m}, {n}", f"{e:.3f}", f"{v:.3f}", f"{r:+.1%}", f"{abs(a):.4f}"]
+        for k, ((m, n), e, v, r, a) in enumerate(zip(modes, exact, values, error, alike, strict=True), start=1)
     ]
-    caption = (
-        f"The {SHOWN} lowest Neumann eigenfunctions of the rectangle [0, 1 + sqrt(pi)] x [0, 1.5], analytic (a) and "
-        f"computed (c) from {settings.n:,} uniform samples, neighbours and bandwidth chosen from the data, density "
-        f"correction on. Above each: m, n of cos(m pi x / a) cos(n pi y / b), and the cosine between both."
+    words = (
+        f"Computed functions agree with the analytic ones to cosines of {np.abs(alike).min():.4f} and better; "
+        f"eigenvalues are off by {error.min():+.1%} to {error.max():+.1%}, for the most part a common factor, from "
+        "the randomness of the samples. No method here minds a common factor."
     )
     return Section(
         "Rectangle: analytic and computed eigenfunctions (the example of section 2.2)",
-        [
-            f"Computed functions agree with the analytic ones to cosines of {np.abs(alike).min():.4f} and better; "
-            f"eigenvalues are off by {error.min():+.1%} to {error.max():+.1%}, for the most part a common factor, "
-            "from the randomness of the samples. No method here minds a common factor.",
-        ],
-        [Picture("fig1", _draw(X, analytic, computed * np.sign(alike), modes, alike), caption)],
+        [words],
+        [Picture("fig1", _draw(X, analytic, functions * np.sign(alike), modes, alike), _caption(settings))],
         [Table("Eigenvalues in true units.", ["k", "m, n", "analytic", "computed", "error", "cosine"], rows)],
-        {"exact": exact, "computed": spectrum.eigenvalues[1 : SHOWN + 1], "cosine": np.abs(alike), "modes": modes},
+        {"exact": exact, "computed": values, "cosine": np.abs(alike), "modes": modes},
+    )
+
+
+def _caption(settings: Settings) -> str:
+    return (
+        f"The {SHOWN} lowest Neumann eigenfunctions of the rectangle [0, 1 + sqrt(pi)] x [0, 1.5], analytic (a) "
+        f"and computed (c) from {settings.n:,} uniform samples, neighbours and bandwidth chosen from the data, "
+        "density correction on. Above each: m, n of cos(m pi x / a) cos(n pi y / b), and the cosine between both."
     )
 
 
@@ -52,7 +54,7 @@ def lowest_modes(count: int) -> np.ndarray:
     return grid[np.argsort((grid**2 / SIDES**2).sum(axis=1), kind="stable")][1 : count + 1]
 
 
-def _cosines(one: np.ndarray, other: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def cosines(one: np.ndarray, other: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Cosine between the columns of two arrays under the weights."""
     norms = [np.sqrt(weights @ values**2) for values in (one, other)]
     return (weights @ (one * other)) / (norms[0] * norms[1])

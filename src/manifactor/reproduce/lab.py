@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -19,6 +19,7 @@ from manifactor.factoring.triplets import Triplets
 from manifactor.inputs import Input
 from manifactor.jobs import drawn_rows, fit_input
 from manifactor.reproduce.cases import BEYOND, CASES, Case, Data
+from manifactor.reproduce.section import Settings
 from manifactor.scores import Score, function_accuracy, score
 from manifactor.spectral.spectrum import Spectrum
 from manifactor.threads import one_blas_thread
@@ -86,7 +87,7 @@ class Found:
             "verdict": self.evidence.verdict,
             "n_factors": len(self.factors),
             "solved": self.score.solved,
-            "own": self.score.own,
+            "own": float(self.score.r2[tuple(self.score.match.T)].sum() / len(self.truth)),  # 0 for one not found
             "worst": self.score.worst,
             "leak": self.score.leak,
             "completeness": self.evidence.completeness,
@@ -128,6 +129,7 @@ def by_default(case: Case, data: Data, seed: int):
 
 
 METHODS: dict[str, Callable] = {"published": published, "triplets": triplets, "default": by_default}
+COMPARED = ("published", "default")
 
 
 def find(job: Job) -> Found:
@@ -169,7 +171,7 @@ def _found_in_images(data: Data, seed: int) -> Found:
     given = Input(components.samples, np.arange(len(components.samples)), components=components)
     fit, places = fit_input(given, settings={}, seed=seed)
     found = found_by(fit, Data(components.samples, data.truth, data.simulation))
-    return Found(**{**vars(found), "rows": drawn_rows(given, seed=seed), "places": tuple(p.features for p in places)})
+    return replace(found, rows=drawn_rows(given, seed=seed), places=tuple(place.features for place in places))
 
 
 @dataclass
@@ -195,6 +197,12 @@ class Lab:
         self.known.update(self._run(find, [job for job in jobs if job not in self.known]))
         return [self.known[job] for job in jobs]
 
+    def compare(self, cases: Sequence[str], settings: Settings) -> dict[str, dict[str, Found]]:
+        """What the published and the default method found in each data set, at the settings' first seed."""
+        jobs = [Job(case, method, settings.n, settings.seed) for case in cases for method in COMPARED]
+        found = iter(self.find(jobs))
+        return {case: {method: next(found) for method in COMPARED} for case in cases}
+
     def measure(self, jobs: Sequence[Job]) -> list[dict]:
         """The numbers of each job."""
         numbers = {job: self.known[job].numbers for job in jobs if job in self.known}
@@ -216,7 +224,9 @@ class Lab:
 
 
 def _in_turn(function: Callable, jobs: Sequence[Job]) -> dict:
-    return {job: function(job) for job in jobs}
+    results = {job: function(job) for job in jobs}
+    _drawn.cache_clear()  # images need half a gigabyte
+    return results
 
 
 def measure(job: Job) -> dict:

@@ -70,7 +70,7 @@ def reproduce(
     """
     extra("matplotlib")
     names = chosen(names)
-    record = _record(folder, settings, overwrite)
+    record = _opened(folder, settings, overwrite)
     lab = Lab(n_jobs)
     callback = callback or (lambda name, fraction: None)
     for name in names:
@@ -82,13 +82,16 @@ def reproduce(
         callback(name, 0.0)
         with style():
             section = RECIPES[name](settings, lab)
-            _write(folder, name, section, record, start)
+            _write_pictures(folder, section)
+        record["sections"][name] = {**section.record(), "took": round(time.perf_counter() - start, 1)}
+        _write_record(folder, record)
         callback(name, 1.0)
         yield name, time.perf_counter() - start
+    _write_record(folder, record)  # the page may have been lost to an interrupt
 
 
-def _record(folder: Path, settings: Settings, overwrite: bool) -> dict:
-    """What the folder holds already, or an empty record."""
+def _opened(folder: Path, settings: Settings, overwrite: bool) -> dict:
+    """What the folder holds already of these settings, or an empty record in it."""
     new = {
         "format": FORMAT,
         "settings": asdict(settings),
@@ -99,46 +102,56 @@ def _record(folder: Path, settings: Settings, overwrite: bool) -> dict:
     if not folder.exists():
         require_writable(folder.parent)
         folder.mkdir()
+        _write_record(folder, new)
         return new
     require_writable(folder)
     old = _read(folder)
-    if old is None:
-        return new
-    differs = [key for key in ("settings", "versions") if old.get(key) != new[key]]
+    differs = [key for key in ("settings", "versions") if old[key] != new[key]]
     if not differs:
-        return old
+        kept = {name: section for name, section in old["sections"].items() if _has_pictures(folder, section)}
+        return {**old, "sections": kept}
     if not overwrite:
         raise ValueError(
-            f"{folder} holds a reproduction with other {' and '.join(differs)}: {old.get(differs[0])}. Choose "
-            "another --out, or pass --overwrite to start anew."
+            f"{folder} holds a reproduction with other {' and '.join(differs)}: {old[differs[0]]}. Choose another "
+            "--out, or pass --overwrite to start anew."
         )
-    for drawn in (shown for section in old["sections"].values() for shown in section["pictures"]):
-        for suffix in (".pdf", ".png"):
-            (folder / Path(f"{drawn['name']}{suffix}").name).unlink(missing_ok=True)
+    _write_record(folder, new)
+    for path in _pictures(folder, old):
+        path.unlink(missing_ok=True)
     return new
 
 
-def _read(folder: Path) -> dict | None:
-    """The record of an earlier reproduction; None for an empty folder."""
+def _read(folder: Path) -> dict:
+    """The record of an earlier reproduction."""
     try:
         record = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))
-        if record["format"] == FORMAT and isinstance(record["sections"], dict):
+        if record["format"] == FORMAT and dict(record["settings"]) and dict(record["versions"]):
+            as_markdown(record)  # whether all is there that the page needs
             return record
-    except FileNotFoundError:
-        if not any(folder.iterdir()):
-            return None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
     raise ValueError(f"{folder} is not what this command writes, and stays as it is. Choose another --out.")
 
 
-def _write(folder: Path, name: str, section: Section, record: dict, start: float) -> None:
-    """Pictures first, the record of numbers and the page last: what the page shows is there."""
+def _pictures(folder: Path, record: dict) -> list[Path]:
+    """The files of all pictures of a record; their names never lead out of the folder."""
+    names = [drawn["name"] for section in record["sections"].values() for drawn in section["pictures"]]
+    return [folder / f"{Path(name).name}{suffix}" for name in names for suffix in (".pdf", ".png")]
+
+
+def _has_pictures(folder: Path, section: dict) -> bool:
+    return all(path.is_file() for path in _pictures(folder, {"sections": {"": section}}))
+
+
+def _write_pictures(folder: Path, section: Section) -> None:
     for drawn in section.pictures:
         for suffix, content in picture(drawn.figure).items():
             _write_bytes(folder / f"{drawn.name}{suffix}", content)
-    record["sections"][name] = {**section.record(), "took": round(time.perf_counter() - start, 1)}
-    record["sections"] = {key: record["sections"][key] for key in RECIPES if key in record["sections"]}
+
+
+def _write_record(folder: Path, record: dict) -> None:
+    """The numbers, then the page."""
+    record["sections"] = {name: record["sections"][name] for name in RECIPES if name in record["sections"]}
     _write_bytes(folder / NUMBERS, json.dumps(record, indent=1).encode())
     _write_bytes(folder / "index.html", as_html(record, folder).encode())
     _write_bytes(folder / "index.md", as_markdown(record).encode())

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from manifactor.parameters import require_count
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -21,6 +23,9 @@ class Settings:
 
     quick: bool = False
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_count("seed", self.seed, 0, 2**31)
 
     @property
     def n(self) -> int:
