@@ -1,4 +1,8 @@
 import json
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from html.parser import HTMLParser
 from io import BytesIO
@@ -23,6 +27,7 @@ from manifactor.reproduce.rates import in_words, table_of
 from manifactor.reproduce.recipes import RECIPES, chosen, reproduce
 from manifactor.reproduce.section import Settings
 from manifactor.scores import column_r2
+from manifactor.threads import interrupts_held
 
 from .conftest import box_spectrum
 
@@ -128,8 +133,9 @@ def test_a_recipe_can_be_made_anew_and_the_others_stay(tmp_path, capsys, monkeyp
     assert main(["reproduce", "fig1", "--quick", "--overwrite"]) == 0
     assert "there already" not in capsys.readouterr().out
     assert sections(tmp_path / "reproduction")["table1"] == table
-    assert main(["reproduce", "table1", "--quick", "--seed", "3", "--overwrite"]) == 0
-    assert list(sections(tmp_path / "reproduction")) == ["table1"]
+    assert main(["reproduce", "table1", "--quick", "--seed", "3", "--overwrite"]) == 2
+    assert "holds a reproduction with other settings" in capsys.readouterr().err
+    assert sections(tmp_path / "reproduction")["table1"] == table
 
 
 @pytest.mark.parametrize(
@@ -137,7 +143,7 @@ def test_a_recipe_can_be_made_anew_and_the_others_stay(tmp_path, capsys, monkeyp
     [
         (["fig9"], "a recipe must be one of all, fig1, fig2"),
         (["fig1", "--out", "no/such/folder"], "must be a writable folder"),
-        (["fig1", "--out", "mine"], "mine is not what this command writes, and stays as it is"),
+        (["fig1", "--out", "mine"], "mine must be new, empty, or hold the numbers.json that this command writes"),
         (["fig1", "--seed", "x"], "invalid int value: 'x'"),
         (["fig1", "--seed", "-1"], "`seed` must be a whole number in [0, 2147483648]; got -1"),
     ],
@@ -168,7 +174,7 @@ def test_a_damaged_record_is_refused_and_left_alone(tmp_path, monkeypatch, capsy
     )
     before = path.read_bytes()
     assert main(["reproduce", "table1", "--quick", "--overwrite"]) == 2
-    assert "reproduction is not what this command writes" in capsys.readouterr().err
+    assert "reproduction must be new, empty, or hold the numbers.json" in capsys.readouterr().err
     assert path.read_bytes() == before
 
 
@@ -181,7 +187,7 @@ def test_an_interrupted_run_leaves_a_folder_that_goes_on(tmp_path, monkeypatch, 
     for name in ("picture", "as_html"):  # before any picture is written, and between numbers and page
         monkeypatch.setattr(recipes, name, interrupted if name == "picture" else after_the_first(whole, interrupted))
         assert main(["reproduce", "fig1", "--quick"]) == 130
-        assert "interrupted; nothing half-written is left" in capsys.readouterr().err
+        assert "interrupted; finished recipes are kept, and the same command goes on" in capsys.readouterr().err
         monkeypatch.undo()
         monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "fig1", "--quick"]) == 0
@@ -206,18 +212,33 @@ def after_the_first(function, then):
 def test_a_name_in_a_record_never_leads_out_of_the_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "table1", "--quick"]) == 0
-    (tmp_path / "mine.png").write_text("mine")
+    for suffix in (".png", ".pdf"):
+        (tmp_path / f"mine{suffix}").write_text("secret")
     path = tmp_path / "reproduction" / "numbers.json"
     record = json.loads(path.read_text())
     record["sections"]["table1"]["pictures"] = [{"name": "../mine", "caption": ""}]
     path.write_text(json.dumps(record))
-    assert main(["reproduce", "table1", "--quick", "--seed", "2", "--overwrite"]) == 0
-    assert (tmp_path / "mine.png").read_text() == "mine"
+    assert main(["reproduce", "fig1", "--quick"]) == 2
+    assert "c2VjcmV0" not in (tmp_path / "reproduction" / "index.html").read_text()
+
+
+def test_a_folder_that_is_there_and_empty_will_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "reproduction").mkdir()
+    assert main(["reproduce", "table1", "--quick"]) == 0
+
+
+def test_workers_do_not_see_interrupts():
+    with interrupts_held():
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5); print('whole')"], stdout=-1)
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    assert child.communicate()[0] == b"whole\n"
 
 
 def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["reproduce", "fig1", "--quick"]) == 2
     assert "needs the package matplotlib: pip install 'manifactor[plots]'" in capsys.readouterr().err
     assert not (tmp_path / "reproduction").exists()

@@ -33,8 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             warnings.simplefilter("default")
             warnings.showwarning = lambda message, *_, **__: _say(f"manifactor: warning: {_one_line(message)}")
             arguments.command(arguments)
-    except KeyboardInterrupt:
-        _say("manifactor: interrupted; nothing half-written is left.")
+    except KeyboardInterrupt as stop:
+        _say(f"manifactor: interrupted; {str(stop) or 'nothing half-written is left'}.")
         return EXIT_INTERRUPTED
     except (ValueError, OSError, MemoryError) as error:
         _say(f"manifactor: error: {_one_line(error) or type(error).__name__}")
@@ -272,10 +272,13 @@ def reproduce_command(arguments) -> None:
 
     out = Path(arguments.out)
     settings = Settings(quick=arguments.quick, seed=arguments.seed)
-    with _Bars() as bars:
-        for name, took in reproduce(arguments.recipes, out, settings, overwrite=arguments.overwrite, callback=bars):
-            line = "there already; --overwrite makes it anew" if took is None else f"{took:.0f} s"
-            print(f"{name:<8} {line}", flush=True)
+    try:
+        with _Bars() as bars:
+            for name, took in reproduce(arguments.recipes, out, settings, overwrite=arguments.overwrite, callback=bars):
+                line = "there already; --overwrite makes it anew" if took is None else f"{took:.0f} s"
+                print(f"{name:<8} {line}", flush=True)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("finished recipes are kept, and the same command goes on") from None
     print(f"The page: {out / 'index.html'}. All numbers: {out / 'numbers.json'}. Figures beside them, as PDF and PNG.")
 
 

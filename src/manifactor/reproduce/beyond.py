@@ -30,7 +30,7 @@ def beyond(settings: Settings, lab: Lab) -> Section:
             Picture("beyond-places", _draw_places(found), PLACES.format(n=n)),
             Picture("beyond-arm", _draw_arm(found["robot_arm"].samples[:POSES], joints), ARM),
         ],
-        [table_of(BEYOND, records, TABLE)],
+        [table_of(BEYOND, records, TABLE.format(n=n, first=settings.seeds[0], last=settings.seeds[-1]))],
         {"robot_arm_angles": errors, **{f"{case}, {method}": runs for (case, method), runs in records.items()}},
     )
 
@@ -42,9 +42,9 @@ WHY = (
     "apart."
 )
 TABLE = (
-    "Means over the seeds; verdicts are product / partial / none. Triplets: the paper's algorithm on this "
-    "package's kernel, told the number of factors, delta a tenth of each eigenvalue, gamma .7; the paper has no "
-    "settings for these data."
+    "{n:,} samples, means over seeds {first} to {last}; verdicts are product / partial / none. "
+    "Triplets: the paper's algorithm on this package's kernel, told the number of factors, delta a tenth of each "
+    "eigenvalue, gamma .7; the paper has no settings for these data."
 )
 PLACES = (
     "Places found by the default method from {n:,} samples, coloured by the true factor (an interval's against "

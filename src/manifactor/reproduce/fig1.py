@@ -28,8 +28,8 @@ def fig1(settings: Settings, lab: Lab) -> Section:
     ]
     words = (
         f"Computed functions agree with the analytic ones to cosines of {np.abs(alike).min():.4f} and better; "
-        f"eigenvalues are off by {error.min():+.1%} to {error.max():+.1%}, for the most part a common factor, from "
-        "the randomness of the samples. No method here minds a common factor."
+        f"eigenvalues are off by {error.min():+.1%} to {error.max():+.1%}: a bias that random samples have, for "
+        "the most part a common factor, which no method here minds."
     )
     return Section(
         "Rectangle: analytic and computed eigenfunctions (the example of section 2.2)",

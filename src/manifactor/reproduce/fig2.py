@@ -22,11 +22,12 @@ def fig2(settings: Settings, lab: Lab) -> Section:
         noise = {name: noise_functions(both[name], lowest[name]) for name in COMPARED}
         pictures.append(Picture(f"fig2-{trial}", _draw(both, lowest), _caption(trial, settings)))
         words = [
-            f"{name}: {lowest[name][0].words} functions of the long side and {lowest[name][1].words} of the short "
-            f"one depend on that side alone (R^2 of at least .9), {noise[name]} of all depend on the noise"
+            f"{name.capitalize()}: {lowest[name][0].words} functions of the long side and {lowest[name][1].words} "
+            f"of the short one depend on that side alone (R^2 of at least .9), {noise[name]} of all depend on the "
+            "noise"
             for name in COMPARED
         ]
-        text.append(f"{CASES[trial].heading}. {'; '.join(words)}.")
+        text.append(f"{CASES[trial].heading}. {'. '.join(words)}.")
         numbers[trial] = {
             name: {"function_r2": [side.r2 for side in lowest[name]], "of_noise": noise[name], **both[name].numbers}
             for name in COMPARED
@@ -55,10 +56,10 @@ def noise_functions(found: Found, lowest: list[Lowest]) -> int:
 def _caption(trial: str, settings: Settings) -> str:
     return (
         f"Rectangle with Gaussian noise of .05 in {TRIALS[trial]}, {settings.n:,} samples. Left: the data, "
-        f"coloured by depth. Right: the {SHOWN} lowest functions of the factor found for the long side [0, 1 + "
-        "sqrt(pi)] and of that for the short side [0, 1.5], over the true x and y. Published: "
-        f"{CASES[trial].published_settings}. Default: nothing set. Above each: R^2 with which its own side "
-        "explains the function."
+        f"coloured by depth, which is stretched twofold. Right: the {SHOWN} lowest functions of the factor found "
+        "for the long side [0, 1 + sqrt(pi)] and of that for the short side [0, 1.5], over the true x and y. "
+        f"Published: {CASES[trial].published_settings}. Default: nothing set. Above each: R^2 with which its own "
+        "side explains the function."
     )
 
 

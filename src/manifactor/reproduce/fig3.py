@@ -54,7 +54,11 @@ def _in_words(name: str, found: Found, lowest: dict[str, Lowest]) -> str:
 
 def _caption(trial: str, found: Found, settings: Settings) -> str:
     case = CASES[trial]
-    over = "the sheet's over x and y, the circle's over x and turn" if case.motions == "xy" else "over stretch and turn"
+    over = (
+        "stretches over x and y, the turn over x and turn"
+        if case.motions == "xy"
+        else "over stretch (across) and turn (up)"
+    )
     return (
         f"{settings.n:,} images of 108 x 108 pixels, signal to noise {case.signal_to_noise} (fourth component). "
         "Left: the molecule, whose orange part turns and whose blue part is stretched, and images of it. Right: "

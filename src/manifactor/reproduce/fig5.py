@@ -31,13 +31,15 @@ def fig5(settings: Settings, lab: Lab) -> Section:
 
 
 WHY = (
-    "Gamma divides no two heaps: similarities of the rectangle's products fall off with the eigenvalue, as a "
-    "product is spread over several functions of nearly the same eigenvalue, and what lies below gamma is lost. "
-    "On the torus even the lowest products are spread: eigenvalues of a circle come in pairs, the product of two "
-    "pairs has four dimensions, and the computed functions are any rotation of it; a gamma of .85 would leave "
-    "next to nothing, and the paper takes .6. With delta = 1 the product of a circle's own cosine and sine, which "
-    "is half the sine of the doubled angle, passes as well, as evidence that they belong to different factors: "
-    "that is how the torus comes apart wrongly in some draws."
+    "The separability of two functions is the similarity of the product in which they occur together; functions "
+    "that occur in no triplet are not in the matrix, functions of the noise (figure 2) may be. Gamma divides no "
+    "two heaps: similarities of the rectangle's products fall off with the eigenvalue, as a product is spread "
+    "over several functions of nearly the same eigenvalue, and what lies below gamma is lost. On the torus even "
+    "the lowest products are spread: eigenvalues of a circle come in pairs, the product of two pairs has four "
+    "dimensions, and the computed functions are any rotation of it; a gamma of .85 would leave next to nothing, "
+    "and the paper takes .6. With delta = 1 the product of a circle's own cosine and sine, which is half the sine "
+    "of the doubled angle, passes as well, as evidence that they belong to different factors: that is how the "
+    "torus comes apart wrongly in some draws."
 )
 
 

@@ -22,7 +22,7 @@ from manifactor.reproduce.cases import BEYOND, CASES, Case, Data
 from manifactor.reproduce.section import Settings
 from manifactor.scores import Score, function_accuracy, score
 from manifactor.spectral.spectrum import Spectrum
-from manifactor.threads import one_blas_thread
+from manifactor.threads import interrupts_held, one_blas_thread
 
 SHOWN_IMAGES = 3
 
@@ -215,8 +215,10 @@ class Lab:
         for job in jobs:
             draws.setdefault((job.case, job.n, job.seed), []).append(job)
         side_by_side = Parallel(n_jobs=self.n_jobs or -1, return_as="generator")
+        with interrupts_held():
+            coming = side_by_side(delayed(_in_turn)(function, group) for group in draws.values())
         done: dict = {}
-        for results in side_by_side(delayed(_in_turn)(function, group) for group in draws.values()):
+        for results in coming:
             done |= results
             if self.callback is not None:
                 self.callback(len(done) / (len(jobs) + 1))  # drawing is left to do

@@ -18,7 +18,7 @@ def measured(
     """The numbers of every data set and method, one record a seed."""
     keys = [(case, method) for case in cases for method in methods]
     numbers = iter(lab.measure([Job(case, method, n, seed) for case, method in keys for seed in settings.seeds]))
-    return {key: [next(numbers) for _ in settings.seeds] for key in keys}
+    return {key: [{"seed": seed, **next(numbers)} for seed in settings.seeds] for key in keys}
 
 
 def table_of(cases: Mapping[str, Case], records: Mapping[tuple[str, str], Sequence[dict]], caption: str) -> Table:

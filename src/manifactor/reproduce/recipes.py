@@ -43,6 +43,7 @@ RECIPES: dict[str, Callable[[Settings, Lab], Section]] = {
     "table1": table1,
 }
 NUMBERS = "numbers.json"
+SUFFIXES = (".pdf", ".png")
 FORMAT = "manifactor reproduction"
 
 
@@ -70,7 +71,7 @@ def reproduce(
     """
     extra("matplotlib")
     names = chosen(names)
-    record = _opened(folder, settings, overwrite)
+    record = _opened(folder, settings)
     lab = Lab(n_jobs)
     callback = callback or (lambda name, fraction: None)
     for name in names:
@@ -90,7 +91,7 @@ def reproduce(
     _write_record(folder, record)  # the page may have been lost to an interrupt
 
 
-def _opened(folder: Path, settings: Settings, overwrite: bool) -> dict:
+def _opened(folder: Path, settings: Settings) -> dict:
     """What the folder holds already of these settings, or an empty record in it."""
     new = {
         "format": FORMAT,
@@ -102,23 +103,19 @@ def _opened(folder: Path, settings: Settings, overwrite: bool) -> dict:
     if not folder.exists():
         require_writable(folder.parent)
         folder.mkdir()
+    require_writable(folder)
+    if not any(folder.iterdir()):
         _write_record(folder, new)
         return new
-    require_writable(folder)
     old = _read(folder)
-    differs = [key for key in ("settings", "versions") if old[key] != new[key]]
-    if not differs:
-        kept = {name: section for name, section in old["sections"].items() if _has_pictures(folder, section)}
-        return {**old, "sections": kept}
-    if not overwrite:
-        raise ValueError(
-            f"{folder} holds a reproduction with other {' and '.join(differs)}: {old[differs[0]]}. Choose another "
-            "--out, or pass --overwrite to start anew."
-        )
-    _write_record(folder, new)
-    for path in _pictures(folder, old):
-        path.unlink(missing_ok=True)
-    return new
+    for key in ("settings", "versions"):
+        if old[key] != new[key]:
+            raise ValueError(
+                f"{folder} holds a reproduction with other {key}: {old[key]}, not {new[key]}. Choose another "
+                "--out, or remove the folder."
+            )
+    kept = {name: section for name, section in old["sections"].items() if _has_pictures(folder, section)}
+    return {**old, "sections": kept}
 
 
 def _read(folder: Path) -> dict:
@@ -127,20 +124,19 @@ def _read(folder: Path) -> dict:
         record = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))
         if record["format"] == FORMAT and dict(record["settings"]) and dict(record["versions"]):
             as_markdown(record)  # whether all is there that the page needs
+            for section in record["sections"].values():
+                _has_pictures(folder, section)
             return record
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
-    raise ValueError(f"{folder} is not what this command writes, and stays as it is. Choose another --out.")
-
-
-def _pictures(folder: Path, record: dict) -> list[Path]:
-    """The files of all pictures of a record; their names never lead out of the folder."""
-    names = [drawn["name"] for section in record["sections"].values() for drawn in section["pictures"]]
-    return [folder / f"{Path(name).name}{suffix}" for name in names for suffix in (".pdf", ".png")]
+    raise ValueError(
+        f"{folder} must be new, empty, or hold the {NUMBERS} that this command writes, undamaged; it is none of "
+        "these, and stays as it is. Choose another --out."
+    )
 
 
 def _has_pictures(folder: Path, section: dict) -> bool:
-    return all(path.is_file() for path in _pictures(folder, {"sections": {"": section}}))
+    return all((folder / (drawn["name"] + suffix)).is_file() for drawn in section["pictures"] for suffix in SUFFIXES)
 
 
 def _write_pictures(folder: Path, section: Section) -> None:
