@@ -34,11 +34,11 @@ def _what(settings: Settings) -> str:
 
 WHY = (
     "The first two rows of each data set differ in the kernel only. Which is better depends on the data: a narrow "
-    "kernel with density correction keeps functions purer, which helps on clean shapes; a wide one averages noise "
-    "away, which helps on noisy images. What no kernel repairs is that eigenfunctions of equal or nearly equal "
-    "eigenvalues (the pairs of a circle, accidents elsewhere) are known up to a rotation only. The molecule with "
-    "both stretches is a sheet times a circle, since its x and y are coupled a little (figure 3). Where a method "
-    "takes the sheet apart into x and y, these predict somewhat more than .10 of each other, and the run counts "
-    "as not solved. Where noise blurs the high functions, a method that reports more of them has a smaller share "
-    "of pure ones."
+    "kernel with density correction has purer functions on flat shapes and tells more products apart; a wide one "
+    "averages noise away, which helps on noisy images. What no kernel repairs is that eigenfunctions of equal or "
+    "nearly equal eigenvalues (the pairs of a circle, accidents elsewhere) are known up to a rotation only. The "
+    "molecule with both stretches is a sheet times a circle, since its x and y are coupled a little (figure 3). "
+    "Where a method takes the sheet apart into x and y, these predict somewhat more than .10 of each other, and "
+    "the run counts as not solved. Where noise blurs the high functions, a method that reports more of them has a "
+    "smaller share of pure ones."
 )
