@@ -166,7 +166,7 @@ def write_run(
         "reliability": _or_none(fit.evidence_.reliability),
         "leakage": [[_or_none(value) for value in row] for row in fit.evidence_.leakage],
         "seconds": fit.timings_,
-        "versions": {"manifactor": __version__, **{m.__name__: m.__version__ for m in (np, scipy, sklearn)}},
+        "versions": versions(),
     }
     with whole_folder(folder) as beside:
         save(fit, beside / "factorization.npz")
@@ -179,6 +179,11 @@ def write_run(
 def _or_none(value: float) -> float | None:
     """A number as JSON has it, which knows no nan."""
     return float(value) if np.isfinite(value) else None
+
+
+def versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    return {"manifactor": __version__, **{m.__name__: m.__version__ for m in (np, scipy, sklearn)}}
 
 
 @contextmanager

@@ -89,12 +89,10 @@ def place(ax, embedding: np.ndarray, truth: np.ndarray):
     return points(ax, embedding[:, :2], colour, cmap=CIRCLE_MAP if circle else LINE_MAP)
 
 
-def matrix(ax, values: np.ndarray, *, groups: Sequence[int] = (), labels: Sequence = (), numbers: bool = False):
+def matrix(ax, values: np.ndarray, *, groups: Sequence[int] = (), numbers: bool = False):
     """Draw a matrix of numbers from 0 to 1 with lines between groups of rows; returns the Axes."""
     ax.imshow(values, cmap=SHARE_MAP, vmin=0, vmax=1, aspect="auto" if numbers else "equal", interpolation="nearest")
     ax.set(xticks=[], yticks=[])
-    if len(labels):
-        ax.set_yticks(range(len(labels)), labels)
     for edge in np.cumsum(groups)[:-1] - 0.5:
         ax.axhline(edge, color=CATEGORIES[1], linewidth=1)
         if not numbers:

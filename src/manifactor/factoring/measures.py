@@ -105,8 +105,8 @@ def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
 
     Samples are predicted from their neighbours on the factors. A small factor that was missed, an interval, a circle,
     shows in the rest as a direction of low kurtosis: a low eigenvalue of the matrix of fourth moments (Cardoso, 1989).
-    A factor blurred by as much noise as it is wide looks like noise; noise of 20 directions and more, whose lowest
-    eigenvalue is low by chance, looks like a factor.
+    At 4,000 samples an interval blurred by noise of a quarter of its width looks like noise, and noise of ten and more
+    directions, whose lowest eigenvalue is low by chance, may look like a factor.
 
     Examples
     --------

@@ -8,11 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import scipy
-import sklearn
-
-from manifactor.archive import require_writable, write_whole
+from manifactor.archive import require_writable, versions, write_whole
 from manifactor.extras import extra
 from manifactor.plots import picture, style
 from manifactor.reproduce.beyond import beyond
@@ -28,7 +24,6 @@ from manifactor.reproduce.page import as_html, as_markdown
 from manifactor.reproduce.section import Section, Settings
 from manifactor.reproduce.table1 import table1
 from manifactor.reproduce.trials import trials
-from manifactor.version import __version__
 
 RECIPES: dict[str, Callable[[Settings, Lab], Section]] = {
     "fig1": fig1,
@@ -96,7 +91,7 @@ def _opened(folder: Path, settings: Settings) -> dict:
     new = {
         "format": FORMAT,
         "settings": asdict(settings),
-        "versions": {"manifactor": __version__, **{m.__name__: m.__version__ for m in (np, scipy, sklearn)}},
+        "versions": versions(),
         "python": platform.python_version(),
         "sections": {},
     }

@@ -1,4 +1,4 @@
-"""What a recipe gives back: pictures with captions, tables, paragraphs, and all numbers."""
+"""What a recipe takes, how much to compute, and gives back: pictures with captions, tables, words, all numbers."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
