@@ -54,6 +54,9 @@ RECORDS: dict[str, Any] = {
 }
 
 
+UNSAVED = ("_rng", "_parts")  # what only the fit itself needs
+
+
 def save(fit, path) -> None:
     """Write a fitted DiffusionMap or ManifoldFactorizer to one .npz file, whole or not at all.
 
@@ -64,7 +67,7 @@ def save(fit, path) -> None:
     if name not in ESTIMATORS or not hasattr(fit, "spectrum_"):
         raise ValueError(f"`fit` must be one of {sorted(ESTIMATORS)} after fit(); got {fit!r}.")
     arrays: dict[str, np.ndarray] = {}
-    fitted = {key: value for key, value in vars(fit).items() if key not in fit.get_params() and key != "_rng"}
+    fitted = {key: value for key, value in vars(fit).items() if key not in fit.get_params() and key not in UNSAVED}
     manifest = {
         "format": FORMAT,
         "version": VERSION,

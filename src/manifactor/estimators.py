@@ -2,9 +2,10 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from manifactor.factoring.factorize import METHODS, SAMPLES_PER_FUNCTION, Diffusion
 from manifactor.factoring.pure import MAX_FACTORS
 from manifactor.parameters import require_choice, require_count, require_finite, require_indices, require_number
-from manifactor.spectral.kernel import affinity, dense_affinity, warn_of_weak_links, without_outliers
-from manifactor.spectral.neighbors import SEARCHES, neighbor_graph
+from manifactor.spectral.kernel import Affinity, affinity, dense_affinity, warn_of_weak_links, without_outliers
+from manifactor.spectral.neighbors import SEARCHES, NeighborGraph, neighbor_graph
+from manifactor.spectral.parts import PARTED, Part, draw_parts
 from manifactor.spectral.preparation import PREPARATIONS, prepare
 from manifactor.spectral.solvers import SOLVERS
 from manifactor.spectral.spectrum import extend, laplacian_spectrum
@@ -45,26 +47,62 @@ class _Spectral(TransformerMixin, BaseEstimator):
         with self._stage("preparation"):
             self.preparation_ = self._preparation(X)
             X = X if self.preparation_ is None else self.preparation_(X)
+        dense = n_neighbors == "all"
+        search = self._search(AUTO_NEIGHBORS if dense else int(n_neighbors))
         with self._stage("neighbours"):
-            k = AUTO_NEIGHBORS if n_neighbors == "all" else n_neighbors
-            graph = neighbor_graph(X, min(k, X.shape[0] - 1), method=self.neighbors, n_jobs=self.n_jobs)
-        if self.n_functions == "auto":
-            n_functions = _auto_functions(len(graph.distinct))
-        if n_functions >= len(graph.distinct):
-            raise ValueError(
-                f"`n_functions` must be smaller than the number of distinct samples; got {n_functions} with "
-                f"{len(graph.distinct)} distinct samples. Lower it or add samples."
-            )
+            graph = search(X)
+        n_functions = self._resolvable(n_functions, len(graph.distinct))
+        settings: dict[str, Any] = {"bandwidth": self.bandwidth, "density_correction": self.density_correction}
         with self._stage("affinity"):
-            settings: dict[str, Any] = {"bandwidth": self.bandwidth, "density_correction": self.density_correction}
-            dense = n_neighbors == "all"
             walk = dense_affinity(X, graph, **settings) if dense else affinity(graph, **settings)
             if not dense and not sp.issparse(X):
                 graph, walk = without_outliers(X, graph, walk, **settings)
             warn_of_weak_links(walk)
-        with self._stage("spectrum"), _threads(X.shape[0]):
-            spectrum = laplacian_spectrum(walk, n_functions, solver=self.solver, rng=rng)
+        parts: tuple[Part, ...] = ()
+        if len(graph.distinct) > PARTED and not dense and not sp.issparse(X):
+            with self._stage("parts"):
+                correction = self.density_correction
+                parts = draw_parts(
+                    X[graph.distinct], n_functions, search=search, density_correction=correction, rng=rng
+                )
+        with self._stage("spectrum"):
+            start = (parts[0].rows, parts[0].spectrum) if parts else None
+            progress = partial(self._tell, "spectrum")
+            spectrum = laplacian_spectrum(
+                walk, n_functions, solver=self.solver, start=start, progress=progress, rng=rng
+            )
         found = len(spectrum.eigenvalues)
+        self._require_resolved(found, n_functions, walk)
+        self._graph, self._affinity, self._parts, self._rng, self._samples = graph, walk, parts, rng, X.copy()
+        self.spectrum_ = spectrum.with_copies(graph)
+        self.bandwidth_ = walk.bandwidth.value
+        self.bandwidth_curve_ = walk.bandwidth
+        self.dimension_ = max(1, round(walk.bandwidth.dimension))
+        self.n_neighbors_, self.n_functions_ = "all" if dense else graph.n_neighbors, found
+        self.neighbors_, self.solver_ = graph.method, spectrum.solver
+        self.components_, self.outliers_ = graph.components, graph.outliers
+
+    def _search(self, n_neighbors: int) -> Callable[[Any], NeighborGraph]:
+        """What makes a neighbour graph of samples."""
+
+        def search(X) -> NeighborGraph:
+            k = min(n_neighbors, X.shape[0] - 1)
+            return neighbor_graph(X, k, method=self.neighbors, n_jobs=self.n_jobs, device=self.device)
+
+        return search
+
+    def _resolvable(self, n_functions: int, n_distinct: int) -> int:
+        """The number of functions to compute, once copies are known."""
+        if self.n_functions == "auto":
+            n_functions = _auto_functions(n_distinct)
+        if n_functions >= n_distinct:
+            raise ValueError(
+                f"`n_functions` must be smaller than the number of distinct samples; got {n_functions} with "
+                f"{n_distinct} distinct samples. Lower it or add samples."
+            )
+        return n_functions
+
+    def _require_resolved(self, found: int, n_functions: int, walk: Affinity) -> None:
         if found < 2:
             raise ValueError(
                 "the kernel must resolve more than the constant function; with bandwidth "
@@ -75,14 +113,6 @@ class _Spectral(TransformerMixin, BaseEstimator):
                 f"the kernel resolves {found} functions of these samples; got `n_functions`={n_functions}. "
                 "Lower it, or lower `bandwidth`."
             )
-        self._graph, self._affinity, self._rng, self._samples = graph, walk, rng, X.copy()
-        self.spectrum_ = spectrum.with_copies(graph)
-        self.bandwidth_ = walk.bandwidth.value
-        self.bandwidth_curve_ = walk.bandwidth
-        self.dimension_ = max(1, round(walk.bandwidth.dimension))
-        self.n_neighbors_, self.n_functions_ = "all" if dense else graph.n_neighbors, found
-        self.neighbors_, self.solver_ = graph.method, spectrum.solver
-        self.components_, self.outliers_ = graph.components, graph.outliers
 
     def _preparation(self, X):
         """What takes noise off the samples, None where nothing does or where the caller's own distances count."""
@@ -159,14 +189,16 @@ class _Spectral(TransformerMixin, BaseEstimator):
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
         """Time a stage, log it, and tell the callback."""
-        if self.callback is not None:
-            self.callback(name, 0.0)
+        self._tell(name, 0.0)
         start = time.perf_counter()
         yield
         self.timings_[name] = time.perf_counter() - start
         log.info("%s: %.2f s", name, self.timings_[name])
+        self._tell(name, 1.0)
+
+    def _tell(self, stage: str, fraction: float) -> None:
         if self.callback is not None:
-            self.callback(name, 1.0)
+            self.callback(stage, fraction)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -239,6 +271,7 @@ class DiffusionMap(_Spectral):
         neighbors="auto",
         preparation="auto",
         solver="auto",
+        device="cpu",
         n_jobs=None,
         random_state=None,
         callback=None,
@@ -250,6 +283,7 @@ class DiffusionMap(_Spectral):
         self.neighbors = neighbors
         self.preparation = preparation
         self.solver = solver
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.callback = callback
@@ -394,7 +428,7 @@ class ManifoldFactorizer(_Spectral):
     def _diffusion(self) -> Diffusion:
         samples = None if sp.issparse(self._samples) else self._samples
         growing = self.n_functions == "auto"
-        return Diffusion(samples, self._graph, self._affinity, self.spectrum_, self.solver, growing)
+        return Diffusion(samples, self._graph, self._affinity, self.spectrum_, self._parts, self.solver, growing)
 
     def _with_outliers(self, factors):
         """Factors whose confidence is 0 for outliers: they lie where their nearest neighbour lies."""

@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-EXTRAS = {"matplotlib": "plots"}  # the extra that brings a package, cryoem unless named
+EXTRAS = {"faiss": "ann", "matplotlib": "plots", "torch": "gpu"}  # the extra that brings a package, cryoem unless named
 
 
 def extra(name: str) -> ModuleType:

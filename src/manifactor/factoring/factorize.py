@@ -1,7 +1,7 @@
 """Spectrum to factorization: the methods, and the result they share."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from manifactor.factoring.pure import Look, Peeling, Split, batch_size, peel, wi
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.parts import Part
 from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
 
 SAMPLES_PER_FUNCTION = 8  # fewer do not resolve a function
@@ -41,7 +42,7 @@ SEPARATED = 0.95  # share of the separability that the cut of "auto" must cut
 WHOLE = 24  # functions that describe the data when there is one factor
 FEWEST_FUNCTIONS = 4  # of a half that is looked at
 BLOCK_WISE = 6  # samples for each function from which on the block solver beats the dense one at low accuracy
-ROUGH = 1e-4  # residual to which the halves' spectra are computed: their sampling error is far larger
+ROUGH = 0.1  # accuracy of the halves' spectra
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Diffusion:
     affinity : Affinity
     spectrum : Spectrum
         On the given samples.
+    parts : tuple of Part
+        Random parts with spectra of their own, where there are many samples.
     solver : str
         Eigensolver for further spectra.
     growing : bool
@@ -66,6 +69,7 @@ class Diffusion:
     graph: NeighborGraph
     affinity: Affinity
     spectrum: Spectrum
+    parts: tuple[Part, ...] = ()
     solver: str = "auto"
     growing: bool = False
 
@@ -76,10 +80,12 @@ class Diffusion:
         if not self.growing or count >= min(most, MOST_FUNCTIONS):
             return None
         more = min(2 * count, most, MOST_FUNCTIONS)
-        spectrum = laplacian_spectrum(self.affinity, more, solver=self.solver, rng=rng)
+        parts = tuple(part.with_functions(more, rng=rng) for part in self.parts)
+        start = (parts[0].rows, parts[0].spectrum) if parts else None
+        spectrum = laplacian_spectrum(self.affinity, more, solver=self.solver, start=start, rng=rng)
         if len(spectrum.eigenvalues) <= count:
             return None
-        return replace(self, spectrum=spectrum.with_copies(self.graph))
+        return replace(self, spectrum=spectrum.with_copies(self.graph), parts=parts)
 
 
 @dataclass(frozen=True)
@@ -135,21 +141,27 @@ def by_deflation(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.G
 
 
 def _looks(diffusion: Diffusion, rng: np.random.Generator) -> list[Look]:
-    """All distinct samples and their random halves, each with its spectrum under the same kernel and its gradients."""
+    """All distinct samples, and two parts or halves of them, each with its spectrum and its gradients."""
     samples = None if diffusion.samples is None else diffusion.samples[diffusion.graph.distinct]
     spectrum = diffusion.spectrum.without_copies(diffusion.graph)
-    n = len(spectrum.weights)
-    looks = [Look(np.arange(n), measure_geometry(spectrum, diffusion.affinity, samples, rng=rng))]
-    for part in np.array_split(rng.permutation(n), 2):
-        part.sort()
-        walk = diffusion.affinity.restricted(part)
-        count = min(len(spectrum.eigenvalues), len(part) // 2)
-        if count < FEWEST_FUNCTIONS or connected_components(walk.kernel, directed=False)[0] > 1:
-            continue  # a half that falls apart says nothing
-        solver = "chebyshev" if len(part) > BLOCK_WISE * count else "auto"
-        half = laplacian_spectrum(walk, count, solver=solver, tolerance=ROUGH, rng=rng)
-        looks.append(Look(part, measure_geometry(half, walk, None if samples is None else samples[part], rng=rng)))
+    looks = [Look(np.arange(len(spectrum.weights)), measure_geometry(spectrum, diffusion.affinity, samples, rng=rng))]
+    for part in diffusion.parts or _halves(diffusion.affinity, len(spectrum.eigenvalues), rng):
+        some = None if samples is None else samples[part.rows]
+        lowest = part.spectrum.lowest(len(spectrum.eigenvalues))
+        looks.append(Look(part.rows, measure_geometry(lowest, part.affinity, some, rng=rng)))
     return looks
+
+
+def _halves(affinity: Affinity, n_functions: int, rng: np.random.Generator) -> Iterator[Part]:
+    """Random halves with their spectra under the same kernel; a half that falls apart says nothing and is left out."""
+    for rows in np.array_split(rng.permutation(len(affinity.degree)), 2):
+        rows.sort()
+        walk = affinity.restricted(rows)
+        count = min(n_functions, len(rows) // 2)
+        if count < FEWEST_FUNCTIONS or connected_components(walk.kernel, directed=False)[0] > 1:
+            continue
+        solver = "chebyshev" if len(rows) > BLOCK_WISE * count else "auto"
+        yield Part(rows, walk, laplacian_spectrum(walk, count, solver=solver, accuracy=ROUGH, rng=rng))
 
 
 def _directions_missing(peeling: Peeling, diffusion: Diffusion) -> bool:

@@ -219,7 +219,7 @@ def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
 
 def _steps(affinity: Affinity, rows: np.ndarray) -> sp.csr_array:
     """The walk's probabilities from some samples to all."""
-    steps = sp.csr_array(affinity.kernel[rows]) @ sp.diags_array(affinity.pull)
+    steps = affinity.rows(rows) @ sp.diags_array(affinity.pull)
     return sp.csr_array(sp.diags_array(1 / steps.sum(axis=1)) @ steps)
 
 

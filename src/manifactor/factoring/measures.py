@@ -15,6 +15,7 @@ LOW = 16  # functions that are the low spectrum at least
 MOST_MAIN = 20  # principal components that are looked at
 MAIN = 0.01  # share of the variance from which on a principal component is a main direction
 PERMUTATIONS = 199
+ENOUGH = 20_000  # samples that measures of the whole are taken from, evenly spread
 THICK = 0.01  # share of the largest variance from which on a direction of the rest counts
 EDGED = 0.4  # by which a direction's kurtosis lies below a Gaussian's if it has an edge or a hole; an interval's by 1.2
 
@@ -30,19 +31,21 @@ def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
     lowest = sorted(factor.eigenvalues[0] for factor in factors)
     top = max(1.1 * sum(lowest[-2:]), spectrum.eigenvalues[:LOW][-1])
     top = min(top, spectrum.eigenvalues[-1] / 1.3)
-    products, total = np.ones((len(spectrum.weights), 1)), np.zeros(1)
+    thin = _thinned(len(spectrum.weights))
+    weights, spectrum_functions = spectrum.weights[thin], spectrum.functions[thin]
+    products, total = np.ones((len(weights), 1)), np.zeros(1)
     for factor in factors:
-        functions = np.column_stack([np.ones(len(products)), factor.functions])
+        functions = np.column_stack([np.ones(len(products)), factor.functions[thin]])
         total = (total[:, None] + np.concatenate([[0.0], factor.eigenvalues])).ravel()
         products = (products[:, :, None] * functions[:, None]).reshape(len(products), -1)[:, total < 1.3 * top]
         total = total[total < 1.3 * top]
-    root = np.sqrt(spectrum.weights)[:, None]
+    root = np.sqrt(weights / weights.sum())[:, None]
     low = (spectrum.eigenvalues <= top) & (spectrum.eigenvalues > 0)
     if not low.any():
         return 0.0
     ratio = max(1, int((total <= top).sum()) - 1) / low.sum()
     basis = np.linalg.qr(products * root)[0]
-    inside = ((basis.T @ (spectrum.functions[:, low] * root)) ** 2).sum(axis=0)
+    inside = ((basis.T @ (spectrum_functions[:, low] * root)) ** 2).sum(axis=0)
     return float(min((inside > 0.5).mean(), ratio, 1 / ratio))
 
 
@@ -63,7 +66,8 @@ def agreement(full: Look, half: Look) -> float:
     Both ways round, after the best matching of the factors.
     """
     root = np.sqrt(half.geometry.spectrum.weights)[:, None]
-    whole = [_centred(full.geometry.values(block)[half.part], root) for block in full.blocks]
+    functions = full.geometry.spectrum.functions[half.part, 1:]
+    whole = [_centred(functions @ block, root) for block in full.blocks]
     parts = [_centred(half.geometry.values(block), root) for block in half.blocks]
     low = [batch_size(full.geometry.rayleigh(block)) for block in full.blocks]
     low_half = [batch_size(half.geometry.rayleigh(block)) for block in half.blocks]
@@ -93,11 +97,13 @@ def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np
     """
     if samples is None:
         return 1.0
-    places = np.hstack([f.embedding / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors])
-    pca = PCA(min(MOST_MAIN, *samples[inliers].shape), svd_solver="auto", random_state=0)
-    scores = pca.fit_transform(samples[inliers])
+    thin = np.flatnonzero(inliers)[_thinned(int(inliers.sum()))]
+    places = np.hstack([f.embedding[thin] / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors])
+    samples = samples[thin]
+    pca = PCA(min(MOST_MAIN, *samples.shape), svd_solver="auto", random_state=0)
+    scores = pca.fit_transform(samples)
     main = scores[:, pca.explained_variance_ratio_ > MAIN]
-    return float(predictability(places[inliers], main).min(initial=1.0))
+    return float(predictability(places, main).min(initial=1.0))
 
 
 def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
@@ -129,7 +135,8 @@ def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
 
 def dependence(factors: Sequence[Factor], *, rng: np.random.Generator) -> float:
     """Permutation p-value of independent places: squared correlations between features of the factors' places."""
-    features = [_features(factor.embedding) for factor in factors]
+    thin = _thinned(len(factors[0].embedding))
+    features = [_features(factor.embedding[thin]) for factor in factors]
 
     def statistic(shuffled):
         return sum(((a.T @ b) ** 2).sum() for i, a in enumerate(shuffled) for b in shuffled[:i])
@@ -137,6 +144,11 @@ def dependence(factors: Sequence[Factor], *, rng: np.random.Generator) -> float:
     seen = statistic(features)
     chance = [statistic([f[rng.permutation(len(f))] for f in features]) for _ in range(PERMUTATIONS)]
     return (1 + sum(value >= seen for value in chance)) / (1 + PERMUTATIONS)
+
+
+def _thinned(n_samples: int) -> slice:
+    """Evenly spread samples, enough of them."""
+    return slice(None, None, -(-n_samples // ENOUGH))
 
 
 def _features(places: np.ndarray) -> np.ndarray:

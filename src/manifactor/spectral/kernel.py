@@ -10,6 +10,7 @@ from scipy.special import gammainc, gammaln
 from sklearn.metrics import pairwise_distances
 
 from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGraph, row_of
+from manifactor.spectral.resident import ResidentMatrix
 
 CURVE_ROWS = 2000  # samples whose distances draw the bandwidth curve, evenly spread; the cost no longer grows with n
 LOCAL_NEIGHBOR = 8  # a sample's own scale is its distance to this neighbour
@@ -53,7 +54,7 @@ class Affinity:
 
     Attributes
     ----------
-    kernel : csr_array or ndarray of shape (n_distinct, n_distinct)
+    kernel : csr_array, ResidentMatrix or ndarray of shape (n_distinct, n_distinct)
         Symmetric, ones on the diagonal.
     pull : ndarray of shape (n_distinct,)
         Copies of each sample over its kernel density to the power alpha.
@@ -66,30 +67,41 @@ class Affinity:
         Each sample's own scale, when bandwidths are local.
     """
 
-    kernel: sp.csr_array | np.ndarray
+    kernel: sp.csr_array | ResidentMatrix | np.ndarray
     pull: np.ndarray
     degree: np.ndarray
     bandwidth: Bandwidth
     step: float
     local_scale: np.ndarray | None
 
-    def normalized(self) -> sp.csr_array | np.ndarray:
+    def normalized(self) -> sp.csr_array | ResidentMatrix | np.ndarray:
         """The symmetric matrix D^-1/2 W D^-1/2 that has the walk's eigenvalues."""
         scale = self.pull / np.sqrt(self.degree)
+        if isinstance(self.kernel, ResidentMatrix):
+            return self.kernel.scaled(scale)
         if isinstance(self.kernel, np.ndarray):
             return scale[:, None] * self.kernel * scale
         return sp.csr_array(sp.diags_array(scale) @ self.kernel @ sp.diags_array(scale))
 
     def restricted(self, part: np.ndarray) -> "Affinity":
         """The same kernel between some of the samples only."""
-        kernel = self.kernel[part][:, part]
+        whole = self.kernel.tocsr() if isinstance(self.kernel, ResidentMatrix) else self.kernel
+        kernel = whole[part][:, part]
         pull = self.pull[part]
         scale = None if self.local_scale is None else self.local_scale[part]
         return replace(self, kernel=kernel, pull=pull, degree=pull * (kernel @ pull), local_scale=scale)
 
     def isolated(self) -> np.ndarray:
         """Samples that the walk hardly leaves: all their neighbours weigh less than `LEAST_COMPANY`, (n_distinct,)."""
-        return np.asarray(self.kernel.sum(axis=1)).ravel() < 1 + LEAST_COMPANY
+        return self.kernel @ np.ones(len(self.degree)) < 1 + LEAST_COMPANY
+
+    def rows(self, which: np.ndarray) -> sp.csr_array:
+        """The kernel between some samples and all, (n_which, n_distinct)."""
+        return sp.csr_array(rows_of(self.kernel, which))
+
+    def settled(self) -> "Affinity":
+        """The same with its kernel on this machine's side."""
+        return replace(self, kernel=self.kernel.tocsr()) if isinstance(self.kernel, ResidentMatrix) else self
 
 
 def choose_bandwidth(distances: sp.csr_array, *, value: float | None = None) -> Bandwidth:
@@ -102,9 +114,8 @@ def choose_bandwidth(distances: sp.csr_array, *, value: float | None = None) -> 
     value : float or None
         Keep this bandwidth and only read off the dimension.
     """
-    n = distances.shape[0]
-    if n > CURVE_ROWS:
-        distances, n = distances[np.linspace(0, n - 1, CURVE_ROWS).astype(int)], CURVE_ROWS
+    n = min(distances.shape[0], CURVE_ROWS)
+    distances = rows_of(distances, np.linspace(0, distances.shape[0] - 1, n).astype(int))
     squared = distances.data**2
     candidates = np.median(squared) * 2.0 ** np.arange(-10, 4.01, 0.125)
     slopes = np.array([kernel_slope(squared, eps, n) for eps in candidates])
@@ -151,12 +162,13 @@ def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_c
     """
     distances = graph.distances
     scale = None
+    if isinstance(distances, ResidentMatrix) and (bandwidth == "local" or len(graph.bridges)):
+        distances = distances.tocsr()
     if bandwidth == "local":
         scale = local_scale(distances)
         distances = rescale(distances, scale, scale)
     chosen = choose_bandwidth(distances, value=None if isinstance(bandwidth, str) else bandwidth)
-    kernel = distances.copy()
-    kernel.data = np.maximum(np.exp(-(distances.data**2) / chosen.value), WEAKEST)
+    kernel = _gaussian(distances, chosen.value)
     pull, degree = _walk(kernel, graph.multiplicity, density_correction, diagonal=1.0)
     step = _step_of_cut_kernel(graph.distances, kernel, pull, degree, chosen)
     kernel = _with_diagonal_and_bridges(kernel, graph.bridges, distances, chosen.value)
@@ -187,9 +199,10 @@ def without_outliers(X: np.ndarray, graph: NeighborGraph, walk: Affinity, **sett
 
 def warn_of_weak_links(affinity: Affinity) -> None:
     """Say so when samples hang together by links that weigh nothing."""
-    if isinstance(affinity.kernel, np.ndarray):
+    if isinstance(affinity.kernel, np.ndarray) or _entries(affinity.kernel).min() > WEAKEST:
         return
-    count, label = connected_components(affinity.kernel > WEAKEST, directed=False)
+    kernel = sp.csr_array(affinity.settled().kernel)
+    count, label = connected_components(kernel > WEAKEST, directed=False)
     if count > 1:
         largest = np.bincount(label).max()
         warnings.warn(
@@ -251,6 +264,23 @@ def rescale(distances: sp.csr_array, row_scale: np.ndarray, column_scale: np.nda
     return out
 
 
+def rows_of(matrix, which: np.ndarray):
+    """Some rows of a matrix, on this machine's side."""
+    return matrix.take(which) if isinstance(matrix, ResidentMatrix) else matrix[which]
+
+
+def _entries(matrix):
+    return matrix.entries if isinstance(matrix, ResidentMatrix) else matrix.data
+
+
+def _gaussian(distances, eps: float):
+    """exp(-d^2/eps) of all entries, which rounding makes 0 for none."""
+    if isinstance(distances, ResidentMatrix):
+        return distances.gaussian(eps, WEAKEST)
+    data = np.maximum(np.exp(-(distances.data**2) / eps), WEAKEST)
+    return sp.csr_array((data, distances.indices, distances.indptr), shape=distances.shape)
+
+
 def _walk(kernel, copies: np.ndarray, alpha: float, *, diagonal: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """`pull` and `degree` of a kernel; `diagonal` is added to a kernel that is stored without one."""
     density = kernel @ copies + diagonal * copies
@@ -264,15 +294,20 @@ def _step_of_cut_kernel(distances, kernel, pull, degree, bandwidth: Bandwidth) -
     A step moves by a mean square of 2 d t. For the uncut kernel that is d eps/2, hence t = eps/4; the cut removes the
     longest moves, so the moves are measured.
     """
-    moves = kernel.copy()
-    moves.data = kernel.data * distances.data**2
+    if isinstance(kernel, ResidentMatrix):
+        moves = kernel.times_squares(distances)
+    else:
+        distances = distances.tocsr()
+        moves = sp.csr_array((kernel.data * distances.data**2, kernel.indices, kernel.indptr), shape=kernel.shape)
     mean_square = pull @ (moves @ pull) / degree.sum()
     return float(mean_square / (2 * max(1, round(bandwidth.dimension))))
 
 
-def _with_diagonal_and_bridges(kernel, bridges: np.ndarray, distances, eps: float) -> sp.csr_array:
+def _with_diagonal_and_bridges(kernel, bridges: np.ndarray, distances, eps: float) -> sp.csr_array | ResidentMatrix:
     """The kernel with ones on the diagonal; a bridge weighs as much as an ordinary farthest neighbour."""
     n = kernel.shape[0]
+    if isinstance(kernel, ResidentMatrix):
+        return kernel.with_unit_diagonal()
     kernel = kernel + sp.eye_array(n, format="csr")
     if not len(bridges):
         return sp.csr_array(kernel)

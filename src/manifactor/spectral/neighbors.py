@@ -13,6 +13,8 @@ from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from manifactor.spectral.resident import DeviceSearch, NeighborTable, ResidentMatrix
+
 SEARCHES = ("kd_tree", "brute")
 KD_TREE_DIMENSIONS = 8  # above, the fused brute force of scikit-learn wins at any size we measured (3,000 to 50,000)
 
@@ -27,7 +29,7 @@ class NeighborGraph:
 
     Attributes
     ----------
-    distances : csr_array of shape (n_distinct, n_distinct)
+    distances : csr_array or ResidentMatrix of shape (n_distinct, n_distinct)
         Symmetric; an entry for every pair of which one is a neighbour of the other; never zero.
     bridges : ndarray of shape (n_components - 1, 2)
         Pairs of distinct samples that join the components.
@@ -47,7 +49,7 @@ class NeighborGraph:
         Given samples that were left out of the graph; `inverse` sends them to their nearest neighbour.
     """
 
-    distances: sp.csr_array
+    distances: Any
     bridges: np.ndarray
     distinct: np.ndarray
     inverse: np.ndarray
@@ -110,7 +112,9 @@ class NeighborGraph:
         return _merged(sp.csr_array(X), np.arange(X.shape[0]), self.inverse)
 
 
-def neighbor_graph(X, n_neighbors: int, *, method: Any = "auto", n_jobs: int | None = None) -> NeighborGraph:
+def neighbor_graph(
+    X, n_neighbors: int, *, method: Any = "auto", n_jobs: int | None = None, device: str = "cpu"
+) -> NeighborGraph:
     """Symmetric graph of the `n_neighbors` nearest neighbours of every sample, connected, without duplicates.
 
     Parameters
@@ -123,12 +127,16 @@ def neighbor_graph(X, n_neighbors: int, *, method: Any = "auto", n_jobs: int | N
         An object is used as it is: its own number of neighbours holds.
     n_jobs : int or None
         Threads of the search; None for all cores.
+    device : str
+        Where to search if "auto": on the CPU, or on a device that torch knows, where the graph then stays.
     """
     if isinstance(method, str) and method == "precomputed":
         _require_distances(sp.csr_array(X))
         return _finish(sp.csr_array(X), None, None, "precomputed", None)
     if not isinstance(method, str):
         return _finish(None, X, clone(method, safe=False), "custom", None)
+    if device != "cpu" and method == "auto":
+        return _finish(None, X, DeviceSearch(n_neighbors, device=device), "cells", n_neighbors)
     search, name = exact_search(X, n_neighbors, method, n_jobs)
     return _finish(None, X, search, name, n_neighbors)
 
@@ -145,6 +153,9 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
     """Search, merge copies and search again until there are none, symmetrise, join components."""
     n = X.shape[0] if distances is None else distances.shape[0]
     distinct = inverse = np.arange(n)
+    if isinstance(search, DeviceSearch):
+        distinct = search.local_order(X)
+        inverse = np.argsort(distinct)
     while True:
         if X is not None:
             n_neighbors = _limited(search, n_neighbors, len(distinct))
@@ -168,8 +179,10 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
     )
 
 
-def _symmetric(distances: sp.csr_array) -> sp.csr_array:
+def _symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | ResidentMatrix:
     """An entry wherever either sample is a neighbour of the other, none on the diagonal."""
+    if isinstance(distances, NeighborTable):
+        return distances.symmetric()
     distances = distances.maximum(distances.T)
     distances = sp.csr_array(distances - sp.diags_array(distances.diagonal()))
     distances.eliminate_zeros()
@@ -177,8 +190,10 @@ def _symmetric(distances: sp.csr_array) -> sp.csr_array:
     return distances
 
 
-def _searched(search, X: np.ndarray, *, euclidean: bool) -> sp.csr_array:
+def _searched(search, X: np.ndarray, *, euclidean: bool) -> sp.csr_array | NeighborTable:
     """Distances from each sample to its neighbours; copies are exactly 0 apart, where brute force rounds."""
+    if isinstance(search, DeviceSearch):
+        return search.fit(X).table()
     distances = sp.csr_array(search.fit(X).transform(X))
     _require_square(distances, len(X))
     if not euclidean:
@@ -210,7 +225,7 @@ def _limited(search, n_neighbors: int | None, n_samples: int) -> int | None:
     """Fewer neighbours in an exact search when merging copies left fewer samples than were asked for."""
     if n_neighbors is None or n_neighbors < n_samples:
         return n_neighbors
-    search[-1].n_neighbors = n_samples - 1
+    (search if isinstance(search, DeviceSearch) else search[-1]).n_neighbors = n_samples - 1
     return n_samples - 1
 
 
@@ -229,18 +244,23 @@ def _merged(distances: sp.csr_array, group: np.ndarray, column_group: np.ndarray
     return sp.csr_array((data[first], (row[first], column[first])), shape=shape)
 
 
-def _copies(distances: sp.csr_array) -> np.ndarray | None:
+def _copies(distances: sp.csr_array | NeighborTable) -> np.ndarray | None:
     """The group of copies that each sample belongs to, or None when all samples differ."""
-    row = row_of(distances)
-    zero = (distances.data == 0) & (row != distances.indices)
-    if not zero.any():
-        return None
-    edges = sp.coo_array((np.ones(zero.sum()), (row[zero], distances.indices[zero])), shape=distances.shape)
-    return connected_components(edges, directed=False)[1]
+    if isinstance(distances, NeighborTable):
+        edges = distances.copies()
+    else:
+        row = row_of(distances)
+        zero = (distances.data == 0) & (row != distances.indices)
+        edges = sp.csr_array((np.ones(zero.sum()), (row[zero], distances.indices[zero])), shape=distances.shape)
+    return connected_components(edges, directed=False)[1] if edges.nnz else None
 
 
 def _bridges(distances, X, inverse) -> tuple[np.ndarray, np.ndarray]:
     """Shortest edges that join the components, (n_components - 1, 2), and each distinct sample's component."""
+    if isinstance(distances, ResidentMatrix):
+        if distances.components() == 1:
+            return np.empty((0, 2), dtype=int), np.zeros(distances.shape[0], dtype=int)
+        distances = distances.tocsr()
     count, label = connected_components(distances, directed=False)
     size = np.bincount(label[inverse])
     rank = np.argsort(np.argsort(-size, kind="stable"), kind="stable")

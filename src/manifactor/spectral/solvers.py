@@ -1,38 +1,96 @@
 """The largest eigenpairs of a symmetric normalised affinity: a table of solvers with one signature.
 
-Every solver takes ``(matrix, n_pairs, *, tolerance, rng)`` and returns the eigenvalues in descending order and the
-orthonormal eigenvectors in their columns. All eigenvalues lie in [-1, 1].
+Every solver takes ``(matrix, n_pairs, *, tolerance, rng)`` and returns `Pairs`; what else it is told, such as where to
+start, direct ones ignore. All eigenvalues lie in [-1, 1], and what counts is their distance from 1: a pair is accurate
+if its residual is below `tolerance` times that.
 """
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.linalg import eigh
-from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.linalg import cholesky, eigh, eigh_tridiagonal, solve_triangular
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
+from manifactor.spectral.operators import DeviceOperator, HostOperator, Operator
+from manifactor.spectral.resident import ResidentMatrix
+
 DENSE_SAMPLES = 1500  # up to here a full decomposition is as fast as any other, and exact
-SINGLE_PRECISION_FLOOR = 1e-5  # residuals that the single-precision filter reaches safely
-MAX_SWEEPS = 40
+FINEST = 1e-7  # residual that ARPACK is asked for
+SINGLE_PRECISION = 3e-6  # residual that single precision reaches; what is left is noise from sample to sample
+BUDGET = 4000  # products of the matrix with a block
+PROBES, PROBE_STEPS = 8, 40  # random vectors, and steps with each, that the spectrum's density is read from
+MOST_PROBE_STEPS = 200
+RESOLVED = 6  # values above the cut that each probe must show
+SPARE, FEWEST_SPARE = 0.4, 16  # vectors beyond those wanted, as a share and at least
+SURE = 2.5  # standard errors of the spectrum's density by which the cut lies above the last spare vector
+FAITHFUL = 6.5  # log of how much the first vector may gain over the last in mixtures of both: rounding drowns that
+SORTED = 11.0  # the same where they were taken apart before
+SETTLED = 0.3  # error, over the distance from the cut, of eigenvalues that tell more than the density does
+RANDOM, ORTHONORMAL = 4e-7, 1e-8  # relative error that a degree adds in single precision to blocks of such vectors
+NEARLY = 0.05  # largest cosine between the vectors of a block that are nearly orthogonal
+MARGIN = 0.3  # of the residual asked for that a filter aims at
+START = 0.2  # of a random vector's length that the filter has to remove
 
 
 class EigenpairWarning(UserWarning):
     """Some eigenpairs are less accurate than asked for."""
 
 
-def dense(matrix, n_pairs: int, *, tolerance: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+@dataclass(frozen=True)
+class Pairs:
+    """Eigenpairs in descending order of the eigenvalue.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_pairs,)
+    vectors : ndarray of shape (n, n_pairs)
+        Orthonormal columns.
+    residuals : ndarray of shape (n_pairs,)
+        Norms of matrix @ vector - value * vector.
+    products : int
+        Products of the matrix with a block of vectors that were spent.
+    """
+
+    values: np.ndarray
+    vectors: np.ndarray
+    residuals: np.ndarray
+    products: int = 0
+
+
+@dataclass(frozen=True)
+class Start:
+    """What some of the samples tell about the wanted pairs.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows,)
+        The samples.
+    vectors : ndarray of shape (n_rows, width)
+        Values of the vectors there, more of them than pairs are wanted.
+    values : ndarray of shape (width,)
+        Their eigenvalues, descending.
+    """
+
+    rows: np.ndarray
+    vectors: np.ndarray
+    values: np.ndarray
+
+
+def required(values: np.ndarray, tolerance: float) -> np.ndarray:
+    """Residuals that are asked for of pairs with these eigenvalues; as a rule single precision will do."""
+    return np.maximum(min(tolerance, SINGLE_PRECISION), tolerance * (1 - values))
+
+
+def dense(matrix, n_pairs: int, *, tolerance: float, rng: np.random.Generator, **_) -> Pairs:
     """Full decomposition by LAPACK."""
     n = matrix.shape[0]
     array = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
     values, vectors = eigh(array, subset_by_index=(n - n_pairs, n - 1))
-    return values[::-1], vectors[:, ::-1]
+    return _pairs(matrix, values[::-1], vectors[:, ::-1])
 
 
-def arpack(matrix, n_pairs: int, *, tolerance: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def arpack(matrix, n_pairs: int, *, tolerance: float, rng: np.random.Generator, **_) -> Pairs:
     """Implicitly restarted Lanczos at the largest end; a random start, since ones may be an exact eigenvector.
 
     Chosen for dense kernels only, whose spectra fall off too fast for the filter: it follows one vector and misses
@@ -40,129 +98,246 @@ def arpack(matrix, n_pairs: int, *, tolerance: float, rng: np.random.Generator) 
     """
     start = rng.standard_normal(matrix.shape[0])
     try:
-        values, vectors = eigsh(matrix, k=n_pairs, which="LA", tol=tolerance, v0=start)
+        values, vectors = eigsh(matrix, k=n_pairs, which="LA", tol=FINEST, v0=start)
     except ArpackNoConvergence as error:
         raise ValueError("ARPACK did not converge on these samples; choose `solver='chebyshev'` or 'dense'.") from error
-    return values[::-1], vectors[:, ::-1]
+    return _pairs(matrix, values[::-1], vectors[:, ::-1])
 
 
-def chebyshev(matrix, n_pairs: int, *, tolerance: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Subspace iteration filtered by Chebyshev polynomials (Zhou, Saad et al., 2006).
-
-    A block of vectors somewhat wider than asked for is filtered in single precision, twice as fast, until rounding
-    stops it, then in double; Rayleigh-Ritz and residuals are always double. Samples are put in reverse Cuthill-McKee
-    order first, so that a product touches memory that is still in the cache.
-    """
-    n = matrix.shape[0]
-    order, ordered = np.arange(n), matrix
-    if sp.issparse(matrix):
-        order = reverse_cuthill_mckee(sp.csr_matrix(matrix), symmetric_mode=True)
-        ordered = sp.csr_array(sp.csr_array(matrix)[order][:, order])
-        ordered.sort_indices()
-    block = rng.standard_normal((n, min(n, n_pairs + max(16, 2 * n_pairs // 5))))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        double = _Strips(ordered, pool)
-        single = _Strips(ordered.astype(np.float32), pool)
-        bottom = _lower_bound(ordered, rng)
-        cut, degree, active, worst = 0.5, 6, single, np.inf
-        for _ in range(MAX_SWEEPS):
-            filtered = _filter(active, block, bottom, cut, degree)
-            values, block, residuals = _rayleigh_ritz(double, filtered, n_pairs)
-            if residuals.max() < tolerance:
-                break
-            stuck = residuals.max() > worst / 2
-            active = single if active is single and residuals.max() > SINGLE_PRECISION_FLOOR and not stuck else double
-            worst = residuals.max()
-            cut, degree = _next_filter(values, n_pairs, bottom, double=active is double)
-    vectors = np.empty((n, n_pairs))
-    vectors[order] = block[:, :n_pairs]
-    return values[:n_pairs], vectors
+def _pairs(matrix, values: np.ndarray, vectors: np.ndarray) -> Pairs:
+    return Pairs(values, vectors, np.linalg.norm(matrix @ vectors - vectors * values, axis=0))
 
 
-SOLVERS: dict[str, Callable] = {"dense": dense, "arpack": arpack, "chebyshev": chebyshev}
+def chebyshev(matrix, n_pairs: int, **settings) -> Pairs:
+    """Subspace iteration filtered by Chebyshev polynomials (Zhou, Saad et al., 2006), on all cores or on a device."""
+    if isinstance(matrix, ResidentMatrix):
+        return filtered(DeviceOperator(matrix), n_pairs, **settings)
+    with HostOperator(matrix) as operator:
+        return filtered(operator, n_pairs, **settings)
+
+
+SOLVERS: dict[str, Callable[..., Pairs]] = {"dense": dense, "arpack": arpack, "chebyshev": chebyshev}
 
 
 def choose_solver(matrix, n_pairs: int) -> str:
     """The fastest solver for this size."""
     n = matrix.shape[0]
+    if isinstance(matrix, ResidentMatrix):
+        return "chebyshev"
     if n <= DENSE_SAMPLES or 3 * n_pairs > n:
         return "dense"
     return "arpack" if isinstance(matrix, np.ndarray) else "chebyshev"
 
 
-class _Strips:
-    """A matrix cut into strips of rows, one for each core, so that products run on all of them."""
+def filtered(
+    operator: Operator,
+    n_pairs: int,
+    *,
+    tolerance: float,
+    rng: np.random.Generator,
+    start: Start | None = None,
+    spare: bool = False,
+    budget: int = BUDGET,
+    progress: Callable[[float], None] | None = None,
+) -> Pairs:
+    """The largest eigenpairs by filtering a block of vectors, somewhat wider than asked for.
 
-    def __init__(self, matrix: sp.csr_array | np.ndarray, pool: ThreadPoolExecutor) -> None:
-        parts = max(1, min(os.cpu_count() or 1, matrix.shape[0] // 1000))
-        cuts = np.linspace(0, matrix.shape[0], parts + 1).astype(int)
-        self.rows = [slice(a, b) for a, b in pairwise(cuts)]
-        self.strips = [matrix[rows] for rows in self.rows]
-        self.dtype, self.pool = matrix.dtype, pool
+    Where the wanted eigenvalues end is read from the spectrum's density, so that the first polynomial is already the
+    right one. Vectors are filtered in single precision, twice as fast, as long as that is accurate enough; pairs are
+    read from them in double precision, and those that are accurate are filtered no more.
 
-    def __matmul__(self, block: np.ndarray) -> np.ndarray:
-        return np.concatenate(list(self.pool.map(lambda strip: strip @ block, self.strips)))
+    Parameters
+    ----------
+    start : Start or None
+        What is known beforehand.
+    spare : bool
+        Return the spare vectors too, which are less accurate.
+    budget : int
+        Products of the matrix with the block; when they are used up, the lowest accurate pairs are returned.
+    progress : callable or None
+        Told the share of the work that is done.
+    """
+    width = min(operator.n, n_pairs + max(FEWEST_SPARE, int(SPARE * n_pairs)))
+    if start is not None and start.vectors.shape[1] < width:
+        start = None
+    plan = _plan(operator, n_pairs, width, rng, start)
+    block = operator.random(width, rng) if start is None else operator.filled(start.rows, start.vectors[:, :width])
+    error = START * plan.last * np.sqrt(operator.n / (1 if start is None else len(start.rows)))
+    accurate, spent, precise, worst = operator.columns(block, np.arange(0)), 0, False, np.inf
+    rounding = RANDOM if start is None else ORTHONORMAL
+    while True:
+        target = plan.target(tolerance)
+        single = not precise and max(target, error / 20) > SINGLE_PRECISION
+        degree = plan.degree(error, max(target, SINGLE_PRECISION) if single else target, rounding=rounding * single)
+        block = _filter(operator, operator.cast(block, single=single), plan, degree)
+        spent, error = spent + degree, plan.error_after(error, degree, rounding=rounding * single)
+        if progress is not None:
+            progress(spent / (spent + plan.remaining(error, target)))
+        if error > 2 * target and spent < budget and plan.is_faithful(error, target):
+            operator.rotate(block, _orthonormal(operator.inner(block, block)))
+            rounding = ORTHONORMAL
+            continue
+        block = operator.beside(accurate, block)
+        values, residuals = _rayleigh_ritz(operator, block, n_pairs)
+        excess = residuals / required(values[:n_pairs], tolerance)
+        stuck, worst = excess.max() > worst / 2, excess.max()
+        if excess.max() <= 1 or spent >= budget or (precise and stuck):
+            count = width if spare else max(2, int((excess <= 1).cumprod().sum()))
+            vectors = operator.vectors(operator.columns(block, np.arange(count)))
+            return Pairs(values[:count], vectors, np.r_[residuals, np.full(width, np.inf)][:count], spent)
+        accurate = operator.columns(block, np.flatnonzero(excess <= 1))
+        block = operator.columns(block, np.r_[np.flatnonzero(excess > 1), n_pairs:width])
+        error, rounding = 2 * float(excess.max() * target), 0.0
+        plan, known = plan.refined(values, n_pairs, error, stuck=stuck)
+        precise = precise or (stuck and known)
 
-    def recur(self, now: np.ndarray, before: np.ndarray, centre: float, forward: float, back: float) -> None:
-        """Overwrite `before` with forward * (matrix - centre) @ now - back * before."""
-        shift, forward_, back_ = np.array([centre, forward, back], self.dtype)
 
-        def work(rows: slice, strip: sp.csr_array | np.ndarray) -> None:
-            after = strip @ now
-            after -= shift * now[rows]
-            after *= forward_
-            before[rows] *= -back_
-            before[rows] += after
+@dataclass(frozen=True)
+class _Plan:
+    """Where a spectrum ends at the bottom, where the filter is to cut, and the last wanted eigenvalue."""
 
-        list(self.pool.map(work, self.rows, self.strips))
+    bottom: float
+    cut: float
+    last: float
+
+    @property
+    def gain(self) -> float:
+        """Log of what a degree of the polynomial adds to the last wanted vector over all below the cut."""
+        return self._growth(self.last)
+
+    @property
+    def first(self) -> float:
+        """The same of the first vector."""
+        return self._growth(1.0)
+
+    def _growth(self, value: float) -> float:
+        return float(np.arccosh(1 + 2 * max(value - self.cut, 1e-7) / (self.cut - self.bottom)))
+
+    def target(self, tolerance: float) -> float:
+        """Residual that is asked for of the last wanted pair."""
+        return float(required(np.array(self.last), tolerance))
+
+    def degree(self, error: float, target: float, *, rounding: float) -> int:
+        """Degree that takes an error below its target; vectors may not grow too far apart."""
+        most = (FAITHFUL if rounding else SORTED) / (self.first - self.gain)
+        return max(2, int(np.ceil(min(self.remaining(error, MARGIN * target), most))))
+
+    def remaining(self, error: float, target: float) -> float:
+        """Degree that takes an error to its target."""
+        return np.log(max(error / target, 1.0)) / self.gain
+
+    def error_after(self, error: float, degree: int, *, rounding: float) -> float:
+        """Error of the last wanted vector after a polynomial; rounding errors of the first vector count too."""
+        return error * np.exp(-degree * self.gain) + rounding * degree * np.exp(degree * (self.first - self.gain))
+
+    def is_faithful(self, error: float, target: float) -> bool:
+        """Whether orthonormal vectors can go the rest of the way in one polynomial."""
+        degree = self.degree(error, target, rounding=ORTHONORMAL)
+        return self.error_after(error, degree, rounding=ORTHONORMAL) < 2 * target
+
+    def refined(self, values: np.ndarray, n_pairs: int, error: float, *, stuck: bool) -> "tuple[_Plan, bool]":
+        """The plan after eigenvalues have been seen, descending, and whether they are known well.
+
+        They lie below the true ones. If they are not known and come no nearer, the cut was too high.
+        """
+        safe, last = float(values[int(_safe(n_pairs, len(values))) - 1]), float(values[n_pairs - 1])
+        if error < SETTLED * (last - self.cut):
+            return _Plan(self.bottom, min(max(self.cut, safe), last - 1e-7), last), True
+        if not stuck:
+            return self, False
+        cut = max(min(self.cut, safe), self.bottom + 0.05)
+        return _Plan(self.bottom, cut, max(last, cut + 1e-3)), False
 
 
-def _lower_bound(matrix: sp.csr_array | np.ndarray, rng: np.random.Generator) -> float:
-    """A number below the whole spectrum: the lowest Ritz value of 16 Lanczos steps, and a margin."""
-    start = rng.standard_normal(matrix.shape[0])
-    lowest = eigsh(matrix, k=1, which="SA", ncv=16, tol=10.0, v0=start, return_eigenvectors=False)[0]
-    return max(-1.0, float(lowest) - 0.05)
+def _plan(operator: Operator, n_pairs: int, width: int, rng: np.random.Generator, start: Start | None) -> _Plan:
+    """The plan that the spectrum's density asks for, or the eigenvalues that some of the samples show."""
+    safe = _safe(n_pairs, width)
+    values, counts = spectral_density(operator, np.inf if start else safe, rng)
+    if start is None:
+        last, cut = np.interp([n_pairs, safe], counts, values)
+    else:
+        last = start.values[n_pairs - 1]  # what lies beyond is less accurate: the cut is as far off as it is far in
+        cut = last**2 / start.values[2 * n_pairs - int(safe)]
+    bottom = max(-1.0, float(values[-1]) - 0.02)
+    cut = max(float(cut), bottom + 0.05)
+    return _Plan(bottom, cut, max(float(last), cut + 1e-6))
 
 
-def _filter(matrix: _Strips, block: np.ndarray, bottom: float, cut: float, degree: int) -> np.ndarray:
+def _safe(n_pairs: int, width: int) -> float:
+    """How many eigenvalues are to lie above the cut: as many as a block surely holds."""
+    return max(width - SURE * np.sqrt(2 * width / PROBES), (n_pairs + width) / 2)
+
+
+def spectral_density(operator: Operator, count: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Values, descending, and how many eigenvalues lie above each, resolved where `count` of them do.
+
+    Every random vector's Lanczos process is a Gauss quadrature of the spectrum's density (Lin, Saad and Yang, 2016).
+    """
+    now = operator.random(PROBES, rng)
+    operator.scale(now, 1 / np.sqrt(operator.dots(now, now)))
+    before, beta, alphas, betas = 0 * now, np.zeros(PROBES), [], []
+    while True:
+        for _ in range(PROBE_STEPS):
+            after = operator.product(now)
+            alphas.append(operator.dots(now, after))
+            operator.add(after, now, -alphas[-1])
+            operator.add(after, before, -beta)
+            beta = np.sqrt(np.maximum(operator.dots(after, after), 1e-30))
+            operator.scale(after, 1 / beta)
+            betas.append(beta)
+            before, now = now, after
+        values, weights = _quadrature(np.array(alphas), np.array(betas)[:-1])
+        counts = (np.cumsum(weights) - weights / 2) * operator.n / PROBES
+        if (counts < count).sum() >= RESOLVED * PROBES or len(alphas) >= MOST_PROBE_STEPS:
+            return values, counts
+
+
+def _quadrature(alphas: np.ndarray, betas: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes, descending, and weights of all probes' tridiagonal matrices."""
+    nodes, weights = [], []
+    for alpha, beta in zip(alphas.T, betas.T, strict=True):
+        values, vectors = eigh_tridiagonal(alpha, beta)
+        nodes.append(values)
+        weights.append(vectors[0] ** 2)
+    order = np.argsort(-np.concatenate(nodes))
+    return np.concatenate(nodes)[order], np.concatenate(weights)[order]
+
+
+def _filter(operator: Operator, block, plan: _Plan, degree: int):
     """A Chebyshev polynomial of the matrix on a block: at most 1 on [bottom, cut], growing fast above.
 
     The recursion is scaled to the value 1 at the eigenvalue 1, which keeps single precision in range.
     """
-    centre, half = (cut + bottom) / 2, (cut - bottom) / 2
+    centre, half = (plan.cut + plan.bottom) / 2, (plan.cut - plan.bottom) / 2
     top = scale = half / (1 - centre)
-    before, now = block.astype(matrix.dtype), np.zeros(block.shape, matrix.dtype)
-    matrix.recur(before, now, centre, scale / half, 0.0)
+    before, now = block, 0 * block
+    operator.recur(before, now, centre, scale / half, 0.0)
     for _ in range(degree - 1):
         following = 1 / (2 / top - scale)
-        matrix.recur(now, before, centre, 2 * following / half, scale * following)
+        operator.recur(now, before, centre, 2 * following / half, scale * following)
         before, now, scale = now, before, following
-    return now.astype(np.float64, copy=False)
+    return now
 
 
-def _rayleigh_ritz(matrix: _Strips, block: np.ndarray, n_pairs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Ritz values, descending, Ritz vectors and the residuals of the first `n_pairs`, in the span of a block."""
-    block = block / np.linalg.norm(block, axis=0)
-    image = matrix @ block
-    gram, basis = eigh(block.T @ block)
-    basis = basis / np.sqrt(np.maximum(gram, 1e-13 * gram[-1]))
-    small = basis.T @ (block.T @ image) @ basis
+def _rayleigh_ritz(operator: Operator, block, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ritz values, descending, and the residuals of the first `n_pairs`; the block becomes the Ritz vectors."""
+    image = operator.product(block)
+    basis = _orthonormal(operator.inner(block, block))
+    small = basis.T @ operator.inner(block, image) @ basis
     values, rotation = eigh((small + small.T) / 2)
     values, rotation = values[::-1], basis @ rotation[:, ::-1]
-    vectors = block @ rotation
-    leading = slice(None, n_pairs)
-    residuals = np.linalg.norm(image @ rotation[:, leading] - vectors[:, leading] * values[leading], axis=0)
-    return values, vectors, residuals
+    operator.rotate(block, rotation)
+    return values, operator.off(image, block, rotation[:, :n_pairs], values[:n_pairs])
 
 
-def _next_filter(values: np.ndarray, n_pairs: int, bottom: float, *, double: bool) -> tuple[float, int]:
-    """Cut and degree of the next sweep.
+def _orthonormal(gram: np.ndarray) -> np.ndarray:
+    """Combinations of vectors with these inner products that are orthonormal.
 
-    The last wanted vector is to gain a factor e^10 over the first unwanted one, in double precision e^3; but the first
-    may not gain more than a factor e^11 over the last, in double e^25, or the last would drown in rounding errors.
+    Nearly orthogonal vectors, such as those of a block that was taken apart before, need no more than a triangle.
     """
-    cut = max(float(values[-1]), bottom + 0.05)
-    first, last = np.arccosh(1 + 2 * np.maximum([1 - cut, values[n_pairs - 1] - cut], 1e-6) / (cut - bottom))
-    return cut, int(
-        np.clip(np.ceil(min((3 if double else 10) / last, (25 if double else 11) / (first - last + 1e-6))), 2, 60)
-    )
+    scale = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    gram = gram * scale[:, None] * scale
+    if np.abs(gram - np.eye(len(gram))).max() < NEARLY:
+        return scale[:, None] * solve_triangular(cholesky(gram), np.eye(len(gram)))
+    values, basis = eigh(gram)
+    return scale[:, None] * basis[:, ::-1] / np.sqrt(np.maximum(values[::-1], 1e-13 * values[-1]))

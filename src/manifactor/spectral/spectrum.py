@@ -1,6 +1,7 @@
 """Affinity to spectrum: eigenvalues and functions of the manifold's Laplacian, and their values at new points."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,9 +10,10 @@ from sklearn.metrics import pairwise_distances
 
 from manifactor.spectral.kernel import LEAST_COMPANY, Affinity, kernel_rows
 from manifactor.spectral.neighbors import NeighborGraph
-from manifactor.spectral.solvers import SOLVERS, EigenpairWarning, choose_solver
+from manifactor.spectral.solvers import SOLVERS, EigenpairWarning, Pairs, Start, choose_solver, required
 
-TOLERANCE = 1e-7  # residual of the walk's eigenpairs; the training samples come back to this over the eigenvalue
+ACCURACY = 0.01  # error of eigenvalues and functions, as a share of their sampling error
+SAMPLING_ERROR = 4.0  # of an eigenvalue, relative to it, times the root of the number of samples
 SMALLEST_RESOLVED = 1e-6  # a walk cannot see functions of smaller eigenvalues: at new points they are all residual
 
 
@@ -59,6 +61,12 @@ class Spectrum:
         weights = self.weights[graph.distinct] * graph.multiplicity
         return replace(self, functions=self.functions[graph.distinct], weights=weights)
 
+    def lowest(self, count: int) -> "Spectrum":
+        """The spectrum of the lowest functions only."""
+        few = slice(count)
+        eigenvalues, residuals = self.eigenvalues[few], self.residuals[few]
+        return replace(self, eigenvalues=eigenvalues, functions=self.functions[:, few], residuals=residuals)
+
     @property
     def clusters(self) -> tuple[np.ndarray, ...]:
         """Indices of eigenvalues that cannot be told apart, cluster by cluster.
@@ -67,7 +75,7 @@ class Spectrum:
         or below their residuals. Inside a cluster the functions are known up to a rotation only.
         """
         gap = np.diff(self.eigenvalues)
-        sampling = 4 / np.sqrt(len(self.weights)) * self.eigenvalues[1:]
+        sampling = SAMPLING_ERROR / np.sqrt(len(self.weights)) * self.eigenvalues[1:]
         solver = (self.residuals[1:] + self.residuals[:-1]) * np.exp(self.step * self.eigenvalues[1:]) / self.step
         apart = gap > np.maximum(sampling, solver)
         apart[0] = True
@@ -79,17 +87,37 @@ def laplacian_spectrum(
     n_functions: int,
     *,
     solver: str = "auto",
-    tolerance: float = TOLERANCE,
+    accuracy: float = ACCURACY,
+    start: "tuple[np.ndarray, Spectrum] | None" = None,
+    spare: bool = False,
+    progress: Callable[[float], None] | None = None,
     rng: np.random.Generator,
 ) -> Spectrum:
-    """The `n_functions` lowest eigenvalues and functions on the distinct samples, or as many as the walk resolves."""
+    """The `n_functions` lowest eigenvalues and functions on the distinct samples, or as many as the walk resolves.
+
+    Parameters
+    ----------
+    accuracy : float
+        Error of the solver as a share of the error that finitely many samples make anyway.
+    start : pair of ndarray and Spectrum, or None
+        Some of the distinct samples, and the spectrum of those alone: an iterative solver starts from it.
+    spare : bool
+        Keep the functions that an iterative solver has beyond those asked for, whose residuals are infinite.
+    progress : callable or None
+        Told the share of the work that is done.
+    """
     matrix = affinity.normalized()
     name = choose_solver(matrix, n_functions) if solver == "auto" else solver
-    values, vectors = SOLVERS[name](matrix, n_functions, tolerance=tolerance, rng=rng)
-    resolved = int((values > SMALLEST_RESOLVED).sum())
-    values, vectors = values[:resolved], vectors[:, :resolved]
-    residuals = np.linalg.norm(matrix @ vectors - vectors * values, axis=0)
-    _warn_of_residuals(residuals, tolerance, name)
+    tolerance = accuracy * SAMPLING_ERROR / np.sqrt(len(affinity.degree))
+    known = None if start is None else _vectors(*start, affinity)
+    pairs = SOLVERS[name](
+        matrix, n_functions, tolerance=tolerance, start=known, spare=spare, progress=progress, rng=rng
+    )
+    resolved = int((pairs.values > SMALLEST_RESOLVED).sum())
+    values, vectors, residuals = pairs.values[:resolved], pairs.vectors[:, :resolved], pairs.residuals[:resolved]
+    _warn_of_residuals(residuals[:n_functions], required(values[:n_functions], tolerance), name)
+    if len(pairs.values) < n_functions:
+        _warn_of_budget(pairs, n_functions)
     weights = affinity.degree / affinity.degree.sum()
     return Spectrum(
         eigenvalues=np.maximum(0.0, -np.log(np.minimum(values / values[0], 1.0))) / affinity.step,
@@ -99,6 +127,12 @@ def laplacian_spectrum(
         step=affinity.step,
         solver=name,
     )
+
+
+def _vectors(rows: np.ndarray, spectrum: "Spectrum", affinity: Affinity) -> Start:
+    """Functions of some samples as vectors of the walk on all."""
+    weights = affinity.degree[rows] / affinity.degree.sum()
+    return Start(rows, spectrum.functions * np.sqrt(weights)[:, None], np.exp(-affinity.step * spectrum.eigenvalues))
 
 
 def extend(X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samples: np.ndarray | None) -> np.ndarray:
@@ -166,12 +200,22 @@ def _signed(functions: np.ndarray) -> np.ndarray:
     return functions * np.sign(functions[largest, np.arange(functions.shape[1])])
 
 
-def _warn_of_residuals(residuals: np.ndarray, tolerance: float, solver: str) -> None:
-    poor = int((residuals > 10 * tolerance).sum())
-    if poor:
+def _warn_of_residuals(residuals: np.ndarray, asked: np.ndarray, solver: str) -> None:
+    poor = residuals > 10 * asked
+    if poor.any():
         warnings.warn(
-            f"{poor} of {len(residuals)} eigenpairs have residuals above {10 * tolerance:.0e}, the largest "
-            f"{residuals.max():.1e} (solver {solver!r}). Try another `solver` or fewer functions.",
+            f"{poor.sum()} of {len(residuals)} eigenpairs have residuals more than ten times as large as asked for, "
+            f"the largest {residuals[poor].max():.1e} (solver {solver!r}). Try another `solver` or fewer functions.",
             EigenpairWarning,
             stacklevel=3,
         )
+
+
+def _warn_of_budget(pairs: Pairs, asked: int) -> None:
+    warnings.warn(
+        f"{len(pairs.values)} of {asked} eigenpairs are accurate after {pairs.products} products of the matrix with "
+        "all vectors, and no more were made; the others were left out. Ask for fewer functions, or raise "
+        "`n_neighbors`.",
+        EigenpairWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,272 @@
+"""A symmetric matrix as something that maps blocks of vectors: on all cores, or on a device that torch knows.
+
+Blocks are arrays of the operator's own kind, (n, width), in the operator's own order of the samples. Small matrices,
+such as inner products of a block's vectors, are numpy arrays of double precision whatever the kind.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from manifactor.extras import extra
+from manifactor.spectral.resident import ResidentMatrix
+from manifactor.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+STRIP = 2048  # rows of a product that one core makes at a time: they stay in its cache
+PANEL = 2**14  # rows of blocks that one core combines at a time
+TENSOR_PANEL = 2**20  # the same on a device
+
+
+class Operator(Protocol):
+    """What the solvers need of a matrix."""
+
+    n: int
+
+    def random(self, width: int, rng: np.random.Generator) -> Any:
+        """A block of random vectors of about unit length, in single precision."""
+
+    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> Any:
+        """Vectors that are known for some samples, (n_rows, width), as a block that is 0 elsewhere."""
+
+    def vectors(self, block: Any) -> np.ndarray:
+        """A block's vectors in the caller's order, in double precision."""
+
+    def cast(self, block: Any, *, single: bool) -> Any:
+        """The same block in single or double precision."""
+
+    def product(self, block: Any) -> Any:
+        """The matrix times a block, in the block's precision."""
+
+    def recur(self, now: Any, before: Any, centre: float, forward: float, back: float) -> None:
+        """Overwrite `before` with forward * (matrix - centre) @ now - back * before."""
+
+    def inner(self, one: Any, other: Any) -> np.ndarray:
+        """Inner products of the vectors of two blocks, (width, other width)."""
+
+    def dots(self, one: Any, other: Any) -> np.ndarray:
+        """Inner products of each vector of a block with its partner in another, (width,)."""
+
+    def rotate(self, block: Any, rotation: np.ndarray) -> None:
+        """Overwrite a block with combinations of its vectors."""
+
+    def columns(self, block: Any, which: np.ndarray) -> Any:
+        """A block of some of the vectors."""
+
+    def beside(self, one: Any, other: Any) -> Any:
+        """One block of the vectors of two, in double precision."""
+
+    def add(self, block: Any, other: Any, factors: np.ndarray) -> None:
+        """Add to each vector of a block its partner in another, times a factor."""
+
+    def scale(self, block: Any, factors: np.ndarray) -> None:
+        """Multiply each vector of a block by a factor."""
+
+    def off(self, image: Any, block: Any, rotation: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Norms of image @ rotation - block * values, column by column; the first columns of `block` count."""
+
+
+class HostOperator:
+    """A matrix on the cores of this machine, its rows in strips that stay in a cache.
+
+    The samples of a sparse matrix are put in reverse Cuthill-McKee order, so that a strip's products read few rows.
+    """
+
+    def __init__(self, matrix: sp.csr_array | np.ndarray) -> None:
+        self.n = matrix.shape[0]
+        self.order = np.arange(self.n)
+        if sp.issparse(matrix):
+            self.order = reverse_cuthill_mckee(sp.csr_matrix(matrix), symmetric_mode=True)
+            matrix = sp.csr_array(sp.csr_array(matrix)[self.order][:, self.order])
+            matrix.sort_indices()
+        self._strips, self._panels = _slices(self.n, STRIP), _slices(self.n, PANEL)
+        self._double = [matrix[rows] for rows in self._strips]
+        self._single = [_narrow(strip) for strip in self._double]
+        self._pool = ThreadPoolExecutor(os.cpu_count())
+
+    def __enter__(self) -> "HostOperator":
+        self._limit = one_blas_thread()  # every core has a thread of the pool already
+        self._limit.__enter__()
+        return self
+
+    def __exit__(self, *error) -> None:
+        self._limit.__exit__(*error)
+        self._pool.shutdown(cancel_futures=True)
+
+    def random(self, width: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.standard_normal((self.n, width), dtype=np.float32) / np.float32(np.sqrt(self.n))
+
+    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        block = np.zeros((self.n, vectors.shape[1]), dtype=np.float32)
+        place = np.empty(self.n, dtype=int)
+        place[self.order] = np.arange(self.n)
+        block[place[rows]] = vectors
+        return block
+
+    def vectors(self, block: np.ndarray) -> np.ndarray:
+        out = np.empty(block.shape)
+        out[self.order] = block
+        return out
+
+    def cast(self, block: np.ndarray, *, single: bool) -> np.ndarray:
+        return block.astype(np.float32 if single else np.float64, copy=False)
+
+    def product(self, block: np.ndarray) -> np.ndarray:
+        out = np.empty_like(block)
+
+        def work(rows: slice, strip) -> None:
+            out[rows] = strip @ block
+
+        self._run(work, self._strips, self._matrix(block.dtype))
+        return out
+
+    def recur(self, now: np.ndarray, before: np.ndarray, centre: float, forward: float, back: float) -> None:
+        shift, ahead, behind = np.array([centre, forward, back], now.dtype)
+
+        def work(rows: slice, strip) -> None:
+            after = strip @ now
+            after -= shift * now[rows]
+            after *= ahead
+            before[rows] *= -behind
+            before[rows] += after
+
+        self._run(work, self._strips, self._matrix(now.dtype))
+
+    def inner(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        def work(rows: slice) -> np.ndarray:
+            left = one[rows].astype(np.float64, copy=False)
+            return left.T @ (left if other is one else other[rows].astype(np.float64, copy=False))
+
+        return sum(self._pool.map(work, self._panels), np.zeros((one.shape[1], other.shape[1])))
+
+    def dots(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.einsum("xa,xa->a", one, other, dtype=np.float64)
+
+    def add(self, block: np.ndarray, other: np.ndarray, factors: np.ndarray) -> None:
+        block += other * factors.astype(block.dtype)
+
+    def scale(self, block: np.ndarray, factors: np.ndarray) -> None:
+        block *= factors.astype(block.dtype)
+
+    def rotate(self, block: np.ndarray, rotation: np.ndarray) -> None:
+        rotation = rotation.astype(block.dtype, copy=False)
+
+        def work(rows: slice) -> None:
+            block[rows] = block[rows] @ rotation
+
+        self._run(work, self._panels)
+
+    def off(self, image: np.ndarray, block: np.ndarray, rotation: np.ndarray, values: np.ndarray) -> np.ndarray:
+        def work(rows: slice) -> np.ndarray:
+            off = image[rows] @ rotation
+            off -= block[rows, : len(values)] * values
+            return np.einsum("xa,xa->a", off, off)
+
+        return np.sqrt(sum(self._pool.map(work, self._panels), np.zeros(len(values))))
+
+    def columns(self, block: np.ndarray, which: np.ndarray) -> np.ndarray:
+        return np.take(block, which, axis=1)  # rows stay contiguous, as they would not with an index
+
+    def beside(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        return np.concatenate([one, other], axis=1, dtype=np.float64)
+
+    def _matrix(self, dtype) -> list:
+        return self._single if dtype == np.float32 else self._double
+
+    def _run(self, work, *parts) -> None:
+        for _ in self._pool.map(work, *parts):
+            pass
+
+
+def _narrow(strip):
+    """A strip in single precision; a sparse one shares its pattern."""
+    if isinstance(strip, np.ndarray):
+        return strip.astype(np.float32)
+    return sp.csr_array((strip.data.astype(np.float32), strip.indices, strip.indptr), shape=strip.shape)
+
+
+def _slices(n: int, most: int) -> list[slice]:
+    """Equal slices of at most so many rows, as many as there are cores at least."""
+    cores = os.cpu_count() or 1
+    parts = cores * -(-n // (cores * most))
+    return [slice(a, b) for a, b in pairwise(np.linspace(0, n, parts + 1).astype(int))]
+
+
+class DeviceOperator:
+    """A matrix where torch has put it; blocks are tensors there."""
+
+    def __init__(self, matrix: ResidentMatrix) -> None:
+        self.n = matrix.shape[0]
+        self._matrix = {dtype: matrix.compressed(double=dtype == "double") for dtype in ("single", "double")}
+        self._diagonal = matrix.diagonal
+        self._device = matrix.starts.device
+
+    def random(self, width: int, rng: np.random.Generator) -> "Tensor":
+        torch = extra("torch")
+        generator = torch.Generator(device=self._device).manual_seed(int(rng.integers(2**62)))
+        return torch.randn((self.n, width), generator=generator, device=self._device).div_(self.n**0.5)
+
+    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> "Tensor":
+        torch = extra("torch")
+        block = torch.zeros((self.n, vectors.shape[1]), dtype=torch.float32, device=self._device)
+        block[torch.as_tensor(rows, device=self._device)] = self._there(vectors).float()
+        return block
+
+    def vectors(self, block: "Tensor") -> np.ndarray:
+        return block.double().cpu().numpy()
+
+    def cast(self, block: "Tensor", *, single: bool) -> "Tensor":
+        return block.float() if single else block.double()
+
+    def product(self, block: "Tensor") -> "Tensor":
+        torch = extra("torch")
+        out = self._matrix["single" if block.dtype == torch.float32 else "double"] @ block
+        return out if self._diagonal is None else out.addcmul_(self._diagonal.to(block.dtype)[:, None], block)
+
+    def recur(self, now: "Tensor", before: "Tensor", centre: float, forward: float, back: float) -> None:
+        after = self.product(now).sub_(now, alpha=centre)
+        before.mul_(-back).add_(after, alpha=forward)
+
+    def inner(self, one: "Tensor", other: "Tensor") -> np.ndarray:
+        out = np.zeros((one.shape[1], other.shape[1]))
+        for rows in _slices(self.n, TENSOR_PANEL):
+            out += (one[rows].double().T @ other[rows].double()).cpu().numpy()
+        return out
+
+    def dots(self, one: "Tensor", other: "Tensor") -> np.ndarray:
+        return (one.double() * other.double()).sum(0).cpu().numpy()
+
+    def add(self, block: "Tensor", other: "Tensor", factors: np.ndarray) -> None:
+        block.addcmul_(other, self._there(factors).to(block.dtype))
+
+    def scale(self, block: "Tensor", factors: np.ndarray) -> None:
+        block.mul_(self._there(factors).to(block.dtype))
+
+    def rotate(self, block: "Tensor", rotation: np.ndarray) -> None:
+        there = self._there(rotation).to(block.dtype)
+        for rows in _slices(self.n, TENSOR_PANEL):
+            block[rows] = block[rows] @ there
+
+    def off(self, image: "Tensor", block: "Tensor", rotation: np.ndarray, values: np.ndarray) -> np.ndarray:
+        there, scale = self._there(rotation), self._there(values)
+        square = np.zeros(len(values))
+        for rows in _slices(self.n, TENSOR_PANEL):
+            off = image[rows] @ there - block[rows, : len(values)] * scale
+            square += (off**2).sum(0).cpu().numpy()
+        return np.sqrt(square)
+
+    def columns(self, block: "Tensor", which: np.ndarray) -> "Tensor":
+        return block[:, extra("torch").as_tensor(which, device=self._device)]
+
+    def beside(self, one: "Tensor", other: "Tensor") -> "Tensor":
+        return extra("torch").cat([one.double(), other.double()], dim=1)
+
+    def _there(self, array: np.ndarray) -> "Tensor":
+        return extra("torch").as_tensor(np.ascontiguousarray(array, dtype=np.float64)).to(self._device)

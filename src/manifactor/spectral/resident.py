@@ -1,0 +1,189 @@
+"""Symmetric sparse matrices that stay where torch has put them, on a GPU or not: the neighbour graph and its kernel."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from manifactor.extras import extra
+from manifactor.spectral.cells import cell_order, nearest
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+ACROSS = 2**28  # distances between new and known samples at a time
+
+
+@dataclass(frozen=True)
+class ResidentMatrix:
+    """A symmetric sparse matrix of tensors.
+
+    Attributes
+    ----------
+    starts : Tensor of shape (n + 1,)
+        Where the entries of each row begin.
+    columns : Tensor of shape (n_entries,)
+    entries : Tensor of shape (n_entries,)
+        In single precision.
+    diagonal : Tensor of shape (n,) or None
+        What is added to the diagonal, in double precision.
+    """
+
+    starts: "Tensor"
+    columns: "Tensor"
+    entries: "Tensor"
+    diagonal: "Tensor | None" = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.starts) - 1, len(self.starts) - 1
+
+    @cached_property
+    def rows(self) -> "Tensor":
+        """The row of every entry."""
+        return extra("torch").repeat_interleave(self.starts.diff())
+
+    def compressed(self, *, double: bool) -> "Tensor":
+        """The entries beside the diagonal as a tensor that multiplies."""
+        entries = self.entries.double() if double else self.entries
+        return extra("torch").sparse_csr_tensor(self.starts, self.columns, entries, self.shape, check_invariants=False)
+
+    def __matmul__(self, vector: np.ndarray) -> np.ndarray:
+        there = self.lift(vector)
+        out = self.compressed(double=True) @ there
+        return (out if self.diagonal is None else out + self.diagonal * there).cpu().numpy()
+
+    def lift(self, vector: np.ndarray) -> "Tensor":
+        """A vector, in double precision, where the matrix is."""
+        return extra("torch").as_tensor(np.asarray(vector, dtype=np.float64)).to(self.entries.device)
+
+    def gaussian(self, eps: float, least: float) -> "ResidentMatrix":
+        """exp(-entry^2/eps), at least so much."""
+        return replace(self, entries=(self.entries**2 / -eps).exp_().clamp_(min=least))
+
+    def times_squares(self, other: "ResidentMatrix") -> "ResidentMatrix":
+        """Entries times the squares of another matrix's of the same pattern."""
+        return replace(self, entries=self.entries * other.entries**2)
+
+    def with_unit_diagonal(self) -> "ResidentMatrix":
+        """The matrix with ones on its diagonal."""
+        return replace(self, diagonal=extra("torch").ones(self.shape[0], dtype=self._double, device=self.starts.device))
+
+    @property
+    def _double(self):
+        return extra("torch").float64
+
+    def scaled(self, scale: np.ndarray) -> "ResidentMatrix":
+        """Rows and columns times a scale."""
+        there = self.lift(scale)
+        short = there.float()
+        entries = self.entries * short.repeat_interleave(self.starts.diff())
+        entries *= short[self.columns]
+        return replace(self, entries=entries, diagonal=None if self.diagonal is None else self.diagonal * there**2)
+
+    def take(self, rows: np.ndarray) -> sp.csr_array:
+        """Some rows on this machine's side, (n_rows, n)."""
+        torch = extra("torch")
+        which = torch.as_tensor(rows, device=self.starts.device)
+        count = self.starts.diff()[which]
+        ends = count.cumsum(0)
+        shift = self.starts[which] - ends + count
+        place = torch.arange(int(ends[-1]), device=ends.device) + shift.repeat_interleave(count)
+        data, columns = self.entries[place].double().cpu().numpy(), self.columns[place].cpu().numpy()
+        out = sp.csr_array((data, columns, np.r_[0, ends.cpu().numpy()]), shape=(len(rows), self.shape[1]))
+        if self.diagonal is None:
+            return out
+        diagonal = self.diagonal[which].cpu().numpy()
+        return out + sp.csr_array((diagonal, rows, np.arange(len(rows) + 1)), shape=out.shape)
+
+    def tocsr(self) -> sp.csr_array:
+        """The whole matrix on this machine's side, in double precision."""
+        data, indices = self.entries.cpu().numpy().astype(np.float64), self.columns.cpu().numpy()
+        out = sp.csr_array((data, indices, self.starts.cpu().numpy()), shape=self.shape)
+        out.has_sorted_indices = True
+        return out if self.diagonal is None else out + sp.diags_array(self.diagonal.cpu().numpy(), format="csr")
+
+    def components(self) -> int:
+        """Into how many pieces the graph of the entries falls."""
+        torch = extra("torch")
+        label = torch.arange(self.shape[0], device=self.starts.device)
+        while True:  # the roots of two pieces that touch are hooked together, then everyone looks up the root
+            joined = label.scatter_reduce(0, label[self.rows], label[self.columns.long()], "amin")
+            while not torch.equal(root := joined[joined], joined):
+                joined = root
+            if torch.equal(joined, label):
+                return int(label.unique().numel())
+            label = joined
+
+
+def resident(matrix: sp.csr_array, device) -> ResidentMatrix:
+    """A symmetric sparse matrix of this machine's side on a device."""
+    torch = extra("torch")
+    parts = (matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float32))
+    return ResidentMatrix(*(torch.as_tensor(part).to(device) for part in parts))
+
+
+@dataclass(frozen=True)
+class NeighborTable:
+    """Neighbours of every sample: their distances and their indices, both of shape (n, n_neighbors)."""
+
+    distances: "Tensor"
+    indices: "Tensor"
+
+    def copies(self) -> sp.csr_array:
+        """The neighbours at distance 0, on this machine's side: ones."""
+        row, column = (self.distances == 0).nonzero(as_tuple=True)
+        entries = np.ones(len(row)), (row.cpu().numpy(), self.indices[row, column].cpu().numpy())
+        return sp.csr_array(entries, shape=(len(self.indices), len(self.indices)))
+
+    def symmetric(self) -> ResidentMatrix:
+        """An entry wherever either sample is a neighbour of the other."""
+        torch = extra("torch")
+        n, k = self.indices.shape
+        row = torch.arange(n, device=self.indices.device)[:, None].expand(n, k).reshape(-1)
+        column = self.indices.reshape(-1)
+        key, order = torch.cat([row * n + column, column * n + row]).sort()
+        kept = torch.ones_like(key, dtype=torch.bool)
+        kept[1:] = key[1:] != key[:-1]
+        key, order = key[kept], order[kept]
+        count = torch.bincount(key // n, minlength=n)
+        starts = torch.cat([count.new_zeros(1), count.cumsum(0)])
+        return ResidentMatrix(starts.int(), (key % n).int(), self.distances.reshape(-1)[order % (n * k)])
+
+
+class DeviceSearch(BaseEstimator):
+    """Exact search on a device, like KNeighborsTransformer; a fit's own samples are sought in cells."""
+
+    def __init__(self, n_neighbors: int = 64, *, device: str = "cuda") -> None:
+        self.n_neighbors = n_neighbors
+        self.device = device
+
+    def fit(self, X, y=None) -> "DeviceSearch":
+        """Put samples on the device."""
+        self.samples_ = self._there(X)
+        return self
+
+    def table(self) -> NeighborTable:
+        """Neighbours of the samples themselves."""
+        return NeighborTable(*nearest(self.samples_, self.n_neighbors))
+
+    def local_order(self, X) -> np.ndarray:
+        """Samples in an order in which neighbours lie close together."""
+        return cell_order(self._there(X)).cpu().numpy()
+
+    def transform(self, X) -> sp.csr_array:
+        """Distances of new samples to one more than `n_neighbors` samples, (n_new, n)."""
+        torch = extra("torch")
+        count = min(self.n_neighbors + 1, len(self.samples_))
+        step = max(1, ACROSS // len(self.samples_))
+        found = [torch.cdist(block, self.samples_).topk(count, largest=False) for block in self._there(X).split(step)]
+        data, indices = (torch.cat(parts).cpu().numpy().ravel() for parts in zip(*found, strict=True))
+        indptr = np.arange(0, len(data) + 1, count)
+        return sp.csr_array((data.astype(float), indices, indptr), shape=(len(X), len(self.samples_)))
+
+    def _there(self, X) -> "Tensor":
+        return extra("torch").as_tensor(X).to(self.device)
