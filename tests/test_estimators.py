@@ -232,7 +232,7 @@ BAD = [
     ({"neighbors": "precomputed"}, X20, "`X` must be a sparse matrix of distances; got ndarray"),
     ({"n_factors": 0}, X20, r"`n_factors` must be a whole number in \[1, 6\]; got 0"),
     ({"method": "magic"}, X20, "`method` must be one of 'deflation', 'gradients', 'triplets'; got 'magic'"),
-    ({"device": "cuda"}, X20, "`device` must be one of 'cpu'; got 'cuda'"),
+    ({"device": "warp"}, X20, "`device` must be 'cpu' or a device that torch can use; got 'warp'"),
     ({"similarity_threshold": 1.5}, X20, r"`similarity_threshold` must be a number in \[0, 1\]; got 1.5"),
     ({"eigenvalue_tolerance": 0}, X20, "`eigenvalue_tolerance` must be a number above 0; got 0"),
     ({"exclude": 3}, X20, "`exclude` must be a sequence of indices of functions; got 3"),

@@ -26,14 +26,16 @@ from manifactor.factoring.factor import Factor
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.pure import Split
 from manifactor.factoring.triplets import Triplets
+from manifactor.forecast import Forecast
 from manifactor.places import Place, fitted_places, from_table, table_as_csv
 from manifactor.spectral.kernel import Affinity, Bandwidth
-from manifactor.spectral.neighbors import SEARCHES, NeighborGraph, exact_search
+from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.parts import Part
 from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.spectrum import Spectrum
 from manifactor.version import __version__
 
-FORMAT, VERSION = "manifactor", 3
+FORMAT, VERSION = "manifactor", 4
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
@@ -45,7 +47,9 @@ RECORDS: dict[str, Any] = {
         Cut,
         Evidence,
         Factor,
+        Forecast,
         NeighborGraph,
+        Part,
         Preparation,
         Spectrum,
         Split,
@@ -54,7 +58,7 @@ RECORDS: dict[str, Any] = {
 }
 
 
-UNSAVED = ("_rng", "_parts")  # what only the fit itself needs
+UNSAVED = ("_stages",)  # what is there twice
 
 
 def save(fit, path) -> None:
@@ -100,12 +104,37 @@ def load(path):
                 if hasattr(fit, key):
                     raise KeyError(key)  # would hide a parameter or a method
                 setattr(fit, key, _unpack(value, stored))
-        fit._graph = _with_search(fit._graph, fit._samples, fit.n_jobs)
+        fit._graph = fit._graph.with_search(fit._samples, fit.n_jobs)
+        fit._stages = fit._kept_stages()
     except (OSError, _OtherVersion):
         raise
     except Exception as error:  # whatever a damaged or foreign file leads to
         raise ValueError(f"{path} is not a whole manifactor archive. Write one with manifactor.save.") from error
     return fit
+
+
+def write_tree(path: Path, value) -> None:
+    """Write records, arrays and plain values, nested in tuples, to one .npz file, whole or not at all."""
+    arrays: dict[str, np.ndarray] = {}
+    manifest = {"version": VERSION, "value": _pack(value, "value", arrays)}
+    arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)
+    write_whole(path, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+
+
+def read_tree(path: Path):
+    """What `write_tree` wrote."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            manifest = json.loads(stored["manifest"].tobytes())
+            if manifest["version"] != VERSION:
+                raise KeyError("version")
+            return _unpack(manifest["value"], stored)
+    except OSError:
+        raise
+    except Exception as error:  # whatever a damaged or foreign file leads to
+        raise ValueError(
+            f"{path} is damaged, or of another version. Remove it, and what it holds is made anew."
+        ) from error
 
 
 class _OtherVersion(ValueError):
@@ -307,7 +336,7 @@ def _pack(value, name: str, arrays: dict[str, np.ndarray]):
         parts = {part: _pack(getattr(value, part), f"{name}/{part}", arrays) for part in ("data", "indices", "indptr")}
         return {"csr": parts, "shape": list(value.shape)}
     if dataclasses.is_dataclass(value):
-        names = [field.name for field in dataclasses.fields(value) if field.name != "search"]
+        names = [field.name for field in dataclasses.fields(value) if field.name not in ("search", "resident")]
         fields = {key: _pack(getattr(value, key), f"{name}/{key}", arrays) for key in names}
         return {"record": type(value).__name__, "fields": fields}
     if isinstance(value, dict):
@@ -335,11 +364,3 @@ def _unpack(tree, stored):
     if "tuple" in tree:
         return tuple(_unpack(item, stored) for item in tree["tuple"])
     return tree["value"]
-
-
-def _with_search(graph: NeighborGraph, samples: np.ndarray, n_jobs: int | None) -> NeighborGraph:
-    """The graph with its search built again, where it is one of ours."""
-    if graph.method not in SEARCHES:
-        return graph
-    search, _ = exact_search(samples, graph.n_neighbors or 1, graph.method, n_jobs)
-    return dataclasses.replace(graph, search=search.fit(samples[graph.distinct]))

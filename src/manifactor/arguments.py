@@ -8,6 +8,7 @@ from manifactor.bridges import BRIDGES
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factorize import METHODS
 from manifactor.jobs import SELECTIONS
+from manifactor.spectral.neighbors import SEARCHES
 from manifactor.spectral.preparation import PREPARATIONS
 from manifactor.version import __version__
 
@@ -45,7 +46,9 @@ SETTINGS: dict[str, dict] = {
     "eigenvalue_tolerance": {"type": _number_or("auto"), "help": "the paper's delta, times 4"},
     "similarity_threshold": {"type": float, "help": "the paper's gamma"},
     "preparation": {"choices": PREPARATIONS, "help": "against noise; images have their own"},
+    "neighbors": {"choices": ["auto", *SEARCHES], "help": "how neighbours are sought"},
     "solver": {"help": "eigensolver: auto, dense, arpack or chebyshev"},
+    "device": {"help": "cpu, or a device that torch knows, such as cuda"},
 }
 
 
@@ -107,6 +110,9 @@ def _fit(command) -> None:
         "--overwrite", action="store_true", help="replace an earlier run and all that is in its folder"
     )
     command.add_argument("--seed", type=int, default=0, help="random seed (0)")
+    command.add_argument("--dry-run", action="store_true", help="say what it will cost, and stop")
+    command.add_argument("--resume", action="store_true", help="go on where the same command was stopped")
+    command.add_argument("--reuse", metavar="RUN", help="take what is the same from an earlier run of the same samples")
     command.add_argument(
         "--fit-samples",
         type=_count_or("auto", "all"),

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 import sys
 import warnings
 from collections.abc import Sequence
@@ -11,10 +12,11 @@ import numpy as np
 from tqdm import tqdm
 
 from manifactor import datasets
-from manifactor.archive import is_run, read_record, require_new_run, require_writable, whole_folder, write_whole
+from manifactor.archive import is_run, load, read_record, require_new_run, require_writable, whole_folder, write_whole
 from manifactor.arguments import SETTINGS, build_parser
 from manifactor.averaging import average, write_averages
 from manifactor.bridges import export
+from manifactor.checkpoints import Checkpoints
 from manifactor.cryoem.dataset import write_dataset
 from manifactor.inputs import ImageSettings
 from manifactor.jobs import Task, fit_side_by_side, open_run, selected, selection
@@ -22,6 +24,7 @@ from manifactor.report import about_particles, summary, write_report
 from manifactor.scores import coordinate_correlation
 
 DEMO_IMAGES = 2500
+LONG = 20.0  # seconds from which on a fit is announced
 EXIT_BAD_INPUT, EXIT_INTERRUPTED = 2, 130
 
 
@@ -122,17 +125,43 @@ def fit(arguments) -> None:
         failed = sum(row["verdict"] == "failed" for row in rows)
         print(f"One run for each view, and this table as views.csv: {out}" + (f"; {failed} failed" if failed else ""))
         return
-    require_new_run(out, overwrite=arguments.overwrite)
+    if not arguments.dry_run:
+        require_new_run(out, overwrite=arguments.overwrite)
     if out.resolve() in [tasks[0].path.resolve(), *tasks[0].path.resolve().parents]:
         raise ValueError(f"the input lies in {out}, which would be replaced. Choose another --out.")
     given = tasks[0].read()
     _note_constant_columns(given.samples)
     if given.particles is not None and given.particles.angles is None and given.components is not None:
         _say("manifactor: note: the particles have no angles; all images are taken as one view.")
-    with _Bars() as bars:
-        estimator, record = tasks[0].fit(given, out, overwrite=arguments.overwrite, callback=bars)
+    cost = tasks[0].forecast(given)
+    if arguments.dry_run:
+        print(f"The fit will take {cost}.")
+        return
+    if cost.seconds > LONG:
+        _say(f"manifactor: note: this will take {cost}.")
+    estimator, record = _fitted(tasks[0], given, out, arguments)
     print("\n".join([summary(estimator), *about_particles(record), ""]))
     print(f"Every sample's place: {out / 'coordinates.csv'}. Read more: manifactor report {out}")
+
+
+def _fitted(task: Task, given, out: Path, arguments) -> tuple:
+    """The fit with its stages kept beside the run folder to be, until that is written."""
+    kept = out.parent / f".{out.name}.stages"
+    if arguments.reuse is not None:
+        stages = load(arguments.reuse)._stages
+    else:
+        if not arguments.resume:
+            shutil.rmtree(kept, ignore_errors=True)
+        stages = Checkpoints(kept, resume=arguments.resume)
+    try:
+        with _Bars() as bars:
+            found = task.fit(given, out, overwrite=arguments.overwrite, stages=stages, callback=bars)
+    except BaseException as stop:
+        if kept.is_dir() and isinstance(stop, KeyboardInterrupt):
+            raise KeyboardInterrupt("finished stages are kept: the same command with --resume goes on") from None
+        raise
+    shutil.rmtree(kept, ignore_errors=True)
+    return found
 
 
 def _task(arguments, path: Path, view) -> Task:

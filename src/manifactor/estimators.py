@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifactor.factoring.factorize import METHODS, SAMPLES_PER_FUNCTION, Diffusion
 from manifactor.factoring.pure import MAX_FACTORS
+from manifactor.forecast import Forecast, forecast, require_memory
 from manifactor.parameters import require_choice, require_count, require_finite, require_indices, require_number
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity, warn_of_weak_links, without_outliers
-from manifactor.spectral.neighbors import SEARCHES, NeighborGraph, neighbor_graph
+from manifactor.spectral.neighbors import MANY, SEARCHES, NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.parts import PARTED, Part, draw_parts
-from manifactor.spectral.preparation import PREPARATIONS, prepare
+from manifactor.spectral.preparation import PREPARATIONS, Preparation, prepare
+from manifactor.spectral.resident import device_memory, from_tensor, like, require_device
 from manifactor.spectral.solvers import SOLVERS
-from manifactor.spectral.spectrum import extend, laplacian_spectrum
+from manifactor.spectral.spectrum import Spectrum, extend, laplacian_spectrum
+from manifactor.stages import Stages, fingerprint
 from manifactor.threads import one_blas_thread
 
 log = logging.getLogger("manifactor")
@@ -33,60 +37,124 @@ AUTO_NEIGHBORS = 64  # the lowest 30 functions of flat 2-D and 3-D shapes were m
 AUTO_FUNCTIONS = 100
 BLOCK = 20_000  # new samples that are placed at a time
 REACH = 4.0  # bandwidths, as lengths, beyond which a new sample has no neighbours: the kernel is 1e-7 there
-SMALL = 20_000  # samples up to which linear algebra is faster on one thread
+SMALL = 200_000  # samples up to which linear algebra is faster on one thread
 
 
 class _Spectral(TransformerMixin, BaseEstimator):
     """What both estimators share: samples to spectrum, and the spectrum's functions at new samples."""
 
-    def _fit_spectrum(self, X) -> None:
+    def _fit_spectrum(self, X) -> tuple[Spectrum, np.random.Generator]:
+        """Fit all that comes before the factors, or keep it if only later parameters changed.
+
+        Returned are the spectrum on the distinct samples, and the random numbers for what is left to do.
+
+        The estimator remembers; a second fit of the same samples starts where the first one differs.
+        """
+        mapped = isinstance(X, np.memmap) and not X.flags.writeable
         X = self._validated(X, reset=True)
         n_neighbors, n_functions = self._sizes(X.shape[0])
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        self.forecast_ = self._forecast(X, n_neighbors, n_functions)
+        seed = check_random_state(self.random_state).randint(2**31)
+        rng, later = np.random.default_rng(seed).spawn(2)
         self.timings_: dict[str, float] = {}
+        stages = self._stages = getattr(self, "_stages", None) or Stages()
+        near = fingerprint(X, n_neighbors, repr(self.neighbors), self.preparation, self.device)
+        fixed = seed if isinstance(self.random_state, Integral) else None
+        kernel = (self.bandwidth, self.density_correction, n_functions, self.solver, fixed)
+        self._keys = {"neighbours": near, "spectrum": fingerprint(near, *kernel)}
+
+        def make() -> tuple:
+            preparation, graph = stages("neighbours", near, lambda: self._neighbours(X, n_neighbors))
+            prepared = X if preparation is None else preparation(X)
+            return preparation, *self._spectra(prepared, graph, n_neighbors, n_functions, rng)
+
+        self.preparation_, graph, walk, parts, spectrum = stages("spectrum", self._keys["spectrum"], make)
+        X = X if self.preparation_ is None else self.preparation_(X)
+        graph = graph.with_search(X, self.n_jobs)
+        self._graph, self._affinity, self._parts, self._samples = graph, walk, parts, X if mapped else X.copy()
+        self.spectrum_ = spectrum.with_copies(graph)
+        self.bandwidth_ = walk.bandwidth.value
+        self.bandwidth_curve_ = walk.bandwidth
+        self.dimension_ = max(1, round(walk.bandwidth.dimension))
+        self.n_neighbors_ = "all" if n_neighbors == "all" else graph.n_neighbors
+        self.n_functions_ = self._base_functions = len(spectrum.eigenvalues)
+        self.neighbors_, self.recall_, self.solver_ = graph.method, graph.recall, spectrum.solver
+        self.components_, self.outliers_ = graph.components, graph.outliers
+        return spectrum, later
+
+    def forecast(self, X) -> Forecast:
+        """Memory and time that fitting these samples will take, without fitting them."""
+        X = self._validated(X, reset=True)
+        return self._forecast(X, *self._sizes(X.shape[0]))
+
+    def _forecast(self, X, n_neighbors: int | str, n_functions: int) -> Forecast:
+        """What the fit will cost; an error where it cannot fit into memory."""
+        search = self.neighbors if isinstance(self.neighbors, str) else "custom"
+        n_features = 0 if sp.issparse(X) else X.shape[1]
+        cost = forecast(X.shape[0], n_features, n_neighbors=n_neighbors, n_functions=n_functions, search=search)
+        log.info("forecast: %s%s", cost, "" if self.device == "cpu" else ", if it were on the CPU")
+        if self.device == "cpu":
+            require_memory(cost, X.shape[0])
+        return cost
+
+    def _neighbours(self, X, n_neighbors: int | str) -> tuple[Preparation | None, NeighborGraph]:
         with self._stage("preparation"):
-            self.preparation_ = self._preparation(X)
-            X = X if self.preparation_ is None else self.preparation_(X)
-        dense = n_neighbors == "all"
-        search = self._search(AUTO_NEIGHBORS if dense else int(n_neighbors))
+            preparation = self._preparation(X)
+            X = X if preparation is None else preparation(X)
         with self._stage("neighbours"):
-            graph = search(X)
+            return preparation, self._search(n_neighbors)(X)
+
+    def _spectra(
+        self, X, graph: NeighborGraph, n_neighbors: int | str, n_functions: int, rng: np.random.Generator
+    ) -> tuple[NeighborGraph, Affinity, tuple[Part, ...], Spectrum]:
+        """Graph without outliers, walk, parts where there are many samples, and spectrum on the distinct samples."""
+        dense, known = n_neighbors == "all", not sp.issparse(X)
+        graph = graph.on_device(self.device)
         n_functions = self._resolvable(n_functions, len(graph.distinct))
         settings: dict[str, Any] = {"bandwidth": self.bandwidth, "density_correction": self.density_correction}
         with self._stage("affinity"):
             walk = dense_affinity(X, graph, **settings) if dense else affinity(graph, **settings)
-            if not dense and not sp.issparse(X):
+            if not dense and known:
                 graph, walk = without_outliers(X, graph, walk, **settings)
             warn_of_weak_links(walk)
         parts: tuple[Part, ...] = ()
-        if len(graph.distinct) > PARTED and not dense and not sp.issparse(X):
+        if len(graph.distinct) > PARTED and not dense and known:
             with self._stage("parts"):
-                correction = self.density_correction
-                parts = draw_parts(
-                    X[graph.distinct], n_functions, search=search, density_correction=correction, rng=rng
-                )
+                search, correction = self._search(n_neighbors), self.density_correction
+                samples = chosen(X, graph.distinct)
+                parts = draw_parts(samples, n_functions, search=search, density_correction=correction, rng=rng)
         with self._stage("spectrum"):
             start = (parts[0].rows, parts[0].spectrum) if parts else None
             progress = partial(self._tell, "spectrum")
             spectrum = laplacian_spectrum(
                 walk, n_functions, solver=self.solver, start=start, progress=progress, rng=rng
             )
-        found = len(spectrum.eigenvalues)
-        self._require_resolved(found, n_functions, walk)
-        self._graph, self._affinity, self._parts, self._rng, self._samples = graph, walk, parts, rng, X.copy()
-        self.spectrum_ = spectrum.with_copies(graph)
-        self.bandwidth_ = walk.bandwidth.value
-        self.bandwidth_curve_ = walk.bandwidth
-        self.dimension_ = max(1, round(walk.bandwidth.dimension))
-        self.n_neighbors_, self.n_functions_ = "all" if dense else graph.n_neighbors, found
-        self.neighbors_, self.solver_ = graph.method, spectrum.solver
-        self.components_, self.outliers_ = graph.components, graph.outliers
+        self._require_resolved(len(spectrum.eigenvalues), n_functions, walk)
+        return graph, walk, parts, spectrum
 
-    def _search(self, n_neighbors: int) -> Callable[[Any], NeighborGraph]:
+    def _settle(self) -> None:
+        """Bring what is on a device to this machine's side."""
+        if self.device != "cpu":  # whose memory is not for keeping
+            self._graph, self._affinity = self._graph.settled(), self._affinity.settled()
+            self._parts = tuple(part.settled() for part in self._parts)
+            self._stages = self._kept_stages()
+
+    def _kept_stages(self) -> Stages:
+        """The stages of this fit, to start another from; neighbours only where no outliers were left out of them."""
+        spectrum = self.spectrum_.without_copies(self._graph).lowest(self._base_functions)
+        found = {
+            "neighbours": (self.preparation_, self._graph),
+            "spectrum": (self.preparation_, self._graph, self._affinity, self._parts, spectrum),
+        }
+        names = ["spectrum"] if self._graph.outliers.any() else list(found)
+        return Stages({name: (self._keys[name], found[name]) for name in names})
+
+    def _search(self, n_neighbors: int | str) -> Callable[[Any], NeighborGraph]:
         """What makes a neighbour graph of samples."""
+        count = AUTO_NEIGHBORS if n_neighbors == "all" else int(n_neighbors)
 
         def search(X) -> NeighborGraph:
-            k = min(n_neighbors, X.shape[0] - 1)
+            k = min(count, X.shape[0] - 1)
             return neighbor_graph(X, k, method=self.neighbors, n_jobs=self.n_jobs, device=self.device)
 
         return search
@@ -132,17 +200,19 @@ class _Spectral(TransformerMixin, BaseEstimator):
 
     def _validated(self, X, *, reset: bool):
         """Finite floats of the right shape."""
+        X = from_tensor(X)
         precomputed = isinstance(self.neighbors, str) and self.neighbors == "precomputed"
         if precomputed and not sp.issparse(X):
             raise ValueError(
                 "with `neighbors='precomputed'`, `X` must be a sparse matrix of distances; got "
                 f"{type(X).__name__}. Make one with sklearn.neighbors.kneighbors_graph(X, 64, mode='distance')."
             )
+        many = len(getattr(X, "shape", ())) == 2 and X.shape[0] > MANY  # which are not copied for a few digits
         X = validate_data(
             self,
             X,
             reset=reset,
-            dtype=np.float64,
+            dtype=[np.float64, np.float32] if many else np.float64,
             accept_sparse="csr" if precomputed else False,
             ensure_all_finite=False,
             ensure_min_samples=MIN_SAMPLES if reset else 1,
@@ -159,6 +229,8 @@ class _Spectral(TransformerMixin, BaseEstimator):
     def _sizes(self, n_samples: int) -> tuple[int | str, int]:
         """Number of neighbours and of functions, chosen or checked; the other parameters are checked on the way."""
         require_choice("solver", self.solver, ["auto", *SOLVERS])
+        if self.device != "cpu":
+            require_device(self.device)
         if isinstance(self.neighbors, str):
             require_choice("neighbors", self.neighbors, ["auto", "precomputed", *SEARCHES])
         elif not (hasattr(self.neighbors, "fit") and hasattr(self.neighbors, "transform")):
@@ -220,13 +292,18 @@ class DiffusionMap(_Spectral):
         eps of the kernel exp(-d^2/eps); "local" scales distances by those to the samples' 8th neighbours.
     density_correction : float in [0, 1]
         1 gives the Laplacian whatever the sampling density, 0 the random walk that the density drives.
-    neighbors : "auto", "kd_tree", "brute", "precomputed" or an object like KNeighborsTransformer
-        With "precomputed", `X` is a sparse matrix of distances, and rows given to `transform` are distances to the
+    neighbors : "auto", "kd_tree", "brute", "faiss", "precomputed" or an object like KNeighborsTransformer
+        "auto" is exact up to 50,000 samples or 5 dimensions, and uses faiss beyond, if it is installed. With
+        "precomputed", `X` is a sparse matrix of distances, and rows given to `transform` are distances to the
         training samples; a row that belongs to a training sample must hold its own zero.
     preparation : "auto" or "none"
         What is done against noise before neighbours are sought: "auto" drops principal components that the data show
         to be isotropic Gaussian noise. Distances or a search of the caller's own are left alone.
     solver : "auto", "dense", "arpack" or "chebyshev"
+    device : str
+        "cpu", or a device that torch knows, such as "cuda": neighbours, affinity and spectrum are then computed there
+        in single precision, and "torch:cpu" has torch do the same on the CPU. Torch tensors may be given anywhere,
+        and give tensors back.
     n_jobs : int or None
         Threads of the neighbour search; None for all cores.
     random_state : int, RandomState or None
@@ -250,8 +327,12 @@ class DiffusionMap(_Spectral):
         What was done to the samples against noise, and why.
     n_neighbors_, n_functions_, neighbors_, solver_
         What was used; `n_neighbors_` is None where the caller's own search or distances decided.
+    recall_ : float
+        Share of the nearest neighbours that the search found; 1 if it is exact, nan if it is the caller's own.
+    forecast_ : Forecast
+        Memory and time that were expected.
     timings_ : dict
-        Seconds by stage.
+        Seconds by stage; stages that were kept from the fit before are missing.
 
     Examples
     --------
@@ -290,16 +371,18 @@ class DiffusionMap(_Spectral):
 
     def fit(self, X, y=None):
         """Compute the spectrum of the samples."""
-        self._fit_spectrum(X)
+        with device_memory():
+            self._fit_spectrum(X)
+        self._settle()
         return self
 
     def fit_transform(self, X, y=None):
         """Fit, and return the functions at the samples."""
-        return self.fit(X).spectrum_.functions[:, 1:].copy()
+        return like(X, self.fit(X).spectrum_.functions[:, 1:].copy())
 
     def transform(self, X):
         """The functions, without the constant one, at new samples, (n_new, n_functions - 1)."""
-        return self._functions_at(X)[:, 1:]
+        return like(X, self._functions_at(X)[:, 1:])
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns that `transform` returns."""
@@ -323,7 +406,7 @@ class ManifoldFactorizer(_Spectral):
     n_functions : int or "auto"
         Eigenpairs to compute, the constant function included; "auto" takes an eighth of the samples, 100 at most, and
         more (up to 400) where the factors found have fewer dimensions than the data.
-    n_neighbors, bandwidth, density_correction, neighbors, preparation, solver, n_jobs
+    n_neighbors, bandwidth, density_correction, neighbors, preparation, solver, device, n_jobs
         As in `DiffusionMap`.
     eigenvalue_tolerance : float or "auto"
         For "triplets": how far the eigenvalue of a product may lie from the sum of its parts' (the paper's delta,
@@ -333,7 +416,6 @@ class ManifoldFactorizer(_Spectral):
     exclude : sequence of int
         For "triplets": indices of functions that are not to be put into a factor: peel off a factor that was found,
         and fit again.
-    device : "cpu"
     random_state : int, RandomState or None
     callback : callable or None
         Called as ``callback(stage, fraction)``.
@@ -351,7 +433,9 @@ class ManifoldFactorizer(_Spectral):
         How the functions fell into blocks, step by step, with the noise of each step.
     triplets_, cut_
         What the triplet method found on the way; None where it found nothing.
-    spectrum_, bandwidth_, bandwidth_curve_, dimension_, components_, outliers_, preparation_, timings_
+    spectrum_, bandwidth_, bandwidth_curve_, dimension_, components_, outliers_, preparation_, recall_
+        As in `DiffusionMap`.
+    forecast_, timings_
         As in `DiffusionMap`.
 
     Examples
@@ -403,7 +487,11 @@ class ManifoldFactorizer(_Spectral):
     def fit(self, X, y=None):
         """Factor the manifold of the samples."""
         self._require_settings()
-        self._fit_spectrum(X)
+        with device_memory():
+            return self._factorized(X)
+
+    def _factorized(self, X):
+        spectrum, rng = self._fit_spectrum(X)
         require_indices("exclude", self.exclude, self.n_functions_)
         if len(self.exclude) and self.method != "triplets":
             raise ValueError(
@@ -411,24 +499,32 @@ class ManifoldFactorizer(_Spectral):
             )
         with self._stage("factors"), _threads(len(self._graph.distinct)):
             result = METHODS[self.method](
-                self._diffusion(),
+                self._diffusion(spectrum),
                 self.n_factors,
                 eigenvalue_tolerance=self.eigenvalue_tolerance,
                 similarity_threshold=self.similarity_threshold,
                 exclude=tuple(self.exclude),
-                rng=self._rng,
+                rng=rng,
             )
         self.spectrum_, self.n_functions_ = result.spectrum, len(result.spectrum.eigenvalues)
         self.solver_ = result.spectrum.solver
         self.factors_, self.evidence_ = self._with_outliers(result.factors), result.evidence
         self.splits_, self.triplets_, self.cut_ = result.splits, result.triplets, result.cut
         self.verdict_, self.n_factors_ = result.evidence.verdict, len(result.factors)
+        self._settle()
         return self
 
-    def _diffusion(self) -> Diffusion:
-        samples = None if sp.issparse(self._samples) else self._samples
-        growing = self.n_functions == "auto"
-        return Diffusion(samples, self._graph, self._affinity, self.spectrum_, self._parts, self.solver, growing)
+    def _diffusion(self, spectrum: Spectrum) -> Diffusion:
+        return Diffusion(
+            samples=None if sp.issparse(self._samples) else self._samples,
+            graph=self._graph,
+            affinity=self._affinity,
+            spectrum=self.spectrum_,
+            distinct=spectrum,
+            parts=self._parts,
+            solver=self.solver,
+            growing=self.n_functions == "auto",
+        )
 
     def _with_outliers(self, factors):
         """Factors whose confidence is 0 for outliers: they lie where their nearest neighbour lies."""
@@ -436,12 +532,12 @@ class ManifoldFactorizer(_Spectral):
 
     def fit_transform(self, X, y=None):
         """Fit, and return the embeddings of all factors side by side."""
-        return np.hstack([factor.embedding for factor in self.fit(X).factors_])
+        return like(X, np.hstack([factor.embedding for factor in self.fit(X).factors_]))
 
     def transform(self, X):
         """Embeddings of new samples in all factors side by side, (n_new, sum of embedding widths)."""
         functions = self._functions_at(X)
-        return np.hstack([factor.place(functions)[0] for factor in self.factors_])
+        return like(X, np.hstack([factor.place(functions)[0] for factor in self.factors_]))
 
     def coordinates(self, X=None):
         """One number for each sample and 1-D factor, (n, n_factors); nan columns for other factors.
@@ -459,7 +555,7 @@ class ManifoldFactorizer(_Spectral):
             functions = self._functions_at(X)
             columns = [factor.place(functions)[1] for factor in self.factors_]
             nothing = np.full(len(functions), np.nan)
-        return np.column_stack([nothing if column is None else column for column in columns])
+        return like(X, np.column_stack([nothing if column is None else column for column in columns]))
 
     def locate(self, X):
         """Embedding, coordinate (None for other shapes) and confidence of new samples on each factor.
@@ -487,7 +583,6 @@ class ManifoldFactorizer(_Spectral):
 
     def _require_settings(self) -> None:
         require_choice("method", self.method, sorted(METHODS))
-        require_choice("device", self.device, ["cpu"])
         if self.n_factors != "auto":
             require_count("n_factors", self.n_factors, 1, MAX_FACTORS)
         if self.eigenvalue_tolerance != "auto":

@@ -10,7 +10,10 @@ def extra(name: str) -> ModuleType:
     """The module of an optional package, or an error that says how to install it."""
     try:
         return import_module(name)
-    except ImportError as error:
+    except Exception as error:  # whatever a broken package raises
         package = name.partition(".")[0]
-        brings = EXTRAS.get(package, "cryoem")
-        raise ValueError(f"this needs the package {package}: pip install 'manifactor[{brings}]'.") from error
+        install = f"pip install 'manifactor[{EXTRAS.get(package, 'cryoem')}]'"
+        if isinstance(error, ModuleNotFoundError) and (error.name or package).partition(".")[0] == package:
+            raise ValueError(f"this needs the package {package}: {install}.") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"the package {package} does not load: {reason}. Install it anew: {install}.") from error

@@ -22,16 +22,24 @@ from manifactor.cryoem.views import View
 from manifactor.estimators import AUTO_NEIGHBORS, ManifoldFactorizer
 from manifactor.extras import extra
 from manifactor.factoring.evidence import weigh_noise
+from manifactor.forecast import Forecast
 from manifactor.inputs import ImageSettings, Input, picked, read_input, require_one_view, run_images
 from manifactor.parameters import require_count
 from manifactor.places import Place, all_places, fitted_places, table_as_csv, to_table
+from manifactor.stages import Stages
 
 FITTED_IMAGES, FITTED = 3000, 20_000  # samples that are fitted, of noisy images and of all else; the others are placed
 PER_NEIGHBOR = 30  # fitted images for each neighbour
 
 
 def fit_input(
-    given: Input, *, settings: Mapping, seed: int, n_fitted: int | str = "auto", callback=None
+    given: Input,
+    *,
+    settings: Mapping,
+    seed: int,
+    n_fitted: int | str = "auto",
+    stages: Stages | None = None,
+    callback=None,
 ) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
     """A factorizer fitted to some of the samples, drawn at random, and the places of all of them.
 
@@ -46,9 +54,24 @@ def fit_input(
     seed : int
     n_fitted : int, "auto" or "all"
         Samples to fit; "auto" takes up to 3,000 images and up to 20,000 of all else.
+    stages : Stages or None
+        What is kept of earlier fits.
     callback : callable or None
     """
-    n, settings = len(given.samples), dict(settings)
+    n = len(given.samples)
+    factorizer, drawn = prepared_fit(given, settings=settings, seed=seed, n_fitted=n_fitted)
+    factorizer.set_params(callback=callback)._stages = stages or Stages()
+    fit = factorizer.fit(given.samples[drawn])
+    if given.components is not None and settings.get("method") != "deflation":
+        _weigh_noise(fit, given.samples[drawn], given.components.weights, rng=np.random.default_rng(seed))
+    return fit, fitted_places(fit) if len(drawn) == n else all_places(fit, given.samples)
+
+
+def prepared_fit(
+    given: Input, *, settings: Mapping, seed: int, n_fitted: int | str = "auto"
+) -> tuple[ManifoldFactorizer, np.ndarray]:
+    """The factorizer that `fit_input` uses, and the samples that it fits."""
+    settings = dict(settings)
     if settings.get("method") == "deflation":  # places no others
         if n_fitted not in ("auto", "all"):
             raise ValueError("deflation fits all samples, since it places no others. Leave --fit-samples out.")
@@ -58,10 +81,7 @@ def fit_input(
         settings["n_neighbors"] = min(max(AUTO_NEIGHBORS, len(drawn) // PER_NEIGHBOR), len(drawn) - 1)
     if given.components is not None:
         settings["preparation"] = "none"  # noise was told from signal in the images or volumes themselves
-    fit = ManifoldFactorizer(callback=callback, random_state=seed, **settings).fit(given.samples[drawn])
-    if given.components is not None and settings.get("method") != "deflation":
-        _weigh_noise(fit, given.samples[drawn], given.components.weights, rng=np.random.default_rng(seed))
-    return fit, fitted_places(fit) if len(drawn) == n else all_places(fit, given.samples)
+    return ManifoldFactorizer(random_state=seed, **settings), drawn
 
 
 def drawn_rows(given: Input, n_fitted: int | str = "auto", *, seed: int) -> np.ndarray:
@@ -130,10 +150,17 @@ class Task:
             rng=np.random.default_rng(self.seed),
         )
 
-    def fit(self, given: Input, out: Path, *, overwrite: bool = False, callback=None) -> tuple:
+    def forecast(self, given: Input) -> Forecast:
+        """What fitting the samples will cost."""
+        factorizer, drawn = prepared_fit(given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted)
+        return factorizer.forecast(given.samples[drawn])
+
+    def fit(
+        self, given: Input, out: Path, *, overwrite: bool = False, stages: Stages | None = None, callback=None
+    ) -> tuple:
         """Fit the samples and write the run folder; the fit and what run.json says beside its results."""
         fit, places = fit_input(
-            given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted, callback=callback
+            given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted, stages=stages, callback=callback
         )
         record = {
             "command": "fit",

@@ -1,11 +1,19 @@
 """Linear algebra on one thread, which small matrices need; workers that leave interrupts to those who started them."""
 
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from threading import RLock
+from typing import TypeVar
 
+import numpy as np
 from threadpoolctl import threadpool_limits
+
+PANEL, LARGEST_PANEL = 5000, 50_000  # rows that are worth a thread, and that a thread takes at a time
+T = TypeVar("T")
 
 _limit = RLock()  # the limit belongs to the process: two fits must not undo each other's
 
@@ -15,6 +23,24 @@ def one_blas_thread() -> Iterator[None]:
     """Limit linear algebra to one thread inside this context; contexts of other threads wait."""
     with _limit, threadpool_limits(1, user_api="blas"):
         yield
+
+
+def at_once(work: Callable[..., T], *items: Sequence) -> list[T]:
+    """What `work` makes of the items, one after the other, all worked on at the same time."""
+    with ThreadPoolExecutor(max(1, len(items[0]))) as pool:
+        return list(pool.map(work, *items))
+
+
+def in_panels(work: Callable[[slice], T], n_rows: int) -> list[T]:
+    """What `work` makes of slices of many rows, one for each core at least, all worked on at the same time."""
+    cores = os.cpu_count() or 1
+    parts = max(1, min(cores, n_rows // PANEL), -(-n_rows // (cores * LARGEST_PANEL)) * cores if n_rows > PANEL else 1)
+    cuts = np.linspace(0, n_rows, parts + 1).astype(int)
+    slices = [slice(a, b) for a, b in pairwise(cuts)]
+    if parts == 1:
+        return [work(slices[0])]
+    with ThreadPoolExecutor(cores) as pool:
+        return list(pool.map(work, slices))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ PAPER = {"eigenvalue_tolerance": 1e-6, "similarity_threshold": 0.9, "exclude": (
 
 
 def factor(spectrum, n_factors, **changes):
-    diffusion = Diffusion(None, None, None, spectrum)
+    diffusion = Diffusion(None, None, None, spectrum, spectrum)
     return by_triplets(diffusion, n_factors, **{**PAPER, **changes}, rng=np.random.default_rng(0))
 
 

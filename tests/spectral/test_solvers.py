@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +9,9 @@ from scipy.sparse.linalg import ArpackNoConvergence
 from manifactor import datasets
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.solvers import SOLVERS, chebyshev, choose_solver
+from manifactor.spectral.operators import HostOperator
+from manifactor.spectral.solvers import SOLVERS, EigenpairWarning, Start, chebyshev, choose_solver, spectral_density
+from manifactor.spectral.spectrum import laplacian_spectrum
 
 
 @pytest.fixture(scope="module", params=["torus", "sphere_sphere"])
@@ -78,3 +82,46 @@ def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatc
     monkeypatch.setattr("manifactor.spectral.solvers.eigsh", fail)
     with pytest.raises(ValueError, match="did not converge on these samples; choose `solver='chebyshev'`"):
         SOLVERS["arpack"](matrix, 5, tolerance=1e-7, rng=np.random.default_rng(0))
+
+
+def test_a_start_from_some_of_the_samples_saves_products():
+    X, _ = datasets.sample("torus", 6000, random_state=0)
+    matrix = affinity(neighbor_graph(X, 64)).normalized()
+    exact = chebyshev(matrix, 40, tolerance=1e-7, spare=True, rng=np.random.default_rng(0))
+    rows = np.arange(0, 6000, 3)
+    start = Start(rows, exact.vectors[rows], exact.values)
+    settings = {"tolerance": 1e-4, "rng": np.random.default_rng(1)}
+    cold, warm = chebyshev(matrix, 40, **settings), chebyshev(matrix, 40, start=start, **settings)
+    np.testing.assert_allclose(warm.values, exact.values[:40], atol=1e-7)
+    assert warm.products < cold.products
+
+
+def test_when_the_budget_is_used_up_the_accurate_pairs_are_returned(matrix):
+    few = chebyshev(matrix, 40, tolerance=1e-7, budget=8, rng=np.random.default_rng(0))
+    assert 2 <= len(few.values) < 40
+    exact = eigh(matrix.toarray(), eigvals_only=True)[::-1]
+    np.testing.assert_allclose(few.values, exact[: len(few.values)], atol=1e-6)
+
+
+def test_a_used_up_budget_is_said(monkeypatch):
+    X, _ = datasets.sample("torus", 1600, random_state=0)
+    walk = affinity(neighbor_graph(X, 30))
+    monkeypatch.setitem(SOLVERS, "chebyshev", partial(chebyshev, budget=8))
+    with pytest.warns(EigenpairWarning, match="of 40 eigenpairs are accurate after .* products .* Ask for fewer"):
+        laplacian_spectrum(walk, 40, solver="chebyshev", accuracy=1e-6, rng=np.random.default_rng(0))
+
+
+def test_progress_rises_to_the_end(matrix):
+    heard = []
+    chebyshev(matrix, 40, tolerance=1e-7, progress=heard.append, rng=np.random.default_rng(0))
+    assert heard == sorted(heard)
+    assert 0 < heard[0] <= heard[-1] <= 1
+
+
+def test_the_density_of_a_spectrum_counts_its_eigenvalues(matrix):
+    exact = eigh(matrix.toarray(), eigvals_only=True)[::-1]
+    with HostOperator(matrix) as operator:
+        values, counts = spectral_density(operator, 60, np.random.default_rng(0))
+    for count in (20, 60):
+        level = np.interp(count, counts, values)
+        assert abs((exact > level).sum() - count) < 5 * np.sqrt(2 * count / 8)

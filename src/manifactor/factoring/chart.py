@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
+from manifactor.threads import in_panels
+
 CERTAIN = 3.0  # standard errors that a coefficient must stand out by to be corrected for
 LEAST_SPREAD = 0.15  # of the mean: floor of the conditional spread
 BALL = 0.3  # radius of a neighbourhood, of the cloud's own
@@ -43,11 +45,14 @@ class Chart:
 
     def __call__(self, spectrum_functions: np.ndarray) -> np.ndarray:
         """Coordinates of samples, given the spectrum's functions at them, (n, m)."""
+        return np.concatenate(in_panels(lambda rows: self._at(spectrum_functions[rows]), len(spectrum_functions)))
+
+    def _at(self, spectrum_functions: np.ndarray) -> np.ndarray:
         if not self.others.shape[1]:
             return spectrum_functions @ self.functions
         others = spectrum_functions @ self.others
         centred = spectrum_functions @ self.functions - others @ self.mean
-        variance, axes = np.linalg.eigh(np.einsum("xp,pab->xab", others, self.spread, optimize=True))
+        variance, axes = _axes(np.einsum("xp,pab->xab", others, self.spread, optimize=True))
         scaled = np.einsum("xab,xa->xb", axes, centred) / np.sqrt(np.maximum(variance, self.floor))
         return np.einsum("xab,xb->xa", axes, scaled)
 
@@ -57,6 +62,17 @@ class Chart:
             return 0.0
         variance = spectrum_functions @ self.others @ np.trace(self.spread, axis1=1, axis2=2)
         return float(variance.std() / variance.mean())
+
+
+def _axes(spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of symmetric matrices, (n, m, m); those of two rows by an angle, which is fast."""
+    if spread.shape[1] != 2:
+        return np.linalg.eigh(spread)
+    mean, half = (spread[:, 0, 0] + spread[:, 1, 1]) / 2, (spread[:, 0, 0] - spread[:, 1, 1]) / 2
+    length, angle = np.hypot(half, spread[:, 0, 1]), np.arctan2(spread[:, 0, 1], half) / 2
+    cosine, sine = np.cos(angle), np.sin(angle)
+    axes = np.stack([np.stack([-sine, cosine], axis=1), np.stack([cosine, sine], axis=1)], axis=2)
+    return np.stack([mean - length, mean + length], axis=1), axes
 
 
 def plain_chart(coefficients: np.ndarray) -> Chart:
@@ -72,7 +88,9 @@ def make_chart(spectrum_functions: np.ndarray, weights: np.ndarray, functions: n
     constant = np.zeros((len(others), 1))
     constant[0] = 1.0
     others = np.hstack([constant, others])
-    values, basis = spectrum_functions @ functions, spectrum_functions @ others
+    both = np.hstack([functions, others])
+    both = np.concatenate(in_panels(lambda rows: spectrum_functions[rows] @ both, len(spectrum_functions)))
+    values, basis = both[:, : functions.shape[1]], both[:, functions.shape[1] :]
     mean = _shrunk_regression(basis, values, weights)
     centred = values - basis @ mean
     m = functions.shape[1]
@@ -159,7 +177,7 @@ def cloud_dimension(cloud: np.ndarray) -> int:
     if cloud.shape[1] == 1:
         return 1
     centres = cloud[:: -(-len(cloud) // BALLS)]
-    near = KDTree(cloud).query(centres, ball_size(cloud), workers=-1)[1]
+    near = KDTree(cloud).query(centres, ball_size(cloud))[1]
     around = cloud[near] - cloud[near].mean(axis=1, keepdims=True)
     spread = np.linalg.eigvalsh(around.transpose(0, 2, 1) @ around)
     total = spread.sum(axis=1, keepdims=True)

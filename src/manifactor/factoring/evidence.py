@@ -1,8 +1,9 @@
 """How sure are we: numbers behind the verdict, and the verdict in words."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from manifactor.factoring.factor import Factor
 from manifactor.factoring.measures import agreement, completeness, dependence, explained, leakage
 from manifactor.factoring.pure import Look, Peeling, impurity, product_share
 from manifactor.spectral.spectrum import Spectrum
+from manifactor.threads import at_once
 
 COMPLETE = 0.75  # least completeness of a product; twisted products reach .7
 LEAKING = 0.2  # share of a factor that another one predicts, above which they are not independent
@@ -111,17 +113,23 @@ def weigh(
 ) -> Evidence:
     """Verdict on several factors that were found by peeling; `misfit` says how their dimensions miss the data's."""
     look = peeling.looks[0]
-    numbers: dict = {
-        "completeness": completeness(spectrum, factors),
-        "leakage": leakage(factors),
-        "product": product_share(look.geometry, look.blocks),
-        "agreement": max([agreement(look, half) for half in peeling.looks[1:]], default=0.0),
-        "null": max([float(split.noise.max(initial=0)) for split in peeling.splits], default=0.0),
-        "dependence": dependence(factors, rng=rng),
+    measures: dict[str, Callable[[], Any]] = {
+        "completeness": lambda: completeness(spectrum, factors),
+        "leakage": lambda: leakage(factors),
+        "product": lambda: product_share(look.geometry, look.blocks),
+        "agreement": lambda: max([agreement(look, half) for half in peeling.looks[1:]], default=0.0),
+        "null": lambda: max([float(split.noise.max(initial=0)) for split in peeling.splits], default=0.0),
+        "dependence": lambda: dependence(factors, rng=rng),
     }
-    modulation = max(factor.chart.modulation(spectrum.functions) for factor in factors if factor.chart)
-    shares = explained(factors, samples, inliers), explained(factors, spectrum.functions[:, 1 : 1 + FIRST], inliers)
-    problems = _problems(numbers, peeling, shares, modulation) + ([misfit] if misfit else [])
+    others = (
+        lambda: max(factor.chart.modulation(spectrum.functions) for factor in factors if factor.chart),
+        lambda: explained(factors, samples, inliers),
+        lambda: explained(factors, spectrum.functions[:, 1 : 1 + FIRST], inliers),
+    )
+    found = at_once(lambda measure: measure(), [*measures.values(), *others])
+    numbers = dict(zip(measures, found, strict=False))
+    modulation, *shares = found[len(measures) :]
+    problems = _problems(numbers, peeling, (shares[0], shares[1]), modulation) + ([misfit] if misfit else [])
     if numbers["agreement"] < AGREEING:
         _warn_of_few_samples(2 * len(look.part), f"of {len(look.part)} samples neither half shows the same factors")
     if not problems:

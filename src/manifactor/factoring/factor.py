@@ -9,6 +9,7 @@ from manifactor.factoring.chart import Chart, Cloud, cloud_dimension, make_chart
 from manifactor.factoring.gradients import carre_du_champ
 from manifactor.regression import neighbour_means
 from manifactor.spectral.spectrum import Spectrum
+from manifactor.threads import at_once
 
 MAX_CHART = 6  # functions an embedding may have
 DESCRIBED = 8  # lowest functions of a factor that its shape is read from
@@ -92,14 +93,16 @@ def make_factors(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> tuple[Fact
     blocks = [block[:, np.argsort(spectrum.eigenvalues @ block**2, kind="stable")] for block in blocks]
     blocks = sorted(blocks, key=lambda block: float(spectrum.eigenvalues @ block[:, 0] ** 2))
     described = DESCRIBED if len(blocks) > 1 else None  # where there is one factor only, no function is impure
-    shapes = [_shape(spectrum, block[:, :described], _lowest(blocks, but=f)) for f, block in enumerate(blocks)]
     confidence = _confidence(spectrum, blocks)
-    factors = []
-    for f, (block, (topology, columns)) in enumerate(zip(blocks, shapes, strict=True)):
+
+    def factor(f: int) -> Factor:
+        block = blocks[f]
+        topology, columns = _shape(spectrum, block[:, :described], _lowest(blocks, but=f))
         others = np.hstack([block[:, :0], *(other[:, :CORRECTED] for g, other in enumerate(blocks) if g != f)])
         chart = make_chart(spectrum.functions, spectrum.weights, block[:, columns], others)
-        factors.append(_factor(spectrum, block, topology, chart, confidence[f]))
-    return tuple(factors)
+        return _factor(spectrum, block, topology, chart, confidence[f])
+
+    return tuple(at_once(factor, range(len(blocks))))
 
 
 def placed_factor(functions: np.ndarray, eigenvalues: np.ndarray, topology: str) -> Factor:
@@ -203,8 +206,8 @@ def _shape(spectrum: Spectrum, block: np.ndarray, others: np.ndarray) -> tuple[s
     squares add up to a constant. A function that is predicted only with the help of the other factors is impure and
     tells nothing.
     """
-    functions, eigenvalues = spectrum.functions @ block, spectrum.eigenvalues @ block**2
-    foreign = spectrum.functions @ others
+    some = spectrum.functions[:: -(-len(spectrum.functions) // REGRESSION_SAMPLES)]
+    functions, eigenvalues, foreign = some @ block, spectrum.eigenvalues @ block**2, some @ others
     chart = [0]
     predicted = predictability(functions[:, chart], functions)
     for j in range(1, functions.shape[1]):
@@ -228,7 +231,7 @@ def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     """
     lowest = [block[:, :LOWEST] for block in blocks]
     label = np.repeat(np.arange(len(blocks)), [low.shape[1] for low in lowest])
-    champ = carre_du_champ(spectrum, np.hstack(lowest), slice(None))
+    champ = carre_du_champ(spectrum, np.hstack(lowest))
     energy = np.array([np.einsum("xaa->x", champ[:, label == f][:, :, label == f]) for f in range(len(blocks))])
     energy = np.maximum(energy, 0.5 * np.abs(energy @ spectrum.weights)[:, None])
     out = np.ones_like(energy)

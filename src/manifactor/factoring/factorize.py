@@ -24,9 +24,10 @@ from manifactor.factoring.measures import completeness, leakage, leaves_noise
 from manifactor.factoring.pure import Look, Peeling, Split, batch_size, peel, without_energy
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.spectral.kernel import Affinity
-from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.neighbors import NeighborGraph, chosen
 from manifactor.spectral.parts import Part
 from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
+from manifactor.threads import at_once
 
 SAMPLES_PER_FUNCTION = 8  # fewer do not resolve a function
 MOST_FUNCTIONS = 400  # that are computed unasked
@@ -57,6 +58,8 @@ class Diffusion:
     affinity : Affinity
     spectrum : Spectrum
         On the given samples.
+    distinct : Spectrum
+        On the distinct samples.
     parts : tuple of Part
         Random parts with spectra of their own, where there are many samples.
     solver : str
@@ -69,6 +72,7 @@ class Diffusion:
     graph: NeighborGraph
     affinity: Affinity
     spectrum: Spectrum
+    distinct: Spectrum
     parts: tuple[Part, ...] = ()
     solver: str = "auto"
     growing: bool = False
@@ -85,7 +89,7 @@ class Diffusion:
         spectrum = laplacian_spectrum(self.affinity, more, solver=self.solver, start=start, rng=rng)
         if len(spectrum.eigenvalues) <= count:
             return None
-        return replace(self, spectrum=spectrum.with_copies(self.graph), parts=parts)
+        return replace(self, spectrum=spectrum.with_copies(self.graph), distinct=spectrum, parts=parts)
 
 
 @dataclass(frozen=True)
@@ -142,14 +146,16 @@ def by_deflation(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.G
 
 def _looks(diffusion: Diffusion, rng: np.random.Generator) -> list[Look]:
     """All distinct samples, and two parts or halves of them, each with its spectrum and its gradients."""
-    samples = None if diffusion.samples is None else diffusion.samples[diffusion.graph.distinct]
-    spectrum = diffusion.spectrum.without_copies(diffusion.graph)
-    looks = [Look(np.arange(len(spectrum.weights)), measure_geometry(spectrum, diffusion.affinity, samples, rng=rng))]
-    for part in diffusion.parts or _halves(diffusion.affinity, len(spectrum.eigenvalues), rng):
+    samples = None if diffusion.samples is None else chosen(diffusion.samples, diffusion.graph.distinct)
+    count = len(diffusion.distinct.eigenvalues)
+    whole = Part(np.arange(len(diffusion.distinct.weights)), diffusion.affinity, diffusion.distinct)
+    parts = [whole, *(diffusion.parts or _halves(diffusion.affinity, count, rng))]
+
+    def look(part: Part, rng: np.random.Generator) -> Look:
         some = None if samples is None else samples[part.rows]
-        lowest = part.spectrum.lowest(len(spectrum.eigenvalues))
-        looks.append(Look(part.rows, measure_geometry(lowest, part.affinity, some, rng=rng)))
-    return looks
+        return Look(part.rows, measure_geometry(part.spectrum.lowest(count), part.affinity, some, rng=rng))
+
+    return at_once(look, parts, rng.spawn(len(parts)))
 
 
 def _halves(affinity: Affinity, n_functions: int, rng: np.random.Generator) -> Iterator[Part]:
@@ -172,7 +178,7 @@ def _directions_missing(peeling: Peeling, diffusion: Diffusion) -> bool:
         return False
     if diffusion.samples is None or not look.blocks:
         return True
-    return not leaves_noise(_places(look), diffusion.samples[diffusion.graph.distinct])
+    return not leaves_noise(_places(look), chosen(diffusion.samples, diffusion.graph.distinct))
 
 
 def _places(look: Look) -> np.ndarray:

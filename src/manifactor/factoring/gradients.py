@@ -1,10 +1,12 @@
 """Gradients of the functions: where they point, which of them are orthogonal, and how they fall into blocks."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
+from sklearn.utils import gen_batches
 
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.spectrum import Spectrum
@@ -15,6 +17,7 @@ KEPT = 0.999  # share of the smoothed data's variance in those directions
 RIDGE = 0.1  # of the local spread: directions across the manifold are noise and get no gradient
 AVERAGED = 12  # neighbouring gradients that say together which way a block points
 DIRECTION = 0.12  # least share of a block's energy in one of its directions
+BLOCK = 2**20  # numbers of the samples that are worked on at a time
 HEAT_TIME = 0.1  # of the highest function's own time, at which the carre du champ is taken
 
 
@@ -62,7 +65,7 @@ class Geometry:
 
     def values(self, coefficients: np.ndarray) -> np.ndarray:
         """Combinations of functions at the samples, (n_samples, r)."""
-        return self.spectrum.functions[:, 1:] @ coefficients
+        return self.spectrum.combined(beside_constant(coefficients))
 
     def champ(self, coefficients: np.ndarray) -> np.ndarray:
         """Their carre du champ at the rows, (n_rows, r, r)."""
@@ -71,10 +74,12 @@ class Geometry:
     def captured(self, coefficients: np.ndarray) -> float:
         """Smallest share of the product of two combinations of functions that lies inside the spectrum."""
         i, j = np.triu_indices(coefficients.shape[1])
-        values = self.values(coefficients)
-        products = self.spectrum.weights[:, None] * values[:, i] * values[:, j]
-        inside = ((self.spectrum.functions.T @ products) ** 2).sum(axis=0)
-        return float((inside / (products * values[:, i] * values[:, j]).sum(axis=0)).min())
+        found, squares = self.products(coefficients[:, i], coefficients[:, j])
+        return float(((found**2).sum(axis=0) / squares).min())
+
+    def products(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `Spectrum.triple_products`."""
+        return self.spectrum.triple_products(beside_constant(left), beside_constant(right))
 
 
 def beside_constant(coefficients: np.ndarray) -> np.ndarray:
@@ -106,20 +111,22 @@ def measure_geometry(
     return Geometry(spectrum, rows, gradients, _average(coordinates[rows]))
 
 
-def carre_du_champ(spectrum: Spectrum, coefficients: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
-    """Inner products of the gradients of combinations of functions at some samples, (n_rows, r, r).
+def carre_du_champ(spectrum: Spectrum, coefficients: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    """Inner products of the gradients of combinations of functions at some samples or all, (n_rows, r, r).
 
     Gamma(f, g) = (f Lg + g Lf - L(fg)) / 2 taken at a small positive time: zero where the product of f and g is an
     eigenfunction whose eigenvalue is the sum of theirs. No derivative is taken, so it is less noisy than gradients for
     low functions; it needs a spectrum that reaches to the products.
     """
     i, j = np.triu_indices(coefficients.shape[1])
-    values, eigenvalues = spectrum.functions @ coefficients, spectrum.eigenvalues @ coefficients**2
+    eigenvalues = spectrum.eigenvalues @ coefficients**2
     total, time = eigenvalues[i] + eigenvalues[j], HEAT_TIME / eigenvalues.max()
-    found = spectrum.functions.T @ (spectrum.weights[:, None] * values[:, i] * values[:, j])
+    found, _ = spectrum.triple_products(coefficients[:, i], coefficients[:, j])
     decay = np.exp(-time * spectrum.eigenvalues)[:, None] - np.exp(-time * total)
-    champ = np.empty((len(spectrum.functions[rows]), len(eigenvalues), len(eigenvalues)))
-    champ[:, i, j] = champ[:, j, i] = spectrum.functions[rows] @ (decay * found) / (2 * time)
+    combination = decay * found / (2 * time)
+    inner = spectrum.combined(combination) if rows is None else spectrum.functions[rows] @ combination
+    champ = np.empty((len(inner), len(eigenvalues), len(eigenvalues)))
+    champ[:, i, j] = champ[:, j, i] = inner
     return champ
 
 
@@ -210,7 +217,9 @@ def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
     functions, eigenvalues = spectrum.functions[:, 1:], spectrum.eigenvalues[1:]
     if samples is None:
         return functions[:, :COORDINATES] * np.exp(-eigenvalues[:COORDINATES] / eigenvalues[: 2 * COORDINATES][-1])
-    coefficients = functions.T @ (spectrum.weights[:, None] * (samples - samples.mean(axis=0)))
+    mean, coefficients = samples.mean(axis=0, dtype=np.float64), np.zeros((functions.shape[1], samples.shape[1]))
+    for rows in gen_batches(len(samples), max(1, BLOCK // samples.shape[1])):
+        coefficients += functions[rows].T @ (spectrum.weights[rows, None] * (samples[rows] - mean))
     left, strength, _ = np.linalg.svd(coefficients, full_matrices=False)
     enough = int((np.cumsum(strength**2) < KEPT * (strength**2).sum()).sum()) + 1
     count = min(enough, COORDINATES)
@@ -225,14 +234,14 @@ def _steps(affinity: Affinity, rows: np.ndarray) -> sp.csr_array:
 
 def _regression(coordinates: np.ndarray, functions: np.ndarray, steps: sp.csr_array) -> np.ndarray:
     """Slopes of the functions along the coordinates in the neighbourhood of each row, (n_rows, p, n_functions)."""
-    reached = np.unique(steps.indices)
-    steps, coordinates, functions = steps[:, reached], coordinates[reached], functions[reached]
     p = coordinates.shape[1]
-    mean, mean_function = steps @ coordinates, steps @ functions
-    spread = np.stack([steps @ (coordinates * c[:, None]) for c in coordinates.T], axis=1)
-    spread -= mean[:, :, None] * mean[:, None]
-    joint = np.stack([steps @ (functions * c[:, None]) for c in coordinates.T], axis=1)
-    joint -= mean[:, :, None] * mean_function[:, None]
+    spread, joint = np.empty((steps.shape[0], p, p)), np.empty((steps.shape[0], p, functions.shape[1]))
+    for row, (start, end) in enumerate(pairwise(steps.indptr)):
+        near, weight = steps.indices[start:end], steps.data[start:end]
+        around = coordinates[near]
+        around -= weight @ around
+        weighted = around.T * weight
+        spread[row], joint[row] = weighted @ around, weighted @ functions[near]
     extent = np.linalg.eigvalsh(spread)[:, -1]
     ridge = RIDGE * np.maximum(extent, 1e-6 * extent.max())  # a sample with no neighbours but copies has no extent
     return np.linalg.solve(spread + ridge[:, None, None] * np.eye(p), joint)
@@ -240,6 +249,6 @@ def _regression(coordinates: np.ndarray, functions: np.ndarray, steps: sp.csr_ar
 
 def _average(coordinates: np.ndarray) -> sp.csr_array:
     k = min(AVERAGED, len(coordinates))
-    near = KDTree(coordinates).query(coordinates, k, workers=-1)[1]
+    near = KDTree(coordinates).query(coordinates, k)[1]
     indptr = np.arange(0, near.size + 1, k)
     return sp.csr_array((np.full(near.size, 1 / k), near.ravel(), indptr), shape=(len(near), len(near)))

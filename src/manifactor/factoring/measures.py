@@ -14,7 +14,7 @@ from manifactor.spectral.spectrum import Spectrum
 LOW = 16  # functions that are the low spectrum at least
 MOST_MAIN = 20  # principal components that are looked at
 MAIN = 0.01  # share of the variance from which on a principal component is a main direction
-PERMUTATIONS = 199
+PERMUTATIONS, SHUFFLED = 199, 5_000  # and the samples that are shuffled, evenly spread
 ENOUGH = 20_000  # samples that measures of the whole are taken from, evenly spread
 THICK = 0.01  # share of the largest variance from which on a direction of the rest counts
 EDGED = 0.4  # by which a direction's kurtosis lies below a Gaussian's if it has an edge or a hole; an interval's by 1.2
@@ -135,7 +135,7 @@ def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
 
 def dependence(factors: Sequence[Factor], *, rng: np.random.Generator) -> float:
     """Permutation p-value of independent places: squared correlations between features of the factors' places."""
-    thin = _thinned(len(factors[0].embedding))
+    thin = slice(None, None, -(-len(factors[0].embedding) // SHUFFLED))
     features = [_features(factor.embedding[thin]) for factor in factors]
 
     def statistic(shuffled):

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from manifactor.factoring.gradients import Geometry, commutant, cosines, energy_along, normalised
+from manifactor.threads import at_once
 
 MAX_FACTORS = 6
 PENALTY = 10.0  # on energy along the other blocks, in units of the function's own
@@ -97,7 +98,7 @@ def peel(looks: Sequence[Look], *, at_least: int = 1, rng: np.random.Generator) 
     splits: list[Split] = []
     refused: Peeling | None = None
     while len(looks[0].blocks) < MAX_FACTORS:
-        rests = [without_energy(look.geometry, look.blocks) for look in looks]
+        rests = at_once(lambda look: without_energy(look.geometry, look.blocks), looks)
         size = batch_size(looks[0].geometry.rayleigh(rests[0]))
         if not size:
             break
@@ -144,10 +145,11 @@ def _join(looks: Sequence[Look]) -> list[list[np.ndarray]]:
 
 def _try(looks: Sequence[Look], found: Sequence[Sequence[np.ndarray]], *, joined: bool) -> tuple[list[Look], float]:
     """Looks with what was newly found in each, all blocks refined, and their product share with the noise taken off."""
-    trial = [
-        replace(look, blocks=refine(look.geometry, (*look.blocks, *new), joined=joined))
-        for look, new in zip(looks, found, strict=True)
-    ]
+
+    def refined(look: Look, new: Sequence[np.ndarray]) -> Look:
+        return replace(look, blocks=refine(look.geometry, (*look.blocks, *new), joined=joined))
+
+    trial = at_once(refined, looks, found)
     share, *in_halves = (product_share(look.geometry, look.blocks) for look in trial if look.blocks or look is trial[0])
     noise = float(_noise(-share, [-half for half in in_halves]))
     return trial, min(1.0, share + min(noise, MOST_NOISE))
@@ -324,15 +326,13 @@ def product_share(geometry: Geometry, blocks: Sequence[np.ndarray]) -> float:
     """
     if not blocks:
         return 0.0
-    functions, eigenvalues = geometry.spectrum.functions, geometry.eigenvalues
-    lowest = geometry.values(np.column_stack([block[:, 0] for block in blocks]))
-    own = [geometry.rayleigh(block)[0] for block in blocks]
-    share = 1.0
-    for a, b in zip(*np.triu_indices(len(blocks), 1), strict=True):
-        total = own[a] + own[b]
-        found = ((geometry.spectrum.weights * lowest[:, a] * lowest[:, b]) @ functions[:, 1:]) ** 2
-        share = min(share, float(found[np.abs(eigenvalues - total) < WIDTH * total].sum() / found.sum()))
-    return share
+    lowest = np.column_stack([block[:, 0] for block in blocks])
+    a, b = np.triu_indices(len(blocks), 1)
+    own = geometry.rayleigh(lowest)
+    total = own[a] + own[b]
+    found = geometry.products(lowest[:, a], lowest[:, b])[0][1:] ** 2
+    near = np.abs(geometry.eigenvalues[:, None] - total) < WIDTH * total
+    return float(((found * near).sum(axis=0) / found.sum(axis=0)).min(initial=1.0))
 
 
 def impurity(geometry: Geometry, blocks: Sequence[np.ndarray]) -> float:

@@ -12,6 +12,7 @@ from sklearn.metrics import pairwise_distances
 from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGraph, row_of
 from manifactor.spectral.resident import ResidentMatrix
 
+BINS = 64  # for each factor of 2 in the squared distances that draw the bandwidth curve
 CURVE_ROWS = 2000  # samples whose distances draw the bandwidth curve, evenly spread; the cost no longer grows with n
 LOCAL_NEIGHBOR = 8  # a sample's own scale is its distance to this neighbour
 WEAKEST = 1e-8  # least weight of a link between neighbours: no sample is cut off by rounding
@@ -118,7 +119,7 @@ def choose_bandwidth(distances: sp.csr_array, *, value: float | None = None) -> 
     distances = rows_of(distances, np.linspace(0, distances.shape[0] - 1, n).astype(int))
     squared = distances.data**2
     candidates = np.median(squared) * 2.0 ** np.arange(-10, 4.01, 0.125)
-    slopes = np.array([kernel_slope(squared, eps, n) for eps in candidates])
+    slopes = kernel_slopes(squared, candidates, n)
     best = int(np.argmax(slopes))
     dimension = dimension_from_slope(slopes[best], len(squared) / n)
     if value is None:
@@ -126,11 +127,17 @@ def choose_bandwidth(distances: sp.csr_array, *, value: float | None = None) -> 
     return Bandwidth(float(value), dimension, candidates, slopes)
 
 
-def kernel_slope(squared: np.ndarray, eps: float, n_samples: int) -> float:
-    """Slope of log S at eps: the mean of d^2/eps under the kernel, every sample being its own neighbour at 0."""
-    u = squared / eps
-    w = np.exp(-u)
-    return float((u @ w) / (n_samples + w.sum()))
+def kernel_slopes(squared: np.ndarray, candidates: np.ndarray, n_samples: int) -> np.ndarray:
+    """Slopes of log S: the mean of d^2/eps under the kernel, every sample being its own neighbour at 0.
+
+    Squared distances are counted in narrow bins of their logarithm, whose means stand for them.
+    """
+    octave = np.floor(-np.log2(np.maximum(squared / squared.max(), 1e-300)) * BINS).astype(int)
+    count = np.bincount(octave)
+    mean = np.bincount(octave, weights=squared)[count > 0] / count[count > 0]
+    u = mean / candidates[:, None]
+    w = count[count > 0] * np.exp(-u)
+    return (u * w).sum(axis=1) / (n_samples + w.sum(axis=1))
 
 
 def dimension_from_slope(slope: float, n_neighbors: float) -> float:
@@ -252,7 +259,8 @@ def local_scale(distances: sp.csr_array) -> np.ndarray:
     count = np.diff(distances.indptr)
     if not count.all():
         raise ValueError(f"each sample needs a neighbour for its own scale; {(count == 0).sum()} have none.")
-    ordered = distances.data[np.lexsort((distances.data, row_of(distances)))]
+    key = row_of(distances) + 0.5 * distances.data / max(distances.data.max(), 1e-300)  # sorts rows, and within them
+    ordered = distances.data[np.argsort(key)]
     return ordered[distances.indptr[:-1] + np.minimum(LOCAL_NEIGHBOR, count) - 1]
 
 

@@ -1,8 +1,10 @@
 """Points to neighbour graph: who is near whom, and how far."""
 
+import logging
 import os
 import warnings
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,18 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manifactor.spectral.resident import DeviceSearch, NeighborTable, ResidentMatrix
+from manifactor.spectral.approximate import ApproximateSearch
+from manifactor.spectral.resident import DeviceSearch, NeighborTable, ResidentMatrix, require_device, resident
 
-SEARCHES = ("kd_tree", "brute")
+log = logging.getLogger("manifactor")
+
+SEARCHES = ("kd_tree", "brute", "faiss")
 KD_TREE_DIMENSIONS = 8  # above, the fused brute force of scikit-learn wins at any size we measured (3,000 to 50,000)
+MANY = 50_000  # samples above which faiss costs half of a tree in 6 dimensions, and a fifth of brute force in 16 and 64
+FEW_DIMENSIONS = 5  # in which a tree wins whatever the number of samples
 
 
 class DisconnectedGraphWarning(UserWarning):
@@ -45,6 +52,8 @@ class NeighborGraph:
         How the neighbours were found.
     n_neighbors : int or None
         Neighbours that an exact search finds for each sample.
+    recall : float
+        Share of the nearest neighbours that were found, measured; 1 for exact searches, nan for the caller's own.
     outliers : ndarray of bool of shape (n_samples,)
         Given samples that were left out of the graph; `inverse` sends them to their nearest neighbour.
     """
@@ -57,12 +66,32 @@ class NeighborGraph:
     search: Any
     method: str
     n_neighbors: int | None
+    recall: float
     outliers: np.ndarray
 
     @property
     def multiplicity(self) -> np.ndarray:
         """How many of the given samples each distinct sample stands for, (n_distinct,); outliers do not count."""
         return np.bincount(self.inverse[~self.outliers], minlength=len(self.distinct)).astype(float)
+
+    def settled(self) -> "NeighborGraph":
+        """The same with its distances on this machine's side."""
+        on_device = isinstance(self.distances, ResidentMatrix)
+        return replace(self, distances=self.distances.tocsr()) if on_device else self
+
+    def with_search(self, samples: np.ndarray, n_jobs: int | None) -> "NeighborGraph":
+        """The graph with its search built again from the given samples, where it is one of ours and was not kept."""
+        if self.search is not None or self.method not in (*SEARCHES, "cells"):
+            return self
+        method = "auto" if self.method == "cells" else self.method  # a device need not be there
+        search, _ = make_search(samples, self.n_neighbors or 1, method, n_jobs)
+        return replace(self, search=search.fit(chosen(samples, self.distinct)))
+
+    def on_device(self, device: str) -> "NeighborGraph":
+        """The same with its distances on a device; on the CPU, and where pieces had to be joined, they stay."""
+        if device == "cpu" or len(self.bridges) or not sp.issparse(self.distances):
+            return self
+        return replace(self, distances=resident(self.distances, require_device(device)))
 
     def without(self, isolated: np.ndarray, X: np.ndarray) -> "NeighborGraph":
         """The graph without some of its distinct samples, which then lie where their nearest neighbour lies.
@@ -123,7 +152,7 @@ def neighbor_graph(
         Samples, or with ``method="precomputed"`` the distances of each to its neighbours.
     n_neighbors : int
         Neighbours of each sample, itself not counted. Ignored for precomputed distances.
-    method : "auto", "kd_tree", "brute", "precomputed" or an object like KNeighborsTransformer
+    method : "auto", "kd_tree", "brute", "faiss", "precomputed" or an object like KNeighborsTransformer
         An object is used as it is: its own number of neighbours holds.
     n_jobs : int or None
         Threads of the search; None for all cores.
@@ -136,17 +165,42 @@ def neighbor_graph(
     if not isinstance(method, str):
         return _finish(None, X, clone(method, safe=False), "custom", None)
     if device != "cpu" and method == "auto":
-        return _finish(None, X, DeviceSearch(n_neighbors, device=device), "cells", n_neighbors)
-    search, name = exact_search(X, n_neighbors, method, n_jobs)
+        search = DeviceSearch(n_neighbors, device=require_device(device))
+        return _finish(None, X, search, "cells", n_neighbors)
+    search, name = make_search(X, n_neighbors, method, n_jobs)
     return _finish(None, X, search, name, n_neighbors)
 
 
-def exact_search(X: np.ndarray, n_neighbors: int, method: str, n_jobs: int | None) -> tuple[Any, str]:
-    """Exact Euclidean search with fit and transform, and its name; centred, for the digits of brute force."""
+def make_search(X: np.ndarray, n_neighbors: int, method: str, n_jobs: int | None) -> tuple[Any, str]:
+    """Euclidean search with fit and transform, and its name; exact ones are centred, for the digits of brute force."""
     if method == "auto":
-        method = "kd_tree" if X.shape[1] <= KD_TREE_DIMENSIONS else "brute"
+        method = _fastest(*X.shape)
+    if method == "faiss":
+        return ApproximateSearch(n_neighbors, n_jobs=n_jobs), method
     knn = KNeighborsTransformer(n_neighbors=n_neighbors, algorithm=method, n_jobs=n_jobs or os.cpu_count())
     return make_pipeline(StandardScaler(with_std=False), knn), method
+
+
+def _fastest(n_samples: int, n_features: int) -> str:
+    """The fastest search for this size that is installed; it is exact unless there are many samples."""
+    exact = "kd_tree" if n_features <= KD_TREE_DIMENSIONS else "brute"
+    if n_samples <= MANY or n_features <= FEW_DIMENSIONS:
+        return exact
+    if find_spec("faiss") is not None:
+        return "faiss"
+    log.warning(
+        "neighbours of %d samples in %d dimensions are sought exactly (%s), which takes time that grows with the "
+        "square of the samples; with faiss it would take a fraction: pip install 'manifactor[ann]'.",
+        n_samples,
+        n_features,
+        exact,
+    )
+    return exact
+
+
+def chosen(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Some of the samples; all of them are not copied."""
+    return X if len(rows) == len(X) and (rows[:-1] < rows[1:]).all() else X[rows]
 
 
 def _finish(distances, X, search, method: str, n_neighbors: int | None) -> NeighborGraph:
@@ -159,7 +213,7 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
     while True:
         if X is not None:
             n_neighbors = _limited(search, n_neighbors, len(distinct))
-            distances = _searched(search, X[distinct], euclidean=n_neighbors is not None)
+            distances = _searched(search, chosen(X, distinct), euclidean=n_neighbors is not None)
         copy_of = _copies(distances)
         if copy_of is None:
             break
@@ -173,9 +227,18 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
         if X is None:
             distances = _merged(distances, copy_of, copy_of)
     distances = _symmetric(distances)
-    bridges, component = _bridges(distances, None if X is None else X[distinct], inverse)
+    bridges, component = _bridges(distances, None if X is None else chosen(X, distinct), inverse)
     return NeighborGraph(
-        distances, bridges, distinct, inverse, component[inverse], search, method, n_neighbors, np.zeros(n, bool)
+        distances=distances,
+        bridges=bridges,
+        distinct=distinct,
+        inverse=inverse,
+        components=component[inverse],
+        search=search,
+        method=method,
+        n_neighbors=n_neighbors,
+        recall=getattr(search, "recall_", np.nan if n_neighbors is None else 1.0),
+        outliers=np.zeros(n, dtype=bool),
     )
 
 
@@ -198,6 +261,8 @@ def _searched(search, X: np.ndarray, *, euclidean: bool) -> sp.csr_array | Neigh
     _require_square(distances, len(X))
     if not euclidean:
         _require_distances(distances)
+        return distances
+    if isinstance(search, ApproximateSearch):
         return distances
     tiny = np.flatnonzero(distances.data < 1e-6 * np.abs(X - X.mean(axis=0)).max())
     gap = X[row_of(distances)[tiny]] - X[distances.indices[tiny]]
@@ -225,7 +290,7 @@ def _limited(search, n_neighbors: int | None, n_samples: int) -> int | None:
     """Fewer neighbours in an exact search when merging copies left fewer samples than were asked for."""
     if n_neighbors is None or n_neighbors < n_samples:
         return n_neighbors
-    (search if isinstance(search, DeviceSearch) else search[-1]).n_neighbors = n_samples - 1
+    (search[-1] if isinstance(search, Pipeline) else search).n_neighbors = n_samples - 1
     return n_samples - 1
 
 

@@ -6,6 +6,7 @@ such as inner products of a block's vectors, are numpy arrays of double precisio
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 STRIP = 2048  # rows of a product that one core makes at a time: they stay in its cache
 PANEL = 2**14  # rows of blocks that one core combines at a time
+FEWEST_COLUMNS = 8  # to which a product on a device that is nearly full is cut
 TENSOR_PANEL = 2**20  # the same on a device
 
 
@@ -36,8 +38,8 @@ class Operator(Protocol):
     def filled(self, rows: np.ndarray, vectors: np.ndarray) -> Any:
         """Vectors that are known for some samples, (n_rows, width), as a block that is 0 elsewhere."""
 
-    def vectors(self, block: Any) -> np.ndarray:
-        """A block's vectors in the caller's order, in double precision."""
+    def vectors(self, block: Any) -> Any:
+        """A block's vectors in the caller's order, in double precision, where they are."""
 
     def cast(self, block: Any, *, single: bool) -> Any:
         """The same block in single or double precision."""
@@ -219,16 +221,20 @@ class DeviceOperator:
         block[torch.as_tensor(rows, device=self._device)] = self._there(vectors).float()
         return block
 
-    def vectors(self, block: "Tensor") -> np.ndarray:
-        return block.double().cpu().numpy()
+    def vectors(self, block: "Tensor") -> "Tensor":
+        return block.double()
 
     def cast(self, block: "Tensor", *, single: bool) -> "Tensor":
         return block.float() if single else block.double()
 
     def product(self, block: "Tensor") -> "Tensor":
         torch = extra("torch")
-        out = self._matrix["single" if block.dtype == torch.float32 else "double"] @ block
-        return out if self._diagonal is None else out.addcmul_(self._diagonal.to(block.dtype)[:, None], block)
+        with suppress(torch.OutOfMemoryError):  # whose traceback would hold on to the memory
+            out = self._matrix["single" if block.dtype == torch.float32 else "double"] @ block
+            return out if self._diagonal is None else out.addcmul_(self._diagonal.to(block.dtype)[:, None], block)
+        if block.shape[1] < FEWEST_COLUMNS:
+            raise torch.OutOfMemoryError("no room for a product with a few vectors.")
+        return torch.cat([self.product(half.contiguous()) for half in block.chunk(2, dim=1)], dim=1)
 
     def recur(self, now: "Tensor", before: "Tensor", centre: float, forward: float, back: float) -> None:
         after = self.product(now).sub_(now, alpha=centre)

@@ -23,9 +23,18 @@ class Part:
     affinity: Affinity
     spectrum: Spectrum
 
+    def settled(self) -> "Part":
+        """The same with its kernel on this machine's side."""
+        return replace(self, affinity=self.affinity.settled(), spectrum=self.spectrum.settled())
+
     def with_functions(self, count: int, *, rng: np.random.Generator) -> "Part":
         """The same with `count` functions and some to spare."""
         return replace(self, spectrum=_rough_spectrum(self.affinity, count, rng))
+
+
+def part_size(n_samples: int) -> int:
+    """How many samples a part has."""
+    return min(max(n_samples // SHARE, SMALLEST), LARGEST)
 
 
 def draw_parts(
@@ -38,7 +47,7 @@ def draw_parts(
 ) -> tuple[Part, ...]:
     """Two disjoint parts of many samples, (n_distinct, n_features), each with the graph that `search` makes of it."""
     drawn = rng.permutation(len(samples))
-    size = min(max(len(samples) // SHARE, SMALLEST), LARGEST)
+    size = part_size(len(samples))
     parts = []
     for rows in (np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])):
         with warnings.catch_warnings(action="ignore"):  # what a part is short of, the whole may have

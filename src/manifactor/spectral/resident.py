@@ -1,5 +1,8 @@
 """Symmetric sparse matrices that stay where torch has put them, on a GPU or not: the neighbour graph and its kernel."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +17,7 @@ from manifactor.spectral.cells import cell_order, nearest
 if TYPE_CHECKING:
     from torch import Tensor
 
+ROWS = 2**20  # samples whose products are formed at a time
 ACROSS = 2**28  # distances between new and known samples at a time
 
 
@@ -50,7 +54,10 @@ class ResidentMatrix:
     def compressed(self, *, double: bool) -> "Tensor":
         """The entries beside the diagonal as a tensor that multiplies."""
         entries = self.entries.double() if double else self.entries
-        return extra("torch").sparse_csr_tensor(self.starts, self.columns, entries, self.shape, check_invariants=False)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # torch calls this a beta, every time
+            return extra("torch").sparse_csr_tensor(
+                self.starts, self.columns, entries, self.shape, check_invariants=False
+            )
 
     def __matmul__(self, vector: np.ndarray) -> np.ndarray:
         there = self.lift(vector)
@@ -102,10 +109,21 @@ class ResidentMatrix:
 
     def tocsr(self) -> sp.csr_array:
         """The whole matrix on this machine's side, in double precision."""
-        data, indices = self.entries.cpu().numpy().astype(np.float64), self.columns.cpu().numpy()
-        out = sp.csr_array((data, indices, self.starts.cpu().numpy()), shape=self.shape)
-        out.has_sorted_indices = True
-        return out if self.diagonal is None else out + sp.diags_array(self.diagonal.cpu().numpy(), format="csr")
+        if self.diagonal is not None:
+            return self._with_diagonal_inside().tocsr()
+        data, indices = self.entries.double().cpu().numpy(), self.columns.cpu().numpy()
+        return sp.csr_array((data, indices, self.starts.cpu().numpy()), shape=self.shape)
+
+    def _with_diagonal_inside(self) -> "ResidentMatrix":
+        """The diagonal as the last entry of each row."""
+        torch = extra("torch")
+        steps = torch.arange(len(self.starts), dtype=torch.int32, device=self.starts.device)
+        place, last = torch.arange(len(self.entries), device=steps.device) + self.rows, (self.starts + steps)[1:] - 1
+        columns = self.columns.new_empty(len(self.columns) + self.shape[0])
+        entries = self.entries.new_empty(len(columns), dtype=torch.float64)
+        columns[place], entries[place] = self.columns, self.entries.double()
+        columns[last], entries[last] = steps[:-1], self.diagonal  # type: ignore[assignment]
+        return ResidentMatrix(self.starts + steps, columns, entries)
 
     def components(self) -> int:
         """Into how many pieces the graph of the entries falls."""
@@ -118,6 +136,66 @@ class ResidentMatrix:
             if torch.equal(joined, label):
                 return int(label.unique().numel())
             label = joined
+
+
+def require_device(device: str) -> str:
+    """The device by torch's own name; an error where there is none of that name."""
+    torch = extra("torch")
+    name = device.removeprefix("torch:")
+    try:
+        torch.empty(1, device=name)
+    except Exception as error:  # torch has many ways to say so
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"`device` must be 'cpu' or a device that torch can use; got {device!r}: {reason}") from error
+    return name
+
+
+def is_tensor(X) -> bool:
+    """Whether this is one of torch's tensors; torch is not imported to find out."""
+    return type(X).__module__.partition(".")[0] == "torch"
+
+
+def from_tensor(X):
+    """A tensor as an array; anything else as it is."""
+    return X.detach().cpu().numpy() if is_tensor(X) else X
+
+
+def like(X, array: np.ndarray):
+    """An array as a tensor where X is one, on the same device."""
+    return extra("torch").as_tensor(array).to(X.device) if is_tensor(X) else array
+
+
+def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "Tensor | None":
+    """Vectors of a walk as functions, the constant taken out of all others; None where they hold too much of it."""
+    torch = extra("torch")
+    root = torch.as_tensor(np.sqrt(weights)).to(vectors.device)
+    mixed = root @ vectors
+    if float(mixed[1:].abs().max()) > nearly:
+        return None
+    functions = vectors / root[:, None] - mixed
+    functions *= torch.where(functions.amax(0) < -functions.amin(0), -1.0, 1.0)
+    functions[:, 0] = 1.0
+    return functions
+
+
+def triple_products(
+    functions: "Tensor", weights: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `Spectrum.triple_products`, where the functions are."""
+    torch = extra("torch")
+    one, other, weight = (torch.as_tensor(np.ascontiguousarray(a)).to(functions.device) for a in (left, right, weights))
+    found, squares = 0.0, 0.0
+    for some, w in zip(functions.split(ROWS), weight.split(ROWS), strict=True):
+        product = (some @ one) * (some @ other)
+        weighted = w[:, None] * product
+        found, squares = found + some.T @ weighted, squares + (weighted * product).sum(0)
+    return found.cpu().numpy(), squares.cpu().numpy()  # type: ignore[attr-defined]
+
+
+def combined(functions: "Tensor", coefficients: np.ndarray) -> np.ndarray:
+    """Combinations of functions, (n, p)."""
+    there = extra("torch").as_tensor(np.ascontiguousarray(coefficients)).to(functions.device)
+    return (functions @ there).cpu().numpy()
 
 
 def resident(matrix: sp.csr_array, device) -> ResidentMatrix:
@@ -155,6 +233,23 @@ class NeighborTable:
         return ResidentMatrix(starts.int(), (key % n).int(), self.distances.reshape(-1)[order % (n * k)])
 
 
+@contextmanager
+def device_memory() -> Iterator[None]:
+    """What is said when a device runs out of memory in spite of small steps."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        reason = str(error).splitlines()[0]
+    else:
+        return
+    raise MemoryError(
+        f"the graph and its functions must fit into the device's memory; it is full ({reason}) Free some, lower "
+        "`n_functions` or `n_neighbors`, fit fewer samples, or use `device='cpu'`."
+    )
+
+
 class DeviceSearch(BaseEstimator):
     """Exact search on a device, like KNeighborsTransformer; a fit's own samples are sought in cells."""
 
@@ -186,4 +281,4 @@ class DeviceSearch(BaseEstimator):
         return sp.csr_array((data.astype(float), indices, indptr), shape=(len(X), len(self.samples_)))
 
     def _there(self, X) -> "Tensor":
-        return extra("torch").as_tensor(X).to(self.device)
+        return extra("torch").as_tensor(np.ascontiguousarray(X)).to(self.device)

@@ -7,6 +7,7 @@ if its residual is below `tolerance` times that.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, eigh, eigh_tridiagonal, solve_triangular
@@ -14,6 +15,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from manifactor.spectral.operators import DeviceOperator, HostOperator, Operator
 from manifactor.spectral.resident import ResidentMatrix
+from manifactor.threads import one_blas_thread
 
 DENSE_SAMPLES = 1500  # up to here a full decomposition is as fast as any other, and exact
 FINEST = 1e-7  # residual that ARPACK is asked for
@@ -22,15 +24,17 @@ BUDGET = 4000  # products of the matrix with a block
 PROBES, PROBE_STEPS = 8, 40  # random vectors, and steps with each, that the spectrum's density is read from
 MOST_PROBE_STEPS = 200
 RESOLVED = 6  # values above the cut that each probe must show
-SPARE, FEWEST_SPARE = 0.4, 16  # vectors beyond those wanted, as a share and at least
+SPARE = 0.4  # vectors beyond those wanted, as a share
+FEWEST_SPARE, EASY_SPARE = 16, 80  # and at least; while blocks are narrow, more cost little and save steps
+SMOOTH, SMOOTHER = 10.0, 4.0  # distance from 1, over the cut's, below which vectors are first damped, and log how far
 SURE = 2.5  # standard errors of the spectrum's density by which the cut lies above the last spare vector
 FAITHFUL = 6.5  # log of how much the first vector may gain over the last in mixtures of both: rounding drowns that
-SORTED = 11.0  # the same where they were taken apart before
+SORTED = 5.5  # the same where vectors were taken apart before
 SETTLED = 0.3  # error, over the distance from the cut, of eigenvalues that tell more than the density does
-RANDOM, ORTHONORMAL = 4e-7, 1e-8  # relative error that a degree adds in single precision to blocks of such vectors
+MIXED, ORTHONORMAL = 4e-7, 1e-8  # relative error that a degree adds in single precision to blocks of such vectors
 NEARLY = 0.05  # largest cosine between the vectors of a block that are nearly orthogonal
 MARGIN = 0.3  # of the residual asked for that a filter aims at
-START = 0.2  # of a random vector's length that the filter has to remove
+NEAR, RANDOM = 0.02, 0.12  # error of vectors near the wanted ones, and of random ones for the root of their number
 
 
 class EigenpairWarning(UserWarning):
@@ -44,7 +48,7 @@ class Pairs:
     Attributes
     ----------
     values : ndarray of shape (n_pairs,)
-    vectors : ndarray of shape (n, n_pairs)
+    vectors : ndarray or Tensor of shape (n, n_pairs)
         Orthonormal columns.
     residuals : ndarray of shape (n_pairs,)
         Norms of matrix @ vector - value * vector.
@@ -53,7 +57,7 @@ class Pairs:
     """
 
     values: np.ndarray
-    vectors: np.ndarray
+    vectors: Any
     residuals: np.ndarray
     products: int = 0
 
@@ -111,7 +115,8 @@ def _pairs(matrix, values: np.ndarray, vectors: np.ndarray) -> Pairs:
 def chebyshev(matrix, n_pairs: int, **settings) -> Pairs:
     """Subspace iteration filtered by Chebyshev polynomials (Zhou, Saad et al., 2006), on all cores or on a device."""
     if isinstance(matrix, ResidentMatrix):
-        return filtered(DeviceOperator(matrix), n_pairs, **settings)
+        with one_blas_thread():  # what is left to this machine is small
+            return filtered(DeviceOperator(matrix), n_pairs, **settings)
     with HostOperator(matrix) as operator:
         return filtered(operator, n_pairs, **settings)
 
@@ -157,14 +162,14 @@ def filtered(
     progress : callable or None
         Told the share of the work that is done.
     """
-    width = min(operator.n, n_pairs + max(FEWEST_SPARE, int(SPARE * n_pairs)))
+    width = block_width(operator.n, n_pairs)
     if start is not None and start.vectors.shape[1] < width:
         start = None
     plan = _plan(operator, n_pairs, width, rng, start)
     block = operator.random(width, rng) if start is None else operator.filled(start.rows, start.vectors[:, :width])
-    error = START * plan.last * np.sqrt(operator.n / (1 if start is None else len(start.rows)))
+    block, error = _smoothed(operator, block, plan), NEAR if start else RANDOM * np.sqrt(width)
     accurate, spent, precise, worst = operator.columns(block, np.arange(0)), 0, False, np.inf
-    rounding = RANDOM if start is None else ORTHONORMAL
+    rounding = 0.0 if start else MIXED
     while True:
         target = plan.target(tolerance)
         single = not precise and max(target, error / 20) > SINGLE_PRECISION
@@ -261,6 +266,21 @@ def _plan(operator: Operator, n_pairs: int, width: int, rng: np.random.Generator
     bottom = max(-1.0, float(values[-1]) - 0.02)
     cut = max(float(cut), bottom + 0.05)
     return _Plan(bottom, cut, max(float(last), cut + 1e-6))
+
+
+def block_width(n: int, n_pairs: int) -> int:
+    """Vectors that are filtered: those wanted and some to spare."""
+    spare = max(FEWEST_SPARE, min(int(2 * SPARE * n_pairs), max(EASY_SPARE, int(SPARE * n_pairs))))
+    return min(n, n_pairs + spare)
+
+
+def _smoothed(operator: Operator, block, plan: _Plan):
+    """A block without what lies far below the cut, nearly all of a random vector: a few steps are enough for that."""
+    cut = 1 - SMOOTH * (1 - plan.cut)
+    if cut < plan.bottom + 0.1:
+        return block
+    rough = _Plan(plan.bottom, cut, plan.last)
+    return _filter(operator, block, rough, max(2, int(np.ceil(SMOOTHER / rough.gain))))
 
 
 def _safe(n_pairs: int, width: int) -> float:

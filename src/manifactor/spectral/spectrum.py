@@ -2,7 +2,8 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,9 +11,12 @@ from sklearn.metrics import pairwise_distances
 
 from manifactor.spectral.kernel import LEAST_COMPANY, Affinity, kernel_rows
 from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.resident import combined, from_tensor, functions_there, is_tensor, triple_products
 from manifactor.spectral.solvers import SOLVERS, EigenpairWarning, Pairs, Start, choose_solver, required
+from manifactor.threads import in_panels
 
 ACCURACY = 0.01  # error of eigenvalues and functions, as a share of their sampling error
+NEARLY = 1e-3  # share of the constant function in others that is the solver's error, and taken out
 SAMPLING_ERROR = 4.0  # of an eigenvalue, relative to it, times the root of the number of samples
 SMALLEST_RESOLVED = 1e-6  # a walk cannot see functions of smaller eigenvalues: at new points they are all residual
 
@@ -35,6 +39,8 @@ class Spectrum:
         Diffusion time of one step of the walk: its eigenvalues are exp(-step * eigenvalues).
     solver : str
         The solver that was used.
+    resident : Tensor of shape (n_samples, n_functions) or None
+        The functions on the device that they were computed on.
 
     Examples
     --------
@@ -50,22 +56,65 @@ class Spectrum:
     residuals: np.ndarray
     step: float
     solver: str
+    resident: Any = field(default=None, repr=False, compare=False)
+
+    def triple_products(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Inner products of all functions with products of combinations of functions, and those products' own.
+
+        Parameters
+        ----------
+        left, right : ndarray of shape (n_functions, p)
+            Coefficients of the combinations.
+
+        Returns
+        -------
+        found : ndarray of shape (n_functions, p)
+        squares : ndarray of shape (p,)
+        """
+        if self.resident is not None:
+            return triple_products(self.resident, self.weights, left, right)
+
+        def work(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+            functions, weights = self.functions[rows], self.weights[rows]
+            product = (functions @ left) * (functions @ right)
+            weighted = weights[:, None] * product
+            return functions.T @ weighted, np.einsum("xp,xp->p", weighted, product)
+
+        found, squares = zip(*in_panels(work, len(self.weights)), strict=True)
+        return sum(found), sum(squares)  # type: ignore[return-value]
+
+    def combined(self, coefficients: np.ndarray) -> np.ndarray:
+        """Combinations of functions at the samples, (n_samples, p)."""
+        if self.resident is not None:
+            return combined(self.resident, coefficients)
+        return np.concatenate(in_panels(lambda rows: self.functions[rows] @ coefficients, len(self.weights)))
 
     def with_copies(self, graph: NeighborGraph) -> "Spectrum":
         """The spectrum on the given samples, from that on the distinct ones."""
         weights = np.where(graph.outliers, 0.0, (self.weights / graph.multiplicity)[graph.inverse])
-        return replace(self, functions=self.functions[graph.inverse], weights=weights)
+        return replace(self, functions=_gathered(self.functions, graph.inverse), weights=weights, resident=None)
 
     def without_copies(self, graph: NeighborGraph) -> "Spectrum":
         """The spectrum on the distinct samples, from that on the given ones."""
         weights = self.weights[graph.distinct] * graph.multiplicity
-        return replace(self, functions=self.functions[graph.distinct], weights=weights)
+        return replace(self, functions=_gathered(self.functions, graph.distinct), weights=weights, resident=None)
 
     def lowest(self, count: int) -> "Spectrum":
         """The spectrum of the lowest functions only."""
+        if count >= len(self.eigenvalues):
+            return self
         few = slice(count)
-        eigenvalues, residuals = self.eigenvalues[few], self.residuals[few]
-        return replace(self, eigenvalues=eigenvalues, functions=self.functions[:, few], residuals=residuals)
+        return replace(
+            self,
+            eigenvalues=self.eigenvalues[few],
+            functions=self.functions[:, few],
+            residuals=self.residuals[few],
+            resident=None if self.resident is None else self.resident[:, few],
+        )
+
+    def settled(self) -> "Spectrum":
+        """The same without what it has on a device."""
+        return replace(self, resident=None)
 
     @property
     def clusters(self) -> tuple[np.ndarray, ...]:
@@ -114,14 +163,16 @@ def laplacian_spectrum(
         matrix, n_functions, tolerance=tolerance, start=known, spare=spare, progress=progress, rng=rng
     )
     resolved = int((pairs.values > SMALLEST_RESOLVED).sum())
-    values, vectors, residuals = pairs.values[:resolved], pairs.vectors[:, :resolved], pairs.residuals[:resolved]
+    values, residuals = pairs.values[:resolved], pairs.residuals[:resolved]
     _warn_of_residuals(residuals[:n_functions], required(values[:n_functions], tolerance), name)
     if len(pairs.values) < n_functions:
         _warn_of_budget(pairs, n_functions)
     weights = affinity.degree / affinity.degree.sum()
+    functions, resident = _functions(pairs.vectors[:, :resolved], weights)
     return Spectrum(
         eigenvalues=np.maximum(0.0, -np.log(np.minimum(values / values[0], 1.0))) / affinity.step,
-        functions=_signed(_beside_constant(vectors, np.sqrt(weights)) / np.sqrt(weights)[:, None]),
+        functions=functions,
+        resident=resident,
         weights=weights,
         residuals=residuals,
         step=affinity.step,
@@ -186,18 +237,43 @@ def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
 
     Where weak bridges make the eigenvalue 1 double to rounding, solvers return a mixture.
     """
-    if np.abs(constant @ vectors[:, 1:]).max(initial=0) < 1e-6:
-        return np.column_stack([constant, vectors[:, 1:]])
     beside = np.column_stack([constant, vectors])
     superfluous = 1 + int(np.abs(np.diag(np.linalg.qr(beside, mode="r")))[1:].argmin())
     basis, triangle = np.linalg.qr(np.delete(beside, superfluous, axis=1))
     return basis * np.sign(triangle[0, 0])
 
 
-def _signed(functions: np.ndarray) -> np.ndarray:
-    """Functions whose largest value is positive."""
-    largest = np.abs(functions).argmax(axis=0)
-    return functions * np.sign(functions[largest, np.arange(functions.shape[1])])
+def _functions(vectors, weights: np.ndarray) -> tuple[np.ndarray, Any]:
+    """Vectors of the walk as functions without a constant part whose largest value is positive, the constant first.
+
+    The second is the same on a device, where the vectors are there; None elsewhere.
+    """
+    if is_tensor(vectors):
+        functions = functions_there(vectors, weights, NEARLY)
+        if functions is not None:
+            return functions.cpu().numpy(), functions
+        vectors = from_tensor(vectors)
+    root = np.sqrt(weights)
+    mixed = root @ vectors
+    if np.abs(mixed[1:]).max(initial=0) > NEARLY:
+        vectors = _beside_constant(vectors, root)
+        mixed = np.zeros(vectors.shape[1])
+    functions = np.empty_like(vectors)
+
+    def work(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        some = np.divide(vectors[rows], root[rows, None], out=functions[rows])
+        some -= mixed
+        return some.max(axis=0), some.min(axis=0)
+
+    highest, lowest = zip(*in_panels(work, len(vectors)), strict=True)
+    functions *= np.where(np.max(highest, axis=0) < -np.min(lowest, axis=0), -1.0, 1.0)
+    functions[:, 0] = 1.0
+    return functions, None
+
+
+def _gathered(functions: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Functions at some samples."""
+    return np.concatenate(in_panels(lambda some: functions[rows[some]], len(rows)))
 
 
 def _warn_of_residuals(residuals: np.ndarray, asked: np.ndarray, solver: str) -> None:

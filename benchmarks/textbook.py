@@ -1,0 +1,82 @@
+"""How do time and memory of the paper's whole workload compare with a textbook dense pipeline of it?
+
+    python benchmarks/textbook.py                          n = 10,000, N = 100 and 400: some minutes
+    python benchmarks/textbook.py --samples 3000 --functions 50
+
+The workload: a rectangle with noise, diffusion map, triplets, cut into two groups. Each pipeline runs in a process of
+its own, so that its peak memory can be read; what the imports alone take is subtracted.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from manifactor import ManifoldFactorizer, datasets
+from manifactor.factoring.maxcut import max_cut
+from manifactor.reproduce.cases import PAPER_UNIT
+from manifactor.reproduce.table1 import BANDWIDTH, DELTA, GAMMA, NOISE
+from manifactor.reproduce.textbook import algorithm_1, diffusion_map
+
+from record import record
+
+
+def ours(X, n_functions):
+    settings = {"eigenvalue_tolerance": PAPER_UNIT * DELTA, "similarity_threshold": GAMMA, "density_correction": 0}
+    return len(
+        ManifoldFactorizer(2, method="triplets", n_functions=n_functions, random_state=0, **settings).fit(X).factors_
+    )
+
+
+def textbook(X, n_functions):
+    eigenvalues, functions = diffusion_map(X, BANDWIDTH, n_functions, seed=0)
+    triplets = algorithm_1(eigenvalues, np.asfortranarray(functions), DELTA, GAMMA)
+    parts = sorted({part for pair in triplets.values() for part in pair})
+    separability = np.zeros((len(parts), len(parts)))
+    for i, j in triplets.values():
+        separability[parts.index(i), parts.index(j)] = separability[parts.index(j), parts.index(i)] = 1
+    return max_cut(separability, 2, rng=np.random.default_rng(0)).labels.max() + 1
+
+
+def measure(name, n_samples, n_functions):
+    """Seconds and megabytes of one pipeline, in this process."""
+    X, _ = datasets.sample("rectangle_z", n_samples, noise=NOISE, random_state=0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    groups = {"ours": ours, "textbook": textbook}[name](X, n_functions)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    print(json.dumps({"seconds": round(seconds, 2), "megabytes": round(peak / 1024), "groups": int(groups)}))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--samples", type=int, default=10_000)
+    parser.add_argument("--functions", type=int, nargs="+", default=[100, 400])
+    parser.add_argument("--only", choices=["ours", "textbook"], help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.only:
+        measure(arguments.only, arguments.samples, arguments.functions[0])
+        return
+    for n_functions in arguments.functions:
+        found = {}
+        for name in ("ours", "textbook"):
+            command = [sys.executable, __file__, "--only", name, "--samples", str(arguments.samples)]
+            command += ["--functions", str(n_functions)]
+            found[name] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        record(
+            "whole workload: textbook dense pipeline over ours",
+            samples=arguments.samples,
+            functions=n_functions,
+            **found,
+            ratio=round(found["textbook"]["seconds"] / found["ours"]["seconds"], 1),
+            memory_ratio=round(found["textbook"]["megabytes"] / found["ours"]["megabytes"], 1),
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Stages of a long fit on disk, beside the run folder to be, so that a fit that was stopped can go on."""
+
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from manifactor.archive import read_tree, write_tree
+from manifactor.stages import Stages
+
+LONG = 5.0  # seconds from which on a stage is worth writing
+
+
+def _settled(value):
+    """What is on a device, on this machine's side."""
+    if isinstance(value, tuple):
+        return tuple(_settled(item) for item in value)
+    return value.settled() if hasattr(value, "settled") else value
+
+
+class CheckpointWarning(UserWarning):
+    """A stage could not be written; the fit goes on without."""
+
+
+class Checkpoints(Stages):
+    """Stages that are also written to a folder, each whole or not at all."""
+
+    def __init__(self, folder: Path, *, resume: bool = False) -> None:
+        """Remember the folder; with `resume`, what it holds counts."""
+        super().__init__()
+        if resume and not folder.is_dir():
+            raise ValueError(f"there is nothing to go on from: no stage was kept in {folder}. Leave --resume out.")
+        self.folder, self.resume = folder, resume
+
+    def __call__(self, name: str, key: str, make: Callable[[], Any]) -> Any:
+        """What was kept in memory or in the folder, else what is made now, and written if that took long."""
+        path = self.folder / f"{name}.npz"
+        if self.resume and path.is_file():
+            known, value = read_tree(path)
+            if known == key:
+                self.kept.setdefault(name, (known, value))
+        start = time.monotonic()
+        value = super().__call__(name, key, make)
+        if time.monotonic() - start > LONG and not path.is_file():
+            self._write(path, (key, value))
+        return value
+
+    def _write(self, path: Path, stage: tuple) -> None:
+        try:
+            self.folder.mkdir(exist_ok=True)
+            write_tree(path, _settled(stage))
+        except OSError as error:
+            warnings.warn(
+                f"the stage {path.stem!r} could not be kept for --resume: {error}. The fit goes on without.",
+                CheckpointWarning,
+                stacklevel=4,
+            )

@@ -1,0 +1,164 @@
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import connected_components
+
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets
+from manifactor.spectral.kernel import affinity
+from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.resident import DeviceSearch, device_memory, require_device, resident
+from manifactor.spectral.spectrum import laplacian_spectrum
+
+torch = pytest.importorskip("torch")
+ON_TORCH = "torch:cpu"  # the functions that run on a GPU, on the CPU
+
+
+@pytest.fixture(scope="module")
+def torus():
+    return datasets.sample("torus", 2500, random_state=0)[0]
+
+
+@pytest.fixture(scope="module")
+def graphs(torus):
+    """The same graph on both sides; on the device, samples are in an order of its own."""
+    return neighbor_graph(torus, 40), neighbor_graph(torus, 40, device=ON_TORCH)
+
+
+def test_both_sides_find_the_same_graph(graphs):
+    host, device = graphs
+    back = device.inverse
+    np.testing.assert_allclose(device.distances.tocsr()[back][:, back].toarray(), host.distances.toarray(), rtol=1e-5)
+    np.testing.assert_array_equal(np.sort(device.distinct), np.arange(2500))
+    assert (device.method, device.recall) == ("cells", 1.0)
+
+
+def test_both_sides_make_the_same_walk(graphs):
+    host, device = affinity(graphs[0]), affinity(graphs[1])
+    assert device.bandwidth.value == pytest.approx(host.bandwidth.value, rel=0.2)  # read from other samples' distances
+    host, device = (affinity(graph, bandwidth=0.05) for graph in graphs)
+    assert device.step == pytest.approx(host.step, rel=1e-5)
+    back = graphs[1].inverse
+    np.testing.assert_allclose(device.degree[back], host.degree, rtol=1e-5)
+    np.testing.assert_allclose(device.settled().kernel[back][:, back].toarray(), host.kernel.toarray(), atol=1e-5)
+
+
+def test_both_sides_have_the_same_spectrum(graphs):
+    host, device = (affinity(graph, bandwidth=0.05) for graph in graphs)
+    host, device = (
+        laplacian_spectrum(walk, 30, solver="chebyshev", rng=np.random.default_rng(0)) for walk in (host, device)
+    )
+    np.testing.assert_allclose(device.eigenvalues, host.eigenvalues, rtol=1e-4, atol=1e-4)
+    overlap = device.functions[graphs[1].inverse].T @ (host.weights[:, None] * host.functions)
+    assert (np.linalg.svd(overlap[:25])[1] > 0.999).all()
+    assert device.residuals.max() < 1e-4
+
+
+def test_rows_of_a_resident_matrix_are_those_of_its_copy(graphs):
+    walk = affinity(graphs[1])
+    rows = np.array([3, 1000, 17])
+    np.testing.assert_allclose(walk.rows(rows).toarray(), walk.settled().kernel[rows].toarray())
+
+
+def test_pieces_of_a_graph_are_counted(graphs, torus):
+    whole = graphs[0].distances
+    for n in (400, 2500):
+        part = whole[:n][:, :n]
+        assert resident(part, "cpu").components() == connected_components(part, directed=False)[0]
+
+
+def test_copies_are_merged_as_on_the_host(torus):
+    doubled = np.vstack([torus[:600], torus[:50]])
+    host, device = (neighbor_graph(doubled, 20, device=device) for device in ("cpu", ON_TORCH))
+    assert len(device.distinct) == len(host.distinct) == 600
+    np.testing.assert_array_equal(device.inverse[600:], device.inverse[:50])
+    np.testing.assert_array_equal(device.multiplicity[device.inverse], host.multiplicity[host.inverse])
+
+
+def test_two_far_pieces_are_joined_by_a_bridge(torus):
+    apart = np.vstack([torus[:300], torus[:300] + 100])
+    with pytest.warns(UserWarning, match="2 components of 300, 300 samples"):
+        fit = DiffusionMap(4, n_neighbors=20, device=ON_TORCH, random_state=0).fit(apart)
+    assert len(np.unique(np.sign(fit.spectrum_.functions[:300, 1]))) == 1
+    assert fit.spectrum_.eigenvalues[1] < 0.01 * fit.spectrum_.eigenvalues[2]
+
+
+def test_a_fit_on_a_device_factors_places_and_saves_like_any_other(torus, tmp_path):
+    from manifactor import load, save
+
+    fit = ManifoldFactorizer(device=ON_TORCH, random_state=0).fit(torus)
+    assert fit.verdict_ == "product"
+    assert [factor.topology for factor in fit.factors_] == ["circle", "circle"]
+    np.testing.assert_allclose(
+        fit.transform(torus[:50]), np.hstack([f.embedding for f in fit.factors_])[:50], atol=1e-3
+    )
+    save(fit, tmp_path / "fit.npz")
+    np.testing.assert_allclose(load(tmp_path / "fit.npz").transform(torus[:50]), fit.transform(torus[:50]), atol=1e-5)
+
+
+def test_new_samples_are_sought_on_the_device(torus):
+    search = DeviceSearch(5, device="cpu").fit(torus)
+    found = search.transform(torus[:7] + 0.01)
+    exact = np.sort(np.linalg.norm(torus[:7, None] + 0.01 - torus, axis=2), axis=1)[:, :6]
+    np.testing.assert_allclose(np.sort(found.data.reshape(7, 6), axis=1), exact, atol=1e-5)
+
+
+def test_a_device_that_is_not_there_is_an_error():
+    with pytest.raises(ValueError, match="`device` must be 'cpu' or a device that torch can use; got 'nonsense'"):
+        require_device("nonsense")
+    with pytest.raises(ValueError, match="got 'nonsense'"):
+        ManifoldFactorizer(device="nonsense").fit(np.random.default_rng(0).normal(size=(50, 3)))
+
+
+def test_a_device_without_torch_names_the_extra(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(ValueError, match=r"this needs the package torch: pip install 'manifactor\[gpu\]'"):
+        DiffusionMap(device="cuda").fit(np.random.default_rng(0).normal(size=(50, 3)))
+
+
+def test_a_torch_that_does_not_load_says_why(monkeypatch):
+    def broken(name):
+        raise OSError("libtorch.so: no such file")
+
+    monkeypatch.setattr("manifactor.extras.import_module", broken)
+    with pytest.raises(ValueError, match=r"the package torch does not load: libtorch\.so: no such file"):
+        require_device("cuda")
+
+
+def test_a_full_device_is_a_clear_error():
+    with (
+        pytest.raises(MemoryError, match=r"must fit into the device's memory; it is full .*use `device='cpu'`"),
+        device_memory(),
+    ):
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+
+def test_products_are_made_in_fewer_columns_where_memory_is_short(graphs, monkeypatch):
+    from manifactor.spectral import operators
+
+    operator = operators.DeviceOperator(affinity(graphs[1]).normalized())
+    block = operator.random(40, np.random.default_rng(0))
+    whole, made = operator.product(block), []
+
+    class Short:
+        def __init__(self, matrix):
+            self.matrix = matrix
+
+        def __matmul__(self, block):
+            if block.shape[1] > 12:
+                raise torch.OutOfMemoryError("full")
+            made.append(block.shape[1])
+            return self.matrix @ block
+
+    operator._matrix = {name: Short(matrix) for name, matrix in operator._matrix.items()}
+    torch.testing.assert_close(operator.product(block), whole)
+    assert made == [10, 10, 10, 10]
+
+
+def test_tensors_in_give_tensors_out(torus):
+    given = torch.as_tensor(torus[:800])
+    fit = ManifoldFactorizer(random_state=0)
+    embedding = fit.fit_transform(given)
+    assert isinstance(embedding, torch.Tensor)
+    np.testing.assert_array_equal(embedding.numpy(), ManifoldFactorizer(random_state=0).fit_transform(torus[:800]))
+    for out in (fit.transform(given[:9]), fit.coordinates(given[:9]), DiffusionMap(5).fit_transform(given)):
+        assert isinstance(out, torch.Tensor)
+    assert isinstance(fit.transform(torus[:9]), np.ndarray)
