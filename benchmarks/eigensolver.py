@@ -14,9 +14,10 @@ from manifactor import datasets
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.solvers import chebyshev
-from manifactor.spectral.spectrum import TOLERANCE
 
 from record import record
+
+TOLERANCE = 1e-7
 
 
 def main():
@@ -36,7 +37,8 @@ def main():
         seconds, residual = {}, {}
         for name, solve in solvers.items():
             start = time.perf_counter()
-            values, vectors = solve()
+            found = solve()
+            values, vectors = found if isinstance(found, tuple) else (found.values, found.vectors)
             seconds[name] = round(time.perf_counter() - start, 2)
             residual[name] = float(np.linalg.norm(matrix @ vectors - vectors * values, axis=0).max())
         record(

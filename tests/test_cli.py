@@ -171,3 +171,44 @@ def test_the_package_itself_loads_nothing_until_it_is_asked():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     assert out.startswith("False ")
     assert out.endswith(" True\n")
+
+
+def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):
+    assert main(["fit", "data.npz", "--dry-run"]) == 0
+    assert "The fit will take about" in capsys.readouterr().out
+    assert sorted(path.name for path in folder.iterdir()) == ["data.npz"]
+    assert main(["fit", "data.npz", "data.npz", "--dry-run"]) == 2
+    assert "are for one input and one view" in capsys.readouterr().err
+
+
+def test_a_run_is_made_from_the_stages_of_an_earlier_one(data, folder, capsys):
+    assert main(["fit", "data.npz", "--out", "first"]) == 0
+    assert main(["fit", "data.npz", "--out", "second", "--reuse", "first", "--n-factors", "2"]) == 0
+    assert list(json.loads((folder / "second" / "run.json").read_text())["seconds"]) == ["factors"]
+    assert main(["simulate", "rectangle", "--n", "700", "--seed", "2", "--out", "other.npz"]) == 0
+    assert main(["fit", "other.npz", "--out", "third", "--reuse", "first"]) == 0
+    assert "nothing of first could be used" in capsys.readouterr().err
+
+
+def test_a_stopped_fit_is_resumed(data, folder, capsys, monkeypatch):
+    monkeypatch.setattr("manifactor.checkpoints.LONG", 0.0)
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("manifactor.jobs.write_run", stop)
+        assert main(["fit", "data.npz", "--out", "run"]) == 130
+    assert "finished stages are kept: the same command with --resume goes on" in capsys.readouterr().err
+    assert not (folder / "run").exists()
+    assert main(["fit", "data.npz", "--out", "run", "--resume"]) == 0
+    assert list(json.loads((folder / "run" / "run.json").read_text())["seconds"]) == ["factors"]
+    assert not (folder / ".run.stages").exists()
+    assert main(["fit", "data.npz", "--out", "run2", "--resume"]) == 2
+    assert "there is nothing to go on from" in capsys.readouterr().err
+
+
+def test_a_fit_too_large_for_memory_is_bad_input(data, capsys, monkeypatch):
+    monkeypatch.setattr("manifactor.forecast.machine_memory", lambda: 1e6)
+    assert main(["fit", "data.npz", "--dry-run"]) == 2
+    assert "the fit must fit into memory" in capsys.readouterr().err

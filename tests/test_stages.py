@@ -1,11 +1,14 @@
 import logging
+import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from manifactor import ManifoldFactorizer, datasets
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 from manifactor.checkpoints import Checkpoints, CheckpointWarning
 from manifactor.forecast import Forecast, forecast, machine_memory, require_memory
+from manifactor.stages import fingerprint
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +72,12 @@ def test_checkpoints_of_other_settings_do_not_count(torus, tmp_path, monkeypatch
 
 
 def test_a_full_disk_costs_the_checkpoint_and_nothing_else(torus, tmp_path, monkeypatch):
-    def full(path, value):
+    def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("manifactor.checkpoints.LONG", 0.0)
-    monkeypatch.setattr("manifactor.checkpoints.write_tree", full)
+    monkeypatch.setattr("manifactor.archive.tempfile.mkdtemp", full)
+    monkeypatch.setattr("manifactor.archive.tempfile.mkstemp", full)
     fit = ManifoldFactorizer(random_state=0)
     fit._stages = Checkpoints(tmp_path)
     with pytest.warns(CheckpointWarning, match="could not be kept for --resume: .*No space left"):
@@ -117,3 +121,44 @@ def test_the_forecast_is_logged_and_kept(torus, caplog):
         fit = ManifoldFactorizer(random_state=0).fit(torus)
     assert f"forecast: {fit.forecast_}" in caplog.text
     assert ManifoldFactorizer().forecast(torus) == fit.forecast_
+
+
+def test_a_resumed_fit_leaves_outliers_out_as_before(tmp_path, monkeypatch):
+    monkeypatch.setattr("manifactor.checkpoints.LONG", 0.0)
+    X = np.vstack([datasets.sample("torus", 1500, random_state=0)[0], [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
+    with warnings.catch_warnings(action="ignore"):
+        fresh = ManifoldFactorizer(random_state=0)
+        fresh._stages = Checkpoints(tmp_path)
+        fresh.fit(X)
+        (tmp_path / "spectrum.npz").unlink()
+        again = ManifoldFactorizer(random_state=0)
+        again._stages = Checkpoints(tmp_path, resume=True)
+        again.fit(X)
+    assert again.outliers_.sum() == fresh.outliers_.sum() == 2
+    np.testing.assert_array_equal(again.coordinates(), fresh.coordinates())
+
+
+def test_an_automatic_number_of_functions_is_not_taken_for_one_that_was_asked_for():
+    X = np.repeat(datasets.sample("torus", 300, random_state=0)[0], 4, axis=0)
+    fit = DiffusionMap(random_state=0).fit(X)
+    assert fit.n_functions_ == 37
+    assert fit.set_params(n_functions=100).fit(X).n_functions_ == 100
+
+
+def test_settings_that_read_alike_have_other_fingerprints():
+    assert fingerprint(2, 1, 110) != fingerprint(21, 1, 10)
+
+
+def test_a_forecast_leaves_the_estimator_unfitted(torus):
+    fit = ManifoldFactorizer()
+    fit.forecast(torus)
+    with pytest.raises(NotFittedError):
+        fit.transform(torus)
+
+
+def test_samples_that_change_after_the_fit_do_not_change_it(torus):
+    mine = torus.copy()
+    fit = ManifoldFactorizer(random_state=0).fit(mine)
+    before = fit.transform(torus[:20])
+    mine[:] = 99
+    np.testing.assert_array_equal(fit.transform(torus[:20]), before)

@@ -36,13 +36,11 @@ class Checkpoints(Stages):
     def __call__(self, name: str, key: str, make: Callable[[], Any]) -> Any:
         """What was kept in memory or in the folder, else what is made now, and written if that took long."""
         path = self.folder / f"{name}.npz"
-        if self.resume and path.is_file():
-            known, value = read_tree(path)
-            if known == key:
-                self.kept.setdefault(name, (known, value))
+        if self.resume and name not in self.kept and path.is_file():
+            self.kept[name] = read_tree(path)
         start = time.monotonic()
         value = super().__call__(name, key, make)
-        if time.monotonic() - start > LONG and not path.is_file():
+        if time.monotonic() - start > LONG:
             self._write(path, (key, value))
         return value
 
@@ -50,7 +48,7 @@ class Checkpoints(Stages):
         try:
             self.folder.mkdir(exist_ok=True)
             write_tree(path, _settled(stage))
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a full disk, or a folder that is gone
             warnings.warn(
                 f"the stage {path.stem!r} could not be kept for --resume: {error}. The fit goes on without.",
                 CheckpointWarning,

@@ -117,6 +117,10 @@ def fit(arguments) -> None:
     """Factor an input, or several views side by side, and write a run folder."""
     tasks = [_task(arguments, Path(path), view) for path in arguments.input for view in arguments.view or [None]]
     out = Path(arguments.out or tasks[0].path.with_suffix("").name + "-run")
+    if len(tasks) > 1 and (arguments.dry_run or arguments.resume or arguments.reuse):
+        raise ValueError("--dry-run, --resume and --reuse are for one input and one view; leave them out.")
+    if arguments.resume and arguments.reuse:
+        raise ValueError("--resume goes on with this run, --reuse starts from another; choose one.")
     if len(tasks) > 1:
         _require_new(out, arguments.overwrite, mark="views.csv")
         with whole_folder(out) as folder:
@@ -135,24 +139,29 @@ def fit(arguments) -> None:
         _say("manifactor: note: the particles have no angles; all images are taken as one view.")
     cost = tasks[0].forecast(given)
     if arguments.dry_run:
-        print(f"The fit will take {cost}.")
+        print(f"The fit will take {cost}{_where(arguments)}.")
         return
     if cost.seconds > LONG:
-        _say(f"manifactor: note: this will take {cost}.")
+        _say(f"manifactor: note: this will take {cost}{_where(arguments)}.")
     estimator, record = _fitted(tasks[0], given, out, arguments)
+    if arguments.reuse is not None and "neighbours" in estimator.timings_:
+        _say(f"manifactor: note: nothing of {arguments.reuse} could be used: other samples, or other settings.")
     print("\n".join([summary(estimator), *about_particles(record), ""]))
     print(f"Every sample's place: {out / 'coordinates.csv'}. Read more: manifactor report {out}")
+
+
+def _where(arguments) -> str:
+    return "" if arguments.device in (None, "cpu") else " on the CPU, and less on the device"
 
 
 def _fitted(task: Task, given, out: Path, arguments) -> tuple:
     """The fit with its stages kept beside the run folder to be, until that is written."""
     kept = out.parent / f".{out.name}.stages"
+    if not arguments.resume:
+        shutil.rmtree(kept, ignore_errors=True)
+    stages = Checkpoints(kept, resume=arguments.resume)
     if arguments.reuse is not None:
-        stages = load(arguments.reuse)._stages
-    else:
-        if not arguments.resume:
-            shutil.rmtree(kept, ignore_errors=True)
-        stages = Checkpoints(kept, resume=arguments.resume)
+        stages.kept = load(arguments.reuse)._kept_stages().kept
     try:
         with _Bars() as bars:
             found = task.fit(given, out, overwrite=arguments.overwrite, stages=stages, callback=bars)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -37,6 +37,7 @@ AUTO_NEIGHBORS = 64  # the lowest 30 functions of flat 2-D and 3-D shapes were m
 AUTO_FUNCTIONS = 100
 BLOCK = 20_000  # new samples that are placed at a time
 REACH = 4.0  # bandwidths, as lengths, beyond which a new sample has no neighbours: the kernel is 1e-7 there
+UNRESOLVED = 1e-3  # eigenvalue of the walk near which its spectrum ends
 SMALL = 200_000  # samples up to which linear algebra is faster on one thread
 
 
@@ -52,26 +53,28 @@ class _Spectral(TransformerMixin, BaseEstimator):
         """
         mapped = isinstance(X, np.memmap) and not X.flags.writeable
         X = self._validated(X, reset=True)
+        X = X if mapped else X.copy()  # the caller may go on to change it
         n_neighbors, n_functions = self._sizes(X.shape[0])
         self.forecast_ = self._forecast(X, n_neighbors, n_functions)
         seed = check_random_state(self.random_state).randint(2**31)
         rng, later = np.random.default_rng(seed).spawn(2)
         self.timings_: dict[str, float] = {}
-        stages = self._stages = getattr(self, "_stages", None) or Stages()
+        stages = self._stages = getattr(self, "_stages", None) or self._kept_stages()
         near = fingerprint(X, n_neighbors, repr(self.neighbors), self.preparation, self.device)
         fixed = seed if isinstance(self.random_state, Integral) else None
-        kernel = (self.bandwidth, self.density_correction, n_functions, self.solver, fixed)
+        kernel = (self.bandwidth, self.density_correction, self.n_functions, n_functions, self.solver, fixed)
         self._keys = {"neighbours": near, "spectrum": fingerprint(near, *kernel)}
 
         def make() -> tuple:
             preparation, graph = stages("neighbours", near, lambda: self._neighbours(X, n_neighbors))
             prepared = X if preparation is None else preparation(X)
+            graph = graph.with_search(prepared, self.n_jobs)
             return preparation, *self._spectra(prepared, graph, n_neighbors, n_functions, rng)
 
         self.preparation_, graph, walk, parts, spectrum = stages("spectrum", self._keys["spectrum"], make)
         X = X if self.preparation_ is None else self.preparation_(X)
         graph = graph.with_search(X, self.n_jobs)
-        self._graph, self._affinity, self._parts, self._samples = graph, walk, parts, X if mapped else X.copy()
+        self._graph, self._affinity, self._parts, self._samples = graph, walk, parts, X
         self.spectrum_ = spectrum.with_copies(graph)
         self.bandwidth_ = walk.bandwidth.value
         self.bandwidth_curve_ = walk.bandwidth
@@ -84,7 +87,7 @@ class _Spectral(TransformerMixin, BaseEstimator):
 
     def forecast(self, X) -> Forecast:
         """Memory and time that fitting these samples will take, without fitting them."""
-        X = self._validated(X, reset=True)
+        X = clone(self)._validated(X, reset=True)
         return self._forecast(X, *self._sizes(X.shape[0]))
 
     def _forecast(self, X, n_neighbors: int | str, n_functions: int) -> Forecast:
@@ -129,7 +132,7 @@ class _Spectral(TransformerMixin, BaseEstimator):
             spectrum = laplacian_spectrum(
                 walk, n_functions, solver=self.solver, start=start, progress=progress, rng=rng
             )
-        self._require_resolved(len(spectrum.eigenvalues), n_functions, walk)
+        self._require_resolved(spectrum, n_functions, walk)
         return graph, walk, parts, spectrum
 
     def _settle(self) -> None:
@@ -141,6 +144,8 @@ class _Spectral(TransformerMixin, BaseEstimator):
 
     def _kept_stages(self) -> Stages:
         """The stages of this fit, to start another from; neighbours only where no outliers were left out of them."""
+        if not hasattr(self, "_keys") or not hasattr(self, "spectrum_"):
+            return Stages()
         spectrum = self.spectrum_.without_copies(self._graph).lowest(self._base_functions)
         found = {
             "neighbours": (self.preparation_, self._graph),
@@ -170,13 +175,15 @@ class _Spectral(TransformerMixin, BaseEstimator):
             )
         return n_functions
 
-    def _require_resolved(self, found: int, n_functions: int, walk: Affinity) -> None:
+    def _require_resolved(self, spectrum: Spectrum, n_functions: int, walk: Affinity) -> None:
+        found = len(spectrum.eigenvalues)
         if found < 2:
             raise ValueError(
                 "the kernel must resolve more than the constant function; with bandwidth "
                 f"{walk.bandwidth.value:.3g} it does not. Lower `bandwidth`."
             )
-        if found < n_functions and self.n_functions != "auto":
+        unresolved = np.exp(-walk.step * spectrum.eigenvalues[-1]) < UNRESOLVED  # else the solver stopped, and said so
+        if found < n_functions and self.n_functions != "auto" and unresolved:
             raise ValueError(
                 f"the kernel resolves {found} functions of these samples; got `n_functions`={n_functions}. "
                 "Lower it, or lower `bandwidth`."
@@ -231,6 +238,7 @@ class _Spectral(TransformerMixin, BaseEstimator):
         require_choice("solver", self.solver, ["auto", *SOLVERS])
         if self.device != "cpu":
             require_device(self.device)
+            require_choice("solver", self.solver, ["auto", "chebyshev"], "on a device")
         if isinstance(self.neighbors, str):
             require_choice("neighbors", self.neighbors, ["auto", "precomputed", *SEARCHES])
         elif not (hasattr(self.neighbors, "fit") and hasattr(self.neighbors, "transform")):

@@ -210,7 +210,7 @@ def _row(task: Task, out: Path) -> dict[str, str]:
     try:
         with warnings.catch_warnings(action="ignore"):
             fit, record = task.fit(task.read(), out)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, MemoryError) as error:
         values = (out.name, "", "failed", "", " ".join(str(error).split()))
     else:
         shapes = " x ".join(factor.topology for factor in fit.factors_)

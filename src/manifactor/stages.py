@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import gen_batches
 
+ROWS = 2**16
 log = logging.getLogger("manifactor")
 
 
@@ -44,8 +46,9 @@ def fingerprint(*parts: Any) -> str:
         arrays = [part.data, part.indices, part.indptr] if sp.issparse(part) else [part]
         for array in arrays:
             if isinstance(array, np.ndarray):
-                digest.update(f"{array.dtype} {array.shape}".encode())
-                digest.update(np.ascontiguousarray(array).data)
+                digest.update(f"{array.dtype} {array.shape} ".encode())
+                for rows in gen_batches(len(array), ROWS):  # never copied whole
+                    digest.update(np.ascontiguousarray(array[rows]).data)
             else:
-                digest.update(repr(array).encode())
+                digest.update(f"{array!r}; ".encode())
     return digest.hexdigest()

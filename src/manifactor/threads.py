@@ -34,7 +34,7 @@ def at_once(work: Callable[..., T], *items: Sequence) -> list[T]:
 def in_panels(work: Callable[[slice], T], n_rows: int) -> list[T]:
     """What `work` makes of slices of many rows, one for each core at least, all worked on at the same time."""
     cores = os.cpu_count() or 1
-    parts = max(1, min(cores, n_rows // PANEL), -(-n_rows // (cores * LARGEST_PANEL)) * cores if n_rows > PANEL else 1)
+    parts = max(1, min(n_rows // PANEL, cores * -(-n_rows // (cores * LARGEST_PANEL))))
     cuts = np.linspace(0, n_rows, parts + 1).astype(int)
     slices = [slice(a, b) for a, b in pairwise(cuts)]
     if parts == 1:

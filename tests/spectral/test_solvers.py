@@ -125,3 +125,13 @@ def test_the_density_of_a_spectrum_counts_its_eigenvalues(matrix):
     for count in (20, 60):
         level = np.interp(count, counts, values)
         assert abs((exact > level).sum() - count) < 5 * np.sqrt(2 * count / 8)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 8, 12])
+def test_few_pairs_are_found_from_a_start(matrix, count):
+    exact = eigh(matrix.toarray(), eigvals_only=True)[::-1]
+    known = chebyshev(matrix, 40, tolerance=1e-7, rng=np.random.default_rng(0))
+    rows = np.arange(0, 1500, 3)
+    start = Start(rows, known.vectors[rows], known.values)
+    pairs = chebyshev(matrix, count, tolerance=1e-5, start=start, rng=np.random.default_rng(1))
+    np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-7)

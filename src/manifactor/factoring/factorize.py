@@ -152,7 +152,7 @@ def _looks(diffusion: Diffusion, rng: np.random.Generator) -> list[Look]:
     parts = [whole, *(diffusion.parts or _halves(diffusion.affinity, count, rng))]
 
     def look(part: Part, rng: np.random.Generator) -> Look:
-        some = None if samples is None else samples[part.rows]
+        some = None if samples is None else chosen(samples, part.rows)
         return Look(part.rows, measure_geometry(part.spectrum.lowest(count), part.affinity, some, rng=rng))
 
     return at_once(look, parts, rng.spawn(len(parts)))

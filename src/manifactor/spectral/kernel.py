@@ -105,7 +105,9 @@ class Affinity:
         return replace(self, kernel=self.kernel.tocsr()) if isinstance(self.kernel, ResidentMatrix) else self
 
 
-def choose_bandwidth(distances: sp.csr_array, *, value: float | None = None) -> Bandwidth:
+def choose_bandwidth(
+    distances: sp.csr_array | ResidentMatrix, *, value: float | None = None, order: np.ndarray | None = None
+) -> Bandwidth:
     """Bandwidth at the steepest point of log S(eps), or wider where that would leave samples alone.
 
     Parameters
@@ -114,9 +116,12 @@ def choose_bandwidth(distances: sp.csr_array, *, value: float | None = None) -> 
         Distances of each sample, a row, to its neighbours.
     value : float or None
         Keep this bandwidth and only read off the dimension.
+    order : ndarray of int or None
+        The samples' order from which even ones are taken.
     """
     n = min(distances.shape[0], CURVE_ROWS)
-    distances = rows_of(distances, np.linspace(0, distances.shape[0] - 1, n).astype(int))
+    rows = np.linspace(0, distances.shape[0] - 1, n).astype(int)
+    distances = rows_of(distances, rows if order is None else order[rows])
     squared = distances.data**2
     candidates = np.median(squared) * 2.0 ** np.arange(-10, 4.01, 0.125)
     slopes = kernel_slopes(squared, candidates, n)
@@ -174,7 +179,8 @@ def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_c
     if bandwidth == "local":
         scale = local_scale(distances)
         distances = rescale(distances, scale, scale)
-    chosen = choose_bandwidth(distances, value=None if isinstance(bandwidth, str) else bandwidth)
+    order = np.argsort(graph.distinct)  # on a device samples are in another order, and are to give the same bandwidth
+    chosen = choose_bandwidth(distances, value=None if isinstance(bandwidth, str) else bandwidth, order=order)
     kernel = _gaussian(distances, chosen.value)
     pull, degree = _walk(kernel, graph.multiplicity, density_correction, diagonal=1.0)
     step = _step_of_cut_kernel(graph.distances, kernel, pull, degree, chosen)

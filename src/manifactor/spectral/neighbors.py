@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from joblib import effective_n_jobs
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import clone
+from scipy.spatial import KDTree
+from sklearn.base import BaseEstimator, clone
 from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -83,7 +85,7 @@ class NeighborGraph:
         """The graph with its search built again from the given samples, where it is one of ours and was not kept."""
         if self.search is not None or self.method not in (*SEARCHES, "cells"):
             return self
-        method = "auto" if self.method == "cells" else self.method  # a device need not be there
+        method = "auto" if self.method in ("cells", "faiss") else self.method  # what was there then need not be now
         search, _ = make_search(samples, self.n_neighbors or 1, method, n_jobs)
         return replace(self, search=search.fit(chosen(samples, self.distinct)))
 
@@ -177,8 +179,31 @@ def make_search(X: np.ndarray, n_neighbors: int, method: str, n_jobs: int | None
         method = _fastest(*X.shape)
     if method == "faiss":
         return ApproximateSearch(n_neighbors, n_jobs=n_jobs), method
+    if method == "kd_tree":
+        return TreeSearch(n_neighbors, n_jobs=n_jobs), method
     knn = KNeighborsTransformer(n_neighbors=n_neighbors, algorithm=method, n_jobs=n_jobs or os.cpu_count())
     return make_pipeline(StandardScaler(with_std=False), knn), method
+
+
+class TreeSearch(BaseEstimator):
+    """Exact search in few dimensions, like KNeighborsTransformer, by scipy's tree, in two thirds of the time."""
+
+    def __init__(self, n_neighbors: int = 64, *, n_jobs: int | None = None) -> None:
+        """Remember the parameters."""
+        self.n_neighbors = n_neighbors
+        self.n_jobs = n_jobs
+
+    def fit(self, X, y=None) -> "TreeSearch":
+        """Grow the tree."""
+        self.tree_ = KDTree(X, balanced_tree=False, compact_nodes=False)  # as fast for even samples, sooner grown
+        return self
+
+    def transform(self, X) -> sp.csr_array:
+        """Distances to one more than `n_neighbors` samples, (n_new, n): a sample that is in the tree finds itself."""
+        count = min(self.n_neighbors + 1, self.tree_.n)
+        distances, indices = self.tree_.query(X, count, workers=effective_n_jobs(self.n_jobs or -1))
+        start = np.arange(0, indices.size + 1, count)
+        return sp.csr_array((distances.ravel(), indices.ravel(), start), shape=(len(X), self.tree_.n))
 
 
 def _fastest(n_samples: int, n_features: int) -> str:
@@ -262,7 +287,7 @@ def _searched(search, X: np.ndarray, *, euclidean: bool) -> sp.csr_array | Neigh
     if not euclidean:
         _require_distances(distances)
         return distances
-    if isinstance(search, ApproximateSearch):
+    if isinstance(search, ApproximateSearch | TreeSearch):
         return distances
     tiny = np.flatnonzero(distances.data < 1e-6 * np.abs(X - X.mean(axis=0)).max())
     gap = X[row_of(distances)[tiny]] - X[distances.indices[tiny]]

@@ -31,6 +31,7 @@ class Operator(Protocol):
     """What the solvers need of a matrix."""
 
     n: int
+    entries: float  # of the matrix, in a row
 
     def random(self, width: int, rng: np.random.Generator) -> Any:
         """A block of random vectors of about unit length, in single precision."""
@@ -51,7 +52,7 @@ class Operator(Protocol):
         """Overwrite `before` with forward * (matrix - centre) @ now - back * before."""
 
     def inner(self, one: Any, other: Any) -> np.ndarray:
-        """Inner products of the vectors of two blocks, (width, other width)."""
+        """Inner products of the vectors of two blocks, (width, other width), summed in double precision."""
 
     def dots(self, one: Any, other: Any) -> np.ndarray:
         """Inner products of each vector of a block with its partner in another, (width,)."""
@@ -63,7 +64,7 @@ class Operator(Protocol):
         """A block of some of the vectors."""
 
     def beside(self, one: Any, other: Any) -> Any:
-        """One block of the vectors of two, in double precision."""
+        """One block of the vectors of two, in the precision of the second."""
 
     def add(self, block: Any, other: Any, factors: np.ndarray) -> None:
         """Add to each vector of a block its partner in another, times a factor."""
@@ -88,6 +89,7 @@ class HostOperator:
             self.order = reverse_cuthill_mckee(sp.csr_matrix(matrix), symmetric_mode=True)
             matrix = sp.csr_array(sp.csr_array(matrix)[self.order][:, self.order])
             matrix.sort_indices()
+        self.entries = matrix.shape[1] if isinstance(matrix, np.ndarray) else matrix.nnz / self.n
         self._strips, self._panels = _slices(self.n, STRIP), _slices(self.n, PANEL)
         self._double = [matrix[rows] for rows in self._strips]
         self._single = [_narrow(strip) for strip in self._double]
@@ -177,7 +179,7 @@ class HostOperator:
         return np.take(block, which, axis=1)  # rows stay contiguous, as they would not with an index
 
     def beside(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return np.concatenate([one, other], axis=1, dtype=np.float64)
+        return np.concatenate([one, other], axis=1, dtype=other.dtype) if one.shape[1] else other
 
     def _matrix(self, dtype) -> list:
         return self._single if dtype == np.float32 else self._double
@@ -205,7 +207,7 @@ class DeviceOperator:
     """A matrix where torch has put it; blocks are tensors there."""
 
     def __init__(self, matrix: ResidentMatrix) -> None:
-        self.n = matrix.shape[0]
+        self.n, self.entries = matrix.shape[0], len(matrix.entries) / matrix.shape[0]
         self._matrix = {dtype: matrix.compressed(double=dtype == "double") for dtype in ("single", "double")}
         self._diagonal = matrix.diagonal
         self._device = matrix.starts.device
@@ -272,7 +274,7 @@ class DeviceOperator:
         return block[:, extra("torch").as_tensor(which, device=self._device)]
 
     def beside(self, one: "Tensor", other: "Tensor") -> "Tensor":
-        return extra("torch").cat([one.double(), other.double()], dim=1)
+        return extra("torch").cat([one.to(other.dtype), other], dim=1) if one.shape[1] else other
 
     def _there(self, array: np.ndarray) -> "Tensor":
         return extra("torch").as_tensor(np.ascontiguousarray(array, dtype=np.float64)).to(self._device)

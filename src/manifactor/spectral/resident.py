@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +45,6 @@ class ResidentMatrix:
         """Rows and columns."""
         return len(self.starts) - 1, len(self.starts) - 1
 
-    @cached_property
     def rows(self) -> "Tensor":
         """The row of every entry."""
         return extra("torch").repeat_interleave(self.starts.diff())
@@ -118,7 +116,7 @@ class ResidentMatrix:
         """The diagonal as the last entry of each row."""
         torch = extra("torch")
         steps = torch.arange(len(self.starts), dtype=torch.int32, device=self.starts.device)
-        place, last = torch.arange(len(self.entries), device=steps.device) + self.rows, (self.starts + steps)[1:] - 1
+        place, last = torch.arange(len(self.entries), device=steps.device) + self.rows(), (self.starts + steps)[1:] - 1
         columns = self.columns.new_empty(len(self.columns) + self.shape[0])
         entries = self.entries.new_empty(len(columns), dtype=torch.float64)
         columns[place], entries[place] = self.columns, self.entries.double()
@@ -129,8 +127,9 @@ class ResidentMatrix:
         """Into how many pieces the graph of the entries falls."""
         torch = extra("torch")
         label = torch.arange(self.shape[0], device=self.starts.device)
+        rows, columns = self.rows(), self.columns.long()
         while True:  # the roots of two pieces that touch are hooked together, then everyone looks up the root
-            joined = label.scatter_reduce(0, label[self.rows], label[self.columns.long()], "amin")
+            joined = label.scatter_reduce(0, label[rows], label[columns], "amin")
             while not torch.equal(root := joined[joined], joined):
                 joined = root
             if torch.equal(joined, label):
@@ -141,9 +140,9 @@ class ResidentMatrix:
 def require_device(device: str) -> str:
     """The device by torch's own name; an error where there is none of that name."""
     torch = extra("torch")
-    name = device.removeprefix("torch:")
+    name = str(device).removeprefix("torch:")
     try:
-        torch.empty(1, device=name)
+        torch.empty(1, device=name).item()
     except Exception as error:  # torch has many ways to say so
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"`device` must be 'cpu' or a device that torch can use; got {device!r}: {reason}") from error
@@ -170,7 +169,7 @@ def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "T
     torch = extra("torch")
     root = torch.as_tensor(np.sqrt(weights)).to(vectors.device)
     mixed = root @ vectors
-    if float(mixed[1:].abs().max()) > nearly:
+    if mixed[1:].abs().gt(nearly).any():
         return None
     functions = vectors / root[:, None] - mixed
     functions *= torch.where(functions.amax(0) < -functions.amin(0), -1.0, 1.0)
@@ -260,6 +259,7 @@ class DeviceSearch(BaseEstimator):
     def fit(self, X, y=None) -> "DeviceSearch":
         """Put samples on the device."""
         self.samples_ = self._there(X)
+        self.mean_ = self.samples_.double().mean(dim=0)
         return self
 
     def table(self) -> NeighborTable:
@@ -275,10 +275,12 @@ class DeviceSearch(BaseEstimator):
         torch = extra("torch")
         count = min(self.n_neighbors + 1, len(self.samples_))
         step = max(1, ACROSS // len(self.samples_))
-        found = [torch.cdist(block, self.samples_).topk(count, largest=False) for block in self._there(X).split(step)]
+        new, known = self._there(X).double() - self.mean_, self.samples_.double() - self.mean_
+        exact = "donot_use_mm_for_euclid_dist"  # products would round, and a sample would miss itself
+        found = [torch.cdist(block, known, compute_mode=exact).topk(count, largest=False) for block in new.split(step)]
         data, indices = (torch.cat(parts).cpu().numpy().ravel() for parts in zip(*found, strict=True))
         indptr = np.arange(0, len(data) + 1, count)
         return sp.csr_array((data.astype(float), indices, indptr), shape=(len(X), len(self.samples_)))
 
     def _there(self, X) -> "Tensor":
-        return extra("torch").as_tensor(np.ascontiguousarray(X)).to(self.device)
+        return extra("torch").as_tensor(np.array(X)).to(self.device)

@@ -29,11 +29,13 @@ FEWEST_SPARE, EASY_SPARE = 16, 80  # and at least; while blocks are narrow, more
 SMOOTH, SMOOTHER = 10.0, 4.0  # distance from 1, over the cut's, below which vectors are first damped, and log how far
 SURE = 2.5  # standard errors of the spectrum's density by which the cut lies above the last spare vector
 FAITHFUL = 6.5  # log of how much the first vector may gain over the last in mixtures of both: rounding drowns that
-SORTED = 5.5  # the same where vectors were taken apart before
+SORTED, SHARP = 5.5, 12.0  # the same where vectors were taken apart before, and in double precision
+WIDE = 4.0  # width of a block, over the entries of a row, from which on it is taken apart only at the end
+MOST_STALLS = 3  # times that residuals may come no nearer
 SETTLED = 0.3  # error, over the distance from the cut, of eigenvalues that tell more than the density does
 MIXED, ORTHONORMAL = 4e-7, 1e-8  # relative error that a degree adds in single precision to blocks of such vectors
 NEARLY = 0.05  # largest cosine between the vectors of a block that are nearly orthogonal
-MARGIN = 0.3  # of the residual asked for that a filter aims at
+MARGIN = 0.15  # of the residual asked for that a filter aims at
 NEAR, RANDOM = 0.02, 0.12  # error of vectors near the wanted ones, and of random ones for the root of their number
 
 
@@ -168,25 +170,27 @@ def filtered(
     plan = _plan(operator, n_pairs, width, rng, start)
     block = operator.random(width, rng) if start is None else operator.filled(start.rows, start.vectors[:, :width])
     block, error = _smoothed(operator, block, plan), NEAR if start else RANDOM * np.sqrt(width)
-    accurate, spent, precise, worst = operator.columns(block, np.arange(0)), 0, False, np.inf
-    rounding = 0.0 if start else MIXED
+    accurate, spent, stalled, worst = operator.columns(block, np.arange(0)), 0, 0, np.inf
+    rounding, precise, wide = 0.0 if start else MIXED, False, width > WIDE * operator.entries
     while True:
         target = plan.target(tolerance)
         single = not precise and max(target, error / 20) > SINGLE_PRECISION
-        degree = plan.degree(error, max(target, SINGLE_PRECISION) if single else target, rounding=rounding * single)
+        limit = (FAITHFUL + wide if rounding else SORTED) if single else SHARP
+        degree = plan.degree(error, max(target, SINGLE_PRECISION) if single else target, limit)
         block = _filter(operator, operator.cast(block, single=single), plan, degree)
         spent, error = spent + degree, plan.error_after(error, degree, rounding=rounding * single)
         if progress is not None:
-            progress(spent / (spent + plan.remaining(error, target)))
-        if error > 2 * target and spent < budget and plan.is_faithful(error, target):
+            progress(min(0.99, spent / (spent + plan.remaining(error, target))))
+        if error > 2 * target and spent < budget and plan.is_faithful(error, target, wide=wide):
             operator.rotate(block, _orthonormal(operator.inner(block, block)))
             rounding = ORTHONORMAL
             continue
-        block = operator.beside(accurate, block)
+        block = operator.beside(accurate, operator.cast(block, single=False))
         values, residuals = _rayleigh_ritz(operator, block, n_pairs)
         excess = residuals / required(values[:n_pairs], tolerance)
         stuck, worst = excess.max() > worst / 2, excess.max()
-        if excess.max() <= 1 or spent >= budget or (precise and stuck):
+        stalled += stuck
+        if excess.max() <= 1 or spent >= budget or stalled > MOST_STALLS:
             count = width if spare else max(2, int((excess <= 1).cumprod().sum()))
             vectors = operator.vectors(operator.columns(block, np.arange(count)))
             return Pairs(values[:count], vectors, np.r_[residuals, np.full(width, np.inf)][:count], spent)
@@ -222,9 +226,9 @@ class _Plan:
         """Residual that is asked for of the last wanted pair."""
         return float(required(np.array(self.last), tolerance))
 
-    def degree(self, error: float, target: float, *, rounding: float) -> int:
-        """Degree that takes an error below its target; vectors may not grow too far apart."""
-        most = (FAITHFUL if rounding else SORTED) / (self.first - self.gain)
+    def degree(self, error: float, target: float, limit: float) -> int:
+        """Degree that takes an error below its target; the first vector may gain so much over the last."""
+        most = limit / max(self.first - self.gain, 1e-9)
         return max(2, int(np.ceil(min(self.remaining(error, MARGIN * target), most))))
 
     def remaining(self, error: float, target: float) -> float:
@@ -235,10 +239,10 @@ class _Plan:
         """Error of the last wanted vector after a polynomial; rounding errors of the first vector count too."""
         return error * np.exp(-degree * self.gain) + rounding * degree * np.exp(degree * (self.first - self.gain))
 
-    def is_faithful(self, error: float, target: float) -> bool:
-        """Whether orthonormal vectors can go the rest of the way in one polynomial."""
-        degree = self.degree(error, target, rounding=ORTHONORMAL)
-        return self.error_after(error, degree, rounding=ORTHONORMAL) < 2 * target
+    def is_faithful(self, error: float, target: float, *, wide: bool) -> bool:
+        """Whether orthonormal vectors can go the rest of the way in one polynomial, a wide block in several."""
+        degree = self.degree(error, target, FAITHFUL + wide)
+        return self.error_after(0.0 if wide else error, degree, rounding=ORTHONORMAL) < 2 * target
 
     def refined(self, values: np.ndarray, n_pairs: int, error: float, *, stuck: bool) -> "tuple[_Plan, bool]":
         """The plan after eigenvalues have been seen, descending, and whether they are known well.
@@ -262,10 +266,11 @@ def _plan(operator: Operator, n_pairs: int, width: int, rng: np.random.Generator
         last, cut = np.interp([n_pairs, safe], counts, values)
     else:
         last = start.values[n_pairs - 1]  # what lies beyond is less accurate: the cut is as far off as it is far in
-        cut = last**2 / start.values[2 * n_pairs - int(safe)]
+        cut = last**2 / start.values[max(0, 2 * n_pairs - int(safe))]
     bottom = max(-1.0, float(values[-1]) - 0.02)
-    cut = max(float(cut), bottom + 0.05)
-    return _Plan(bottom, cut, max(float(last), cut + 1e-6))
+    last = min(float(last), 1 - 1e-9)
+    cut = min(max(float(cut), bottom + 0.05), last - 1e-6)
+    return _Plan(bottom, cut, last)
 
 
 def block_width(n: int, n_pairs: int) -> int:
