@@ -104,11 +104,11 @@ def load(path):
                 if hasattr(fit, key):
                     raise KeyError(key)  # would hide a parameter or a method
                 setattr(fit, key, _unpack(value, stored))
+        fit._graph = fit._graph.with_search(fit._samples, fit.n_jobs)
     except (OSError, _OtherVersion):
         raise
     except Exception as error:  # whatever a damaged or foreign file leads to
         raise ValueError(f"{path} is not a whole manifactor archive. Write one with manifactor.save.") from error
-    fit._graph = fit._graph.with_search(fit._samples, fit.n_jobs)
     return fit
 
 
