@@ -146,7 +146,11 @@ class _Spectral(TransformerMixin, BaseEstimator):
         """The stages of this fit, to start another from; neighbours only where no outliers were left out of them."""
         if not hasattr(self, "_keys") or not hasattr(self, "spectrum_"):
             return Stages()
-        spectrum = self.spectrum_.without_copies(self._graph).lowest(self._base_functions)
+        kept = getattr(self, "_stages", None)
+        if kept and "spectrum" in kept.kept:
+            spectrum = kept.kept["spectrum"][1][-1].settled()
+        else:
+            spectrum = self.spectrum_.without_copies(self._graph).lowest(self._base_functions)
         found = {
             "neighbours": (self.preparation_, self._graph),
             "spectrum": (self.preparation_, self._graph, self._affinity, self._parts, spectrum),

@@ -18,7 +18,7 @@ def test_parts_are_disjoint_and_see_the_spectrum_of_the_whole():
     found = parts.draw_parts(
         X, 12, search=lambda some: neighbor_graph(some, 64), density_correction=1.0, rng=np.random.default_rng(0)
     )
-    assert [len(part.rows) for part in found] == [parts.part_size(50_000)] * 2 == [20_000] * 2
+    assert [len(part.rows) for part in found] == [parts.part_size(50_000)] * 2 == [10_000] * 2
     assert not np.intersect1d(found[0].rows, found[1].rows).size
     exact = datasets.exact_eigenvalues("torus", 12)
     for part in found:

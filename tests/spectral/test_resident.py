@@ -52,6 +52,19 @@ def test_both_sides_have_the_same_spectrum(graphs):
     assert device.residuals.max() < 1e-4
 
 
+def test_products_are_the_same_on_both_sides(graphs):
+    spectrum = laplacian_spectrum(affinity(graphs[1]), 12, rng=np.random.default_rng(0))
+    host, rng = spectrum.settled(), np.random.default_rng(1)
+    left, right, near = rng.normal(size=(12, 3)), rng.normal(size=(12, 3)), rng.integers(2500, size=(7, 5))
+    weights = rng.normal(size=(7, 2, 5))
+    assert spectrum.resident is not None
+    for one, other in zip(spectrum.triple_products(left, right), host.triple_products(left, right), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-10)
+    np.testing.assert_allclose(spectrum.combined(left), host.combined(left), atol=1e-10)
+    np.testing.assert_allclose(spectrum.local_products(near, weights), host.local_products(near, weights), atol=1e-10)
+    np.testing.assert_allclose(host.local_products(near, weights)[3], weights[3] @ host.functions[near[3]])
+
+
 def test_rows_of_a_resident_matrix_are_those_of_its_copy(graphs):
     walk = affinity(graphs[1])
     rows = np.array([3, 1000, 17])

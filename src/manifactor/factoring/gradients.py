@@ -1,7 +1,6 @@
 """Gradients of the functions: where they point, which of them are orthogonal, and how they fall into blocks."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -105,7 +104,7 @@ def measure_geometry(
     rows = np.sort(rng.choice(n, ROWS, replace=False)) if n > ROWS else np.arange(n)
     coordinates = _coordinates(spectrum, samples)
     weights = spectrum.weights[rows] / spectrum.weights[rows].sum()
-    gradients = _regression(coordinates, spectrum.functions[:, 1:], _steps(affinity, rows))
+    gradients = _regression(coordinates, spectrum, _steps(affinity, rows))
     energy = np.einsum("x,xpa,xpa->a", weights, gradients, gradients, optimize=True)
     gradients *= np.sqrt(spectrum.eigenvalues[1:] / np.maximum(energy, 1e-300))
     return Geometry(spectrum, rows, gradients, _average(coordinates[rows]))
@@ -232,19 +231,25 @@ def _steps(affinity: Affinity, rows: np.ndarray) -> sp.csr_array:
     return sp.csr_array(sp.diags_array(1 / steps.sum(axis=1)) @ steps)
 
 
-def _regression(coordinates: np.ndarray, functions: np.ndarray, steps: sp.csr_array) -> np.ndarray:
-    """Slopes of the functions along the coordinates in the neighbourhood of each row, (n_rows, p, n_functions)."""
-    p = coordinates.shape[1]
-    spread, joint = np.empty((steps.shape[0], p, p)), np.empty((steps.shape[0], p, functions.shape[1]))
-    for row, (start, end) in enumerate(pairwise(steps.indptr)):
-        near, weight = steps.indices[start:end], steps.data[start:end]
-        around = coordinates[near]
-        around -= weight @ around
-        weighted = around.T * weight
-        spread[row], joint[row] = weighted @ around, weighted @ functions[near]
+def _regression(coordinates: np.ndarray, spectrum: Spectrum, steps: sp.csr_array) -> np.ndarray:
+    """Slopes of the functions along the coordinates in the neighbourhood of each row, (n_rows, p, n_functions - 1)."""
+    near, weight = _padded(steps)
+    around = coordinates[near]
+    around -= np.einsum("xk,xkp->xp", weight, around)[:, None]
+    weighted = (around * weight[:, :, None]).transpose(0, 2, 1)
+    spread, joint = weighted @ around, spectrum.local_products(near, weighted)[:, :, 1:]
     extent = np.linalg.eigvalsh(spread)[:, -1]
     ridge = RIDGE * np.maximum(extent, 1e-6 * extent.max())  # a sample with no neighbours but copies has no extent
-    return np.linalg.solve(spread + ridge[:, None, None] * np.eye(p), joint)
+    return np.linalg.solve(spread + ridge[:, None, None] * np.eye(spread.shape[1]), joint)
+
+
+def _padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """Neighbours of each row and the probabilities of steps to them, (n_rows, k), padded with improbable ones."""
+    count = np.diff(steps.indptr)
+    there = np.arange(count.max()) < count[:, None]
+    near, weight = np.zeros(there.shape, dtype=int), np.zeros(there.shape)
+    near[there], weight[there] = steps.indices, steps.data
+    return near, weight
 
 
 def _average(coordinates: np.ndarray) -> sp.csr_array:

@@ -65,10 +65,12 @@ def agreement(full: Look, half: Look) -> float:
 
     Both ways round, after the best matching of the factors.
     """
-    root = np.sqrt(half.geometry.spectrum.weights)[:, None]
-    functions = full.geometry.spectrum.functions[half.part, 1:]
+    thin = slice(None, None, -(-len(half.part) // SHUFFLED))
+    root = np.sqrt(half.geometry.spectrum.weights[thin])[:, None]
+    root /= np.linalg.norm(root)
+    functions, own = full.geometry.spectrum.functions[half.part[thin], 1:], half.geometry.spectrum.functions[thin, 1:]
     whole = [_centred(functions @ block, root) for block in full.blocks]
-    parts = [_centred(half.geometry.values(block), root) for block in half.blocks]
+    parts = [_centred(own @ block, root) for block in half.blocks]
     low = [batch_size(full.geometry.rayleigh(block)) for block in full.blocks]
     low_half = [batch_size(half.geometry.rayleigh(block)) for block in half.blocks]
     shares = np.array(

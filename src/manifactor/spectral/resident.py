@@ -16,6 +16,7 @@ from manifactor.spectral.cells import cell_order, nearest
 if TYPE_CHECKING:
     from torch import Tensor
 
+NEIGHBORHOODS = 256  # that are gathered at a time
 ROWS = 2**20  # samples whose products are formed at a time
 ACROSS = 2**28  # distances between new and known samples at a time
 
@@ -189,6 +190,19 @@ def triple_products(
         weighted = w[:, None] * product
         found, squares = found + some.T @ weighted, squares + (weighted * product).sum(0)
     return found.cpu().numpy(), squares.cpu().numpy()  # type: ignore[attr-defined]
+
+
+def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """As `Spectrum.local_products`, where the functions are."""
+    torch = extra("torch")
+    rows, there = (torch.as_tensor(np.ascontiguousarray(a)).to(functions.device) for a in (near, weights))
+    return (
+        torch.cat(
+            [w @ functions[some] for some, w in zip(rows.split(NEIGHBORHOODS), there.split(NEIGHBORHOODS), strict=True)]
+        )
+        .cpu()
+        .numpy()
+    )
 
 
 def combined(functions: "Tensor", coefficients: np.ndarray) -> np.ndarray:

@@ -8,14 +8,23 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
+from sklearn.utils import gen_batches
 
 from manifactor.spectral.kernel import LEAST_COMPANY, Affinity, kernel_rows
 from manifactor.spectral.neighbors import NeighborGraph
-from manifactor.spectral.resident import combined, from_tensor, functions_there, is_tensor, triple_products
+from manifactor.spectral.resident import (
+    combined,
+    from_tensor,
+    functions_there,
+    is_tensor,
+    local_products,
+    triple_products,
+)
 from manifactor.spectral.solvers import SOLVERS, EigenpairWarning, Pairs, Start, choose_solver, required
 from manifactor.threads import in_panels
 
 ACCURACY = 0.01  # error of eigenvalues and functions, as a share of their sampling error
+NEIGHBORS = 2**13  # whose functions are gathered at a time
 NEARLY = 1e-3  # share of the constant function in others that is the solver's error, and taken out
 SAMPLING_ERROR = 4.0  # of an eigenvalue, relative to it, times the root of the number of samples
 SMALLEST_RESOLVED = 1e-6  # a walk cannot see functions of smaller eigenvalues: at new points they are all residual
@@ -88,6 +97,20 @@ class Spectrum:
         if self.resident is not None:
             return combined(self.resident, coefficients)
         return np.concatenate(in_panels(lambda rows: self.functions[rows] @ coefficients, len(self.weights)))
+
+    def local_products(self, near: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Weighted sums of all functions over neighbourhoods, (n_rows, p, n_functions).
+
+        Parameters
+        ----------
+        near : ndarray of int of shape (n_rows, k)
+            The samples of each neighbourhood.
+        weights : ndarray of shape (n_rows, p, k)
+        """
+        if self.resident is not None:
+            return local_products(self.resident, near, weights)
+        some = gen_batches(len(near), max(1, NEIGHBORS // near.shape[1]))
+        return np.concatenate([weights[rows] @ self.functions[near[rows]] for rows in some])
 
     def with_copies(self, graph: NeighborGraph) -> "Spectrum":
         """The spectrum on the given samples, from that on the distinct ones."""
