@@ -117,7 +117,7 @@ def test_an_interrupt_gives_130_and_leaves_nothing(data, folder, capsys, monkeyp
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("manifactor.estimators.laplacian_spectrum", interrupt)
+    monkeypatch.setattr("manifactor.fitting.laplacian_spectrum", interrupt)
     before = sorted(folder.iterdir())
     assert main(["fit", "data.npz"]) == 130
     assert "interrupted; nothing half-written is left" in capsys.readouterr().err

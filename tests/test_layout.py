@@ -55,6 +55,7 @@ STOREYS = [
     ["manifactor.factoring.measures", "manifactor.factoring.deflation"],
     ["manifactor.factoring.evidence"],
     ["manifactor.factoring.factorize"],
+    ["manifactor.fitting"],
     ["manifactor.estimators"],
     ["manifactor.archive", "manifactor.benchmark"],
     ["manifactor.checkpoints"],

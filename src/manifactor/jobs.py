@@ -19,9 +19,10 @@ from manifactor.cryoem.images import Components
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource, volume_series
 from manifactor.cryoem.views import View
-from manifactor.estimators import AUTO_NEIGHBORS, ManifoldFactorizer
+from manifactor.estimators import ManifoldFactorizer
 from manifactor.extras import extra
 from manifactor.factoring.evidence import weigh_noise
+from manifactor.fitting import AUTO_NEIGHBORS
 from manifactor.forecast import Forecast
 from manifactor.inputs import ImageSettings, Input, picked, read_input, require_one_view, run_images
 from manifactor.parameters import require_count

@@ -9,7 +9,7 @@ from manifactor.spectral.neighbors import neighbor_graph
 @pytest.fixture
 def small_parts(monkeypatch):
     """Parts as of many samples, of few."""
-    monkeypatch.setattr("manifactor.estimators.PARTED", 4000)
+    monkeypatch.setattr("manifactor.fitting.PARTED", 4000)
     monkeypatch.setattr(parts, "SMALLEST", 2000)
 
 
