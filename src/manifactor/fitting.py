@@ -89,7 +89,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         n_features = 0 if sp.issparse(X) else X.shape[1]
         cost = forecast(X.shape[0], n_features, n_neighbors=n_neighbors, n_functions=n_functions, search=search)
         log.info("forecast: %s%s", cost, "" if self.device == "cpu" else ", if it were on the CPU")
-        if self.device == "cpu":
+        if self.device == "cpu" or n_neighbors == "all":  # which is for the host
             require_memory(cost, X.shape[0])
         return cost
 

@@ -27,6 +27,11 @@ class Forecast:
     memory: float
     seconds: float
 
+    @property
+    def fits(self) -> bool:
+        """Whether this machine has the memory."""
+        return self.memory <= SHARE * machine_memory()
+
     def __str__(self) -> str:
         return f"about {self.memory / 1e9:.1f} GB and {_duration(self.seconds)}"
 
@@ -59,8 +64,8 @@ def forecast(
 
 def require_memory(needed: Forecast, n_samples: int) -> None:
     """Refuse a fit that cannot fit into memory, and say which would."""
-    there = SHARE * machine_memory()
-    if needed.memory > there:
+    if not needed.fits:
+        there = SHARE * machine_memory()
         fewer = int(n_samples * there / needed.memory)
         raise MemoryError(
             f"the fit must fit into memory; {n_samples} samples need {needed}, and this machine can give "

@@ -32,15 +32,19 @@ def at_once(work: Callable[..., T], *items: Sequence) -> list[T]:
 
 
 def in_panels(work: Callable[[slice], T], n_rows: int) -> list[T]:
-    """What `work` makes of slices of many rows, one for each core at least, all worked on at the same time."""
-    cores = os.cpu_count() or 1
-    parts = max(1, min(n_rows // PANEL, cores * -(-n_rows // (cores * LARGEST_PANEL))))
-    cuts = np.linspace(0, n_rows, parts + 1).astype(int)
-    slices = [slice(a, b) for a, b in pairwise(cuts)]
-    if parts == 1:
+    """What `work` makes of slices of many rows, all worked on at the same time; few rows are one slice."""
+    slices = row_slices(n_rows, LARGEST_PANEL, at_least=PANEL)
+    if len(slices) == 1:
         return [work(slices[0])]
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(work, slices))
+
+
+def row_slices(n_rows: int, at_most: int, *, at_least: int = 1) -> list[slice]:
+    """Equal slices of rows within these limits, a multiple of the cores where there are enough."""
+    cores = os.cpu_count() or 1
+    parts = max(1, min(n_rows // at_least, cores * -(-n_rows // (cores * at_most))))
+    return [slice(a, b) for a, b in pairwise(np.linspace(0, n_rows, parts + 1).astype(int))]
 
 
 @contextmanager

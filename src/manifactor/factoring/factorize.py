@@ -23,15 +23,16 @@ from manifactor.factoring.maxcut import Cut, max_cut
 from manifactor.factoring.measures import completeness, leakage, leaves_noise
 from manifactor.factoring.pure import Look, Peeling, Split, batch_size, peel, without_energy
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
+from manifactor.forecast import forecast
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.neighbors import NeighborGraph, chosen
-from manifactor.spectral.parts import Part
+from manifactor.spectral.parts import ROUGH, Part
 from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
 from manifactor.threads import at_once
 
 SAMPLES_PER_FUNCTION = 8  # fewer do not resolve a function
 MOST_FUNCTIONS = 400  # that are computed unasked
-DEFLATION_NEIGHBORS = 64
+USUAL_NEIGHBORS = 64  # where the caller decided
 UNCERTAIN = 0.75  # dimensions that the data, whose own are measured to about a half, may have more or fewer
 MISFITS = {
     0: "",
@@ -43,7 +44,6 @@ SEPARATED = 0.95  # share of the separability that the cut of "auto" must cut
 WHOLE = 24  # functions that describe the data when there is one factor
 FEWEST_FUNCTIONS = 4  # of a half that is looked at
 BLOCK_WISE = 6  # samples for each function from which on the block solver beats the dense one at low accuracy
-ROUGH = 0.1  # accuracy of the halves' spectra
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,10 @@ class Diffusion:
         if not self.growing or count >= min(most, MOST_FUNCTIONS):
             return None
         more = min(2 * count, most, MOST_FUNCTIONS)
+        columns = 0 if self.samples is None else self.samples.shape[1]
+        near = self.graph.n_neighbors or USUAL_NEIGHBORS
+        if not forecast(len(self.graph.distinct), columns, n_neighbors=near, n_functions=more).fits:
+            return None
         parts = tuple(part.with_functions(more, rng=rng) for part in self.parts)
         start = (parts[0].rows, parts[0].spectrum) if parts else None
         spectrum = laplacian_spectrum(self.affinity, more, solver=self.solver, start=start, rng=rng)
@@ -139,7 +143,7 @@ def by_deflation(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.G
         )
     if diffusion.samples is None:
         raise ValueError("`method='deflation'` subtracts samples; pass them, not a precomputed graph of distances.")
-    n_neighbors = diffusion.graph.n_neighbors or DEFLATION_NEIGHBORS
+    n_neighbors = diffusion.graph.n_neighbors or USUAL_NEIGHBORS
     factors, explained = deflate(diffusion.samples, n_neighbors=n_neighbors, rng=rng)
     return Factorization(factors, weigh_sum(factors, explained, rng=rng), diffusion.spectrum)
 

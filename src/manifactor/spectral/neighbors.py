@@ -112,20 +112,9 @@ class NeighborGraph:
         place[isolated] = near.kneighbors(X[self.distinct[isolated]], return_distance=False)[:, 0]
         search = clone(self.search, safe=False)
         n_neighbors = _limited(search, self.n_neighbors, len(kept))
-        distances = _symmetric(_searched(search, X[distinct], euclidean=n_neighbors is not None))
-        inverse = place[self.inverse]
-        bridges, component = _bridges(distances, X[distinct], inverse)
-        return replace(
-            self,
-            distances=distances,
-            bridges=bridges,
-            distinct=distinct,
-            inverse=inverse,
-            components=component[inverse],
-            search=search,
-            n_neighbors=n_neighbors,
-            outliers=self.outliers | isolated[self.inverse],
-        )
+        distances = _searched(search, X[distinct], euclidean=n_neighbors is not None)
+        joined = _joined(distances, X[distinct], distinct, place[self.inverse], search, n_neighbors)
+        return replace(self, **joined, outliers=self.outliers | isolated[self.inverse])
 
     def distances_to(self, X) -> sp.csr_array:
         """Distances from new samples to their neighbours among the distinct samples, (n_new, n_distinct)."""
@@ -251,20 +240,24 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
         distinct, inverse = distinct[first], copy_of[inverse]
         if X is None:
             distances = _merged(distances, copy_of, copy_of)
+    joined = _joined(distances, None if X is None else chosen(X, distinct), distinct, inverse, search, n_neighbors)
+    return NeighborGraph(**joined, method=method, outliers=np.zeros(n, dtype=bool))
+
+
+def _joined(distances, samples, distinct, inverse, search, n_neighbors: int | None) -> dict[str, Any]:
+    """A graph's fields from the distances that a search found between the distinct samples, its pieces joined."""
     distances = _symmetric(distances)
-    bridges, component = _bridges(distances, None if X is None else chosen(X, distinct), inverse)
-    return NeighborGraph(
-        distances=distances,
-        bridges=bridges,
-        distinct=distinct,
-        inverse=inverse,
-        components=component[inverse],
-        search=search,
-        method=method,
-        n_neighbors=n_neighbors,
-        recall=getattr(search, "recall_", np.nan if n_neighbors is None else 1.0),
-        outliers=np.zeros(n, dtype=bool),
-    )
+    bridges, component = _bridges(distances, samples, inverse)
+    return {
+        "distances": distances,
+        "bridges": bridges,
+        "distinct": distinct,
+        "inverse": inverse,
+        "components": component[inverse],
+        "search": search,
+        "n_neighbors": n_neighbors,
+        "recall": getattr(search, "recall_", np.nan if n_neighbors is None else 1.0),
+    }
 
 
 def _symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | ResidentMatrix:

@@ -7,24 +7,24 @@ such as inner products of a block's vectors, are numpy arrays of double precisio
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
+from sklearn.utils import gen_batches
 
 from manifactor.extras import extra
 from manifactor.spectral.resident import ResidentMatrix
-from manifactor.threads import one_blas_thread
+from manifactor.threads import one_blas_thread, row_slices
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 STRIP = 2048  # rows of a product that one core makes at a time: they stay in its cache
 PANEL = 2**14  # rows of blocks that one core combines at a time
-FEWEST_COLUMNS = 8  # to which a product on a device that is nearly full is cut
 TENSOR_PANEL = 2**20  # the same on a device
+FEWEST_COLUMNS = 8  # to which a product on a device that is nearly full is cut
 
 
 class Operator(Protocol):
@@ -90,7 +90,7 @@ class HostOperator:
             matrix = sp.csr_array(sp.csr_array(matrix)[self.order][:, self.order])
             matrix.sort_indices()
         self.entries = matrix.shape[1] if isinstance(matrix, np.ndarray) else matrix.nnz / self.n
-        self._strips, self._panels = _slices(self.n, STRIP), _slices(self.n, PANEL)
+        self._strips, self._panels = row_slices(self.n, STRIP), row_slices(self.n, PANEL)
         self._double = [matrix[rows] for rows in self._strips]
         self._single = [_narrow(strip) for strip in self._double]
         self._pool = ThreadPoolExecutor(os.cpu_count())
@@ -196,13 +196,6 @@ def _narrow(strip):
     return sp.csr_array((strip.data.astype(np.float32), strip.indices, strip.indptr), shape=strip.shape)
 
 
-def _slices(n: int, most: int) -> list[slice]:
-    """Equal slices of at most so many rows, as many as there are cores at least."""
-    cores = os.cpu_count() or 1
-    parts = cores * -(-n // (cores * most))
-    return [slice(a, b) for a, b in pairwise(np.linspace(0, n, parts + 1).astype(int))]
-
-
 class DeviceOperator:
     """A matrix where torch has put it; blocks are tensors there."""
 
@@ -244,7 +237,7 @@ class DeviceOperator:
 
     def inner(self, one: "Tensor", other: "Tensor") -> np.ndarray:
         out = np.zeros((one.shape[1], other.shape[1]))
-        for rows in _slices(self.n, TENSOR_PANEL):
+        for rows in gen_batches(self.n, TENSOR_PANEL):
             out += (one[rows].double().T @ other[rows].double()).cpu().numpy()
         return out
 
@@ -259,13 +252,13 @@ class DeviceOperator:
 
     def rotate(self, block: "Tensor", rotation: np.ndarray) -> None:
         there = self._there(rotation).to(block.dtype)
-        for rows in _slices(self.n, TENSOR_PANEL):
+        for rows in gen_batches(self.n, TENSOR_PANEL):
             block[rows] = block[rows] @ there
 
     def off(self, image: "Tensor", block: "Tensor", rotation: np.ndarray, values: np.ndarray) -> np.ndarray:
         there, scale = self._there(rotation), self._there(values)
         square = np.zeros(len(values))
-        for rows in _slices(self.n, TENSOR_PANEL):
+        for rows in gen_batches(self.n, TENSOR_PANEL):
             off = image[rows] @ there - block[rows, : len(values)] * scale
             square += (off**2).sum(0).cpu().numpy()
         return np.sqrt(square)

@@ -12,7 +12,7 @@ from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
 
 PARTED = 60_000  # samples above which two parts tell as much about noise as two halves, and cost less
 SHARE, SMALLEST, LARGEST = 8, 10_000, 100_000  # a part is the eighth part of the samples, within these limits
-ROUGH = 0.1  # accuracy of the parts' spectra
+ROUGH = 0.1  # accuracy of the spectra of parts and halves
 
 
 @dataclass(frozen=True)

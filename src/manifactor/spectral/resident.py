@@ -77,11 +77,7 @@ class ResidentMatrix:
 
     def with_unit_diagonal(self) -> "ResidentMatrix":
         """The matrix with ones on its diagonal."""
-        return replace(self, diagonal=extra("torch").ones(self.shape[0], dtype=self._double, device=self.starts.device))
-
-    @property
-    def _double(self):
-        return extra("torch").float64
+        return replace(self, diagonal=self.lift(np.ones(self.shape[0])))
 
     def scaled(self, scale: np.ndarray) -> "ResidentMatrix":
         """Rows and columns times a scale."""
@@ -196,13 +192,8 @@ def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -
     """As `Spectrum.local_products`, where the functions are."""
     torch = extra("torch")
     rows, there = (torch.as_tensor(np.ascontiguousarray(a)).to(functions.device) for a in (near, weights))
-    return (
-        torch.cat(
-            [w @ functions[some] for some, w in zip(rows.split(NEIGHBORHOODS), there.split(NEIGHBORHOODS), strict=True)]
-        )
-        .cpu()
-        .numpy()
-    )
+    some = zip(there.split(NEIGHBORHOODS), rows.split(NEIGHBORHOODS), strict=True)
+    return torch.cat([weight @ functions[these] for weight, these in some]).cpu().numpy()
 
 
 def combined(functions: "Tensor", coefficients: np.ndarray) -> np.ndarray:
