@@ -133,6 +133,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         if self.device != "cpu":  # whose memory is not for keeping
             self._graph, self._affinity = self._graph.settled(), self._affinity.settled()
             self._parts = tuple(part.settled() for part in self._parts)
+            self.spectrum_ = self.spectrum_.settled()
             self._stages = self._kept_stages()
 
     def _kept_stages(self) -> Stages:

@@ -5,14 +5,15 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from itertools import pairwise
 from threading import RLock
 from typing import TypeVar
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
-PANEL, LARGEST_PANEL = 5000, 50_000  # rows that are worth a thread, and that a thread takes at a time
+PANEL, LARGEST_PANEL = 20_000, 50_000  # rows that are worth a thread, and that a thread takes at a time
 T = TypeVar("T")
 
 _limit = RLock()  # the limit belongs to the process: two fits must not undo each other's
@@ -21,8 +22,14 @@ _limit = RLock()  # the limit belongs to the process: two fits must not undo eac
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Limit linear algebra to one thread inside this context; contexts of other threads wait."""
-    with _limit, threadpool_limits(1, user_api="blas"):
+    with _limit, _libraries().limit(limits=1, user_api="blas"):
         yield
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The process's linear algebra, looked for once, which takes as long as a small solve."""
+    return ThreadpoolController()
 
 
 def at_once(work: Callable[..., T], *items: Sequence) -> list[T]:

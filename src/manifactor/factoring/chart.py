@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
+from manifactor.spectral.spectrum import Spectrum
 from manifactor.threads import in_panels
 
 CERTAIN = 3.0  # standard errors that a coefficient must stand out by to be corrected for
@@ -43,24 +44,35 @@ class Chart:
     spread: np.ndarray
     floor: float
 
+    @property
+    def combinations(self) -> np.ndarray:
+        """Coefficients of all functions that a place is read from, (n_spectrum_functions, m + p)."""
+        return np.hstack([self.functions, self.others])
+
     def __call__(self, spectrum_functions: np.ndarray) -> np.ndarray:
         """Coordinates of samples, given the spectrum's functions at them, (n, m)."""
-        return np.concatenate(in_panels(lambda rows: self._at(spectrum_functions[rows]), len(spectrum_functions)))
+        values = self.combinations
+        panels = in_panels(lambda rows: self._at(spectrum_functions[rows] @ values), len(spectrum_functions))
+        return np.concatenate(panels)
 
-    def _at(self, spectrum_functions: np.ndarray) -> np.ndarray:
-        if not self.others.shape[1]:
-            return spectrum_functions @ self.functions
-        others = spectrum_functions @ self.others
-        centred = spectrum_functions @ self.functions - others @ self.mean
+    def read(self, values: np.ndarray) -> np.ndarray:
+        """Coordinates of samples, given the values of `combinations` at them, (n, m)."""
+        return np.concatenate(in_panels(lambda rows: self._at(values[rows]), len(values)))
+
+    def _at(self, values: np.ndarray) -> np.ndarray:
+        functions, others = np.split(values, [self.functions.shape[1]], axis=1)
+        if not others.shape[1]:
+            return functions
+        centred = functions - others @ self.mean
         variance, axes = _axes(np.einsum("xp,pab->xab", others, self.spread, optimize=True))
         scaled = np.einsum("xab,xa->xb", axes, centred) / np.sqrt(np.maximum(variance, self.floor))
         return np.einsum("xab,xb->xa", axes, scaled)
 
-    def modulation(self, spectrum_functions: np.ndarray) -> float:
+    def modulation(self, spectrum: Spectrum) -> float:
         """How much the other factors change the functions' variance: its standard deviation over its mean."""
         if not self.others.shape[1]:
             return 0.0
-        variance = spectrum_functions @ self.others @ np.trace(self.spread, axis1=1, axis2=2)
+        variance = spectrum.combined(self.others @ np.trace(self.spread, axis1=1, axis2=2)[:, None])
         return float(variance.std() / variance.mean())
 
 
@@ -81,23 +93,26 @@ def plain_chart(coefficients: np.ndarray) -> Chart:
     return Chart(coefficients, np.empty((size, 0)), np.empty((0, m)), np.empty((0, m, m)), 0.0)
 
 
-def make_chart(spectrum_functions: np.ndarray, weights: np.ndarray, functions: np.ndarray, others: np.ndarray) -> Chart:
-    """The chart of functions, (n_spectrum_functions, m), freed from others, (n_spectrum_functions, p)."""
+def make_chart(spectrum: Spectrum, functions: np.ndarray, others: np.ndarray) -> tuple[Chart, np.ndarray]:
+    """The chart of functions, (n_spectrum_functions, m), freed from others, (n_spectrum_functions, p), and the places.
+
+    The places are those of the samples, (n_samples, m).
+    """
     if not others.shape[1]:
-        return plain_chart(functions)
+        return plain_chart(functions), spectrum.combined(functions)
     constant = np.zeros((len(others), 1))
     constant[0] = 1.0
     others = np.hstack([constant, others])
-    both = np.hstack([functions, others])
-    both = np.concatenate(in_panels(lambda rows: spectrum_functions[rows] @ both, len(spectrum_functions)))
-    values, basis = both[:, : functions.shape[1]], both[:, functions.shape[1] :]
-    mean = _shrunk_regression(basis, values, weights)
-    centred = values - basis @ mean
+    both = spectrum.combined(np.hstack([functions, others]))
     m = functions.shape[1]
+    values, basis = both[:, :m], both[:, m:]
+    mean = _shrunk_regression(basis, values, spectrum.weights)
+    centred = values - basis @ mean
     squares = (centred[:, :, None] * centred[:, None]).reshape(len(centred), -1)
-    spread = _shrunk_regression(basis, squares, weights).reshape(-1, m, m)
-    average = np.trace(np.tensordot(weights @ basis, spread, axes=1)) / m
-    return Chart(functions, others, mean, spread, float(LEAST_SPREAD * average))
+    spread = _shrunk_regression(basis, squares, spectrum.weights).reshape(-1, m, m)
+    average = np.trace(np.tensordot(spectrum.weights @ basis, spread, axes=1)) / m
+    chart = Chart(functions, others, mean, spread, float(LEAST_SPREAD * average))
+    return chart, chart.read(both)
 
 
 def _shrunk_regression(basis: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -105,9 +120,9 @@ def _shrunk_regression(basis: np.ndarray, values: np.ndarray, weights: np.ndarra
 
     Unshrunk, a correction adds as much error as it removes where a function is flat, at an interval's ends.
     """
-    root = np.sqrt(weights)[:, None]
-    inverse = np.linalg.pinv((basis * root).T @ (basis * root))
-    coefficients = inverse @ (basis.T @ (weights[:, None] * values))
+    weighted = weights[:, None] * basis
+    inverse = np.linalg.pinv(weighted.T @ basis)
+    coefficients = inverse @ (weighted.T @ values)
     variance = weights**2 @ (values - basis @ coefficients) ** 2
     error = np.sqrt(np.diag(inverse)[:, None] * variance)
     shrink = np.maximum(0, 1 - (CERTAIN * error / np.maximum(np.abs(coefficients), 1e-300)) ** 2)

@@ -3,13 +3,14 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.measures import agreement, completeness, dependence, explained, leakage
-from manifactor.factoring.pure import Look, Peeling, impurity, product_share
+from manifactor.factoring.pure import Peeling, impurity, product_share
 from manifactor.spectral.spectrum import Spectrum
 from manifactor.threads import at_once
 
@@ -122,14 +123,17 @@ def weigh(
         "dependence": lambda: dependence(factors, rng=rng),
     }
     others = (
-        lambda: max(factor.chart.modulation(spectrum.functions) for factor in factors if factor.chart),
+        lambda: max(factor.chart.modulation(spectrum) for factor in factors if factor.chart),
         lambda: explained(factors, samples, inliers),
         lambda: explained(factors, spectrum.functions[:, 1 : 1 + FIRST], inliers),
+        *(partial(impurity, look.geometry, look.blocks) for look in peeling.looks),
     )
     found = at_once(lambda measure: measure(), [*measures.values(), *others])
     numbers = dict(zip(measures, found, strict=False))
-    modulation, *shares = found[len(measures) :]
-    problems = _problems(numbers, peeling, (shares[0], shares[1]), modulation) + ([misfit] if misfit else [])
+    modulation, main, lowest, *impurities = found[len(measures) :]
+    twist = _without_noise(impurities)
+    problems = _problems(numbers, peeling, main=main, lowest=lowest, modulation=modulation, twist=twist)
+    problems += [misfit] if misfit else []
     if numbers["agreement"] < AGREEING:
         _warn_of_few_samples(2 * len(look.part), f"of {len(look.part)} samples neither half shows the same factors")
     if not problems:
@@ -197,7 +201,9 @@ def _warn_of_few_samples(enough: int, what: str) -> None:
     )
 
 
-def _problems(numbers: dict, peeling: Peeling, explained: tuple[float, float], modulation: float) -> list[str]:
+def _problems(
+    numbers: dict, peeling: Peeling, *, main: float, lowest: float, modulation: float, twist: float
+) -> list[str]:
     undivided = min(
         [float((s.q - s.noise)[s.n_blocks - 1]) for s in peeling.splits if len(s.q) >= s.n_blocks], default=1
     )
@@ -214,7 +220,7 @@ def _problems(numbers: dict, peeling: Peeling, explained: tuple[float, float], m
             f"not {COMPLETE:.0%}, as on a twisted product or with a factor missing",
         ),
         (
-            _impurity_without_noise(peeling.looks) > TWISTED,
+            twist > TWISTED,
             "a factor's lowest function varies a little along another factor, as on a twisted product",
         ),
         (
@@ -222,8 +228,8 @@ def _problems(numbers: dict, peeling: Peeling, explained: tuple[float, float], m
             "the lowest functions of one factor fade at some places of another, as on a twisted product",
         ),
         (undivided < UNDIVIDED, "one of the factors may hide two"),
-        (explained[0] < EXPLAINED, f"the factors explain only {explained[0]:.0%} of a main direction of the data"),
-        (explained[1] < EXPLAINED, f"the factors explain only {explained[1]:.0%} of one of the lowest functions"),
+        (main < EXPLAINED, f"the factors explain only {main:.0%} of a main direction of the data"),
+        (lowest < EXPLAINED, f"the factors explain only {lowest:.0%} of one of the lowest functions"),
         (leaking > LEAKING, f"a sample's place on one factor predicts {leaking:.0%} of another"),
         (
             numbers["agreement"] < AGREEING,
@@ -234,9 +240,9 @@ def _problems(numbers: dict, peeling: Peeling, explained: tuple[float, float], m
     return [text for failed, text in tests if failed]
 
 
-def _impurity_without_noise(looks: Sequence[Look]) -> float:
+def _without_noise(impurities: Sequence[float]) -> float:
     """Impurity of the factors' lowest functions, less what half of the samples adds to it."""
-    full, *halves = (impurity(look.geometry, look.blocks) for look in looks)
+    full, *halves = impurities
     return full - max(0.0, float(np.mean(halves)) - full) if halves else full
 
 

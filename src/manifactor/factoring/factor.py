@@ -1,7 +1,8 @@
 """One factor: its functions, its shape, and where every sample lies on it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -93,16 +94,16 @@ def make_factors(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> tuple[Fact
     blocks = [block[:, np.argsort(spectrum.eigenvalues @ block**2, kind="stable")] for block in blocks]
     blocks = sorted(blocks, key=lambda block: float(spectrum.eigenvalues @ block[:, 0] ** 2))
     described = DESCRIBED if len(blocks) > 1 else None  # where there is one factor only, no function is impure
-    confidence = _confidence(spectrum, blocks)
 
     def factor(f: int) -> Factor:
         block = blocks[f]
         topology, columns = _shape(spectrum, block[:, :described], _lowest(blocks, but=f))
         others = np.hstack([block[:, :0], *(other[:, :CORRECTED] for g, other in enumerate(blocks) if g != f)])
-        chart = make_chart(spectrum.functions, spectrum.weights, block[:, columns], others)
-        return _factor(spectrum, block, topology, chart, confidence[f])
+        return _factor(spectrum, block, topology, *make_chart(spectrum, block[:, columns], others))
 
-    return tuple(at_once(factor, range(len(blocks))))
+    tasks = [partial(_confidence, spectrum, blocks), *(partial(factor, f) for f in range(len(blocks)))]
+    confidence, *factors = at_once(lambda task: task(), tasks)
+    return tuple(replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True))
 
 
 def placed_factor(functions: np.ndarray, eigenvalues: np.ndarray, topology: str) -> Factor:
@@ -124,20 +125,20 @@ def placed_factor(functions: np.ndarray, eigenvalues: np.ndarray, topology: str)
     )
 
 
-def _factor(spectrum: Spectrum, block: np.ndarray, topology: str, chart: Chart, confidence: np.ndarray) -> Factor:
-    places = chart(spectrum.functions)
+def _factor(spectrum: Spectrum, block: np.ndarray, topology: str, chart: Chart, places: np.ndarray) -> Factor:
+    """The factor whose samples have these places on the chart, with confidence 1."""
     dimension = cloud_dimension(places) if topology == "other" else 1
     cloud = make_cloud(places, dimension) if topology == "other" and places.shape[1] > dimension else None
     ends = _ends(topology, places)
     embedding, coordinate = _place(topology, places, cloud, ends)
     return Factor(
-        functions=spectrum.functions @ block,
+        functions=spectrum.combined(block),
         eigenvalues=spectrum.eigenvalues @ block**2,
         topology=topology,
         dimension=dimension,
         embedding=embedding,
         coordinate=coordinate,
-        confidence=confidence,
+        confidence=np.ones(len(places)),
         coefficients=block,
         chart=chart,
         cloud=cloud,

@@ -222,7 +222,7 @@ def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
     left, strength, _ = np.linalg.svd(coefficients, full_matrices=False)
     enough = int((np.cumsum(strength**2) < KEPT * (strength**2).sum()).sum()) + 1
     count = min(enough, COORDINATES)
-    return functions @ (left[:, :count] * strength[:count])
+    return spectrum.combined(beside_constant(left[:, :count] * strength[:count]))
 
 
 def _steps(affinity: Affinity, rows: np.ndarray) -> sp.csr_array:

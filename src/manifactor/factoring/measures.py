@@ -138,13 +138,14 @@ def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
 def dependence(factors: Sequence[Factor], *, rng: np.random.Generator) -> float:
     """Permutation p-value of independent places: squared correlations between features of the factors' places."""
     thin = slice(None, None, -(-len(factors[0].embedding) // SHUFFLED))
-    features = [_features(factor.embedding[thin]) for factor in factors]
+    first, *others = (_features(factor.embedding[thin]) for factor in factors)
 
     def statistic(shuffled):
-        return sum(((a.T @ b) ** 2).sum() for i, a in enumerate(shuffled) for b in shuffled[:i])
+        features = [first, *shuffled]
+        return sum(((a.T @ b) ** 2).sum() for i, a in enumerate(features) for b in features[:i])
 
-    seen = statistic(features)
-    chance = [statistic([f[rng.permutation(len(f))] for f in features]) for _ in range(PERMUTATIONS)]
+    seen = statistic(others)
+    chance = [statistic([f.take(rng.permutation(len(f)), axis=0) for f in others]) for _ in range(PERMUTATIONS)]
     return (1 + sum(value >= seen for value in chance)) / (1 + PERMUTATIONS)
 
 

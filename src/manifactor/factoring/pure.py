@@ -266,10 +266,8 @@ def divide(
     q = kernels[0][0][1:r]
     noise = _noise(q, [values[1:r] for values, _ in kernels[1:]])
     for count in range(min(int((q - noise < DIVIDED).cumprod().sum()) + 1, MAX_FACTORS), 1, -1):
-        turned = [
-            _block_basis(elements[:count], champ, w, rng)
-            for (_, elements), champ, w in zip(kernels, champs, weights, strict=True)
-        ]
+        few = [elements[:count] for _, elements in kernels]
+        turned = at_once(_block_basis, few, champs, weights, rng.spawn(len(few)))
         cosine = [
             cosines(basis.T @ champ @ basis, w, labels)
             for (basis, labels), champ, w in zip(turned, champs, weights, strict=True)

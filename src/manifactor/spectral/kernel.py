@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 import scipy.sparse as sp
@@ -151,12 +152,19 @@ def dimension_from_slope(slope: float, n_neighbors: float) -> float:
     Without a cut the answer would be twice the slope. With k neighbours inside a ball, u = r^2/eps at its edge, the two
     sums over neighbours are incomplete gamma functions of u.
     """
+    dimensions, weight, moment = _sums_over_balls()
+    steepest = (moment * n_neighbors / (1 + weight * n_neighbors)).max(axis=1)
+    return float(np.interp(slope, steepest, dimensions))
+
+
+@cache
+def _sums_over_balls() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Dimensions, and for each the means of exp(-u) and u exp(-u) over balls whose edge is at several u."""
     dimensions = np.geomspace(0.25, 64, 120)
     a, edge = dimensions[:, None] / 2, np.geomspace(0.2, 60, 60)
-    weight = np.exp(np.log(n_neighbors * a) - a * np.log(edge) + gammaln(a)) * gammainc(a, edge)
-    moment = np.exp(np.log(n_neighbors * a) - a * np.log(edge) + gammaln(a + 1)) * gammainc(a + 1, edge)
-    steepest = (moment / (1 + weight)).max(axis=1)
-    return float(np.interp(slope, steepest, dimensions))
+    scale = np.log(a) - a * np.log(edge)
+    weight = np.exp(scale + gammaln(a)) * gammainc(a, edge)
+    return dimensions, weight, np.exp(scale + gammaln(a + 1)) * gammainc(a + 1, edge)
 
 
 def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_correction: float = 1.0) -> Affinity:

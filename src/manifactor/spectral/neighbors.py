@@ -110,10 +110,15 @@ class NeighborGraph:
         place = np.empty(len(isolated), dtype=int)
         place[kept] = np.arange(len(kept))
         place[isolated] = near.kneighbors(X[self.distinct[isolated]], return_distance=False)[:, 0]
-        search = clone(self.search, safe=False)
+        search, samples = clone(self.search, safe=False), X[distinct]
         n_neighbors = _limited(search, self.n_neighbors, len(kept))
-        distances = _searched(search, X[distinct], euclidean=n_neighbors is not None)
-        joined = _joined(distances, X[distinct], distinct, place[self.inverse], search, n_neighbors)
+        if n_neighbors is None or n_neighbors < (self.n_neighbors or 0) or isinstance(search, DeviceSearch):
+            distances = _symmetric(_searched(search, samples, euclidean=n_neighbors is not None))
+        else:
+            bereft = np.intersect1d(self.distances[isolated].indices, kept)
+            distances = self.distances[kept][:, kept]
+            distances = distances.maximum(_found_anew(search.fit(samples), samples, place[bereft]))
+        joined = _joined(distances, samples, distinct, place[self.inverse], search, n_neighbors)
         return replace(self, **joined, outliers=self.outliers | isolated[self.inverse])
 
     def distances_to(self, X) -> sp.csr_array:
@@ -240,13 +245,13 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
         distinct, inverse = distinct[first], copy_of[inverse]
         if X is None:
             distances = _merged(distances, copy_of, copy_of)
-    joined = _joined(distances, None if X is None else chosen(X, distinct), distinct, inverse, search, n_neighbors)
+    distances, samples = _symmetric(distances), None if X is None else chosen(X, distinct)
+    joined = _joined(distances, samples, distinct, inverse, search, n_neighbors)
     return NeighborGraph(**joined, method=method, outliers=np.zeros(n, dtype=bool))
 
 
 def _joined(distances, samples, distinct, inverse, search, n_neighbors: int | None) -> dict[str, Any]:
-    """A graph's fields from the distances that a search found between the distinct samples, its pieces joined."""
-    distances = _symmetric(distances)
+    """A graph's fields from the symmetric distances between the distinct samples, its pieces joined."""
     bridges, component = _bridges(distances, samples, inverse)
     return {
         "distances": distances,
@@ -258,6 +263,13 @@ def _joined(distances, samples, distinct, inverse, search, n_neighbors: int | No
         "n_neighbors": n_neighbors,
         "recall": getattr(search, "recall_", np.nan if n_neighbors is None else 1.0),
     }
+
+
+def _found_anew(search, samples: np.ndarray, rows: np.ndarray) -> sp.csr_array:
+    """Symmetric distances between some samples, given by their rows, and their neighbours."""
+    found = sp.csr_array(search.transform(samples[rows]))
+    place = sp.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(len(samples), len(rows)))
+    return _symmetric(sp.csr_array(place @ found))
 
 
 def _symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | ResidentMatrix:

@@ -5,6 +5,7 @@ such as inner products of a block's vectors, are numpy arrays of double precisio
 """
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 STRIP = 2048  # rows of a product that one core makes at a time: they stay in its cache
 PANEL = 2**14  # rows of blocks that one core combines at a time
 TENSOR_PANEL = 2**20  # the same on a device
+STRIPS = 4  # of columns, in which half a symmetric matrix is made
 FEWEST_COLUMNS = 8  # to which a product on a device that is nearly full is cut
 
 
@@ -52,10 +54,19 @@ class Operator(Protocol):
         """Overwrite `before` with forward * (matrix - centre) @ now - back * before."""
 
     def inner(self, one: Any, other: Any) -> np.ndarray:
-        """Inner products of the vectors of two blocks, (width, other width), summed in double precision."""
+        """Inner products of the vectors of two blocks, (width, other width), summed in double precision.
 
-    def dots(self, one: Any, other: Any) -> np.ndarray:
-        """Inner products of each vector of a block with its partner in another, (width,)."""
+        They are symmetric: the blocks are the same, or one is the matrix times the other.
+        """
+
+    def dots(self, one: Any, other: Any) -> Any:
+        """Inner products of each vector of a block with its partner in another, (width,), where the vectors are."""
+
+    def stacked(self, numbers: Sequence[Any]) -> np.ndarray:
+        """What `dots` gave several times as the rows of an array."""
+
+    def clear(self, block: Any, known: Any) -> None:
+        """Take out of a block what lies along known orthonormal vectors, another block of its precision."""
 
     def rotate(self, block: Any, rotation: np.ndarray) -> None:
         """Overwrite a block with combinations of its vectors."""
@@ -66,10 +77,10 @@ class Operator(Protocol):
     def beside(self, one: Any, other: Any) -> Any:
         """One block of the vectors of two, in the precision of the second."""
 
-    def add(self, block: Any, other: Any, factors: np.ndarray) -> None:
+    def add(self, block: Any, other: Any, factors: Any) -> None:
         """Add to each vector of a block its partner in another, times a factor."""
 
-    def scale(self, block: Any, factors: np.ndarray) -> None:
+    def scale(self, block: Any, factors: Any) -> None:
         """Multiply each vector of a block by a factor."""
 
     def off(self, image: Any, block: Any, rotation: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -105,7 +116,10 @@ class HostOperator:
         self._pool.shutdown(cancel_futures=True)
 
     def random(self, width: int, rng: np.random.Generator) -> np.ndarray:
-        return rng.standard_normal((self.n, width), dtype=np.float32) / np.float32(np.sqrt(self.n))
+        block = rng.random((self.n, width), dtype=np.float32)  # sooner had than normal ones, and as good
+        block -= np.float32(0.5)
+        block *= np.float32(np.sqrt(12 / self.n))
+        return block
 
     def filled(self, rows: np.ndarray, vectors: np.ndarray) -> np.ndarray:
         block = np.zeros((self.n, vectors.shape[1]), dtype=np.float32)
@@ -144,20 +158,39 @@ class HostOperator:
         self._run(work, self._strips, self._matrix(now.dtype))
 
     def inner(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        width = one.shape[1]
+
         def work(rows: slice) -> np.ndarray:
             left = one[rows].astype(np.float64, copy=False)
-            return left.T @ (left if other is one else other[rows].astype(np.float64, copy=False))
+            if other is one:
+                return left.T @ left  # of which numpy makes a half only
+            right, out = other[rows].astype(np.float64, copy=False), np.zeros((width, width))
+            for some in gen_batches(width, -(-width // STRIPS)):
+                out[: some.stop, some] = left[:, : some.stop].T @ right[:, some]
+            return out
 
-        return sum(self._pool.map(work, self._panels), np.zeros((one.shape[1], other.shape[1])))
+        upper = np.triu(sum(self._pool.map(work, self._panels), np.zeros((width, width))))
+        return upper + np.triu(upper, 1).T
 
     def dots(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
         return np.einsum("xa,xa->a", one, other, dtype=np.float64)
+
+    def stacked(self, numbers: Sequence[np.ndarray]) -> np.ndarray:
+        return np.array(numbers)
 
     def add(self, block: np.ndarray, other: np.ndarray, factors: np.ndarray) -> None:
         block += other * factors.astype(block.dtype)
 
     def scale(self, block: np.ndarray, factors: np.ndarray) -> None:
         block *= factors.astype(block.dtype)
+
+    def clear(self, block: np.ndarray, known: np.ndarray) -> None:
+        along = sum(self._pool.map(lambda rows: known[rows].T @ block[rows], self._panels))
+
+        def work(rows: slice) -> None:
+            block[rows] -= known[rows] @ along
+
+        self._run(work, self._panels)
 
     def rotate(self, block: np.ndarray, rotation: np.ndarray) -> None:
         rotation = rotation.astype(block.dtype, copy=False)
@@ -241,14 +274,20 @@ class DeviceOperator:
             out += (one[rows].double().T @ other[rows].double()).cpu().numpy()
         return out
 
-    def dots(self, one: "Tensor", other: "Tensor") -> np.ndarray:
-        return (one.double() * other.double()).sum(0).cpu().numpy()
+    def dots(self, one: "Tensor", other: "Tensor") -> "Tensor":
+        return (one.double() * other.double()).sum(0)
 
-    def add(self, block: "Tensor", other: "Tensor", factors: np.ndarray) -> None:
-        block.addcmul_(other, self._there(factors).to(block.dtype))
+    def stacked(self, numbers: "Sequence[Tensor]") -> np.ndarray:
+        return extra("torch").stack(list(numbers)).cpu().numpy()
 
-    def scale(self, block: "Tensor", factors: np.ndarray) -> None:
-        block.mul_(self._there(factors).to(block.dtype))
+    def add(self, block: "Tensor", other: "Tensor", factors: "Tensor") -> None:
+        block.addcmul_(other, factors.to(block.dtype))
+
+    def scale(self, block: "Tensor", factors: "Tensor") -> None:
+        block.mul_(factors.to(block.dtype))
+
+    def clear(self, block: "Tensor", known: "Tensor") -> None:
+        block.addmm_(known, known.T @ block, alpha=-1)
 
     def rotate(self, block: "Tensor", rotation: np.ndarray) -> None:
         there = self._there(rotation).to(block.dtype)

@@ -106,7 +106,7 @@ class ResidentMatrix:
         """The whole matrix on this machine's side, in double precision."""
         if self.diagonal is not None:
             return self._with_diagonal_inside().tocsr()
-        data, indices = self.entries.double().cpu().numpy(), self.columns.cpu().numpy()
+        data, indices = from_tensor(self.entries.double()), from_tensor(self.columns)
         return sp.csr_array((data, indices, self.starts.cpu().numpy()), shape=self.shape)
 
     def _with_diagonal_inside(self) -> "ResidentMatrix":
@@ -153,7 +153,12 @@ def is_tensor(X) -> bool:
 
 def from_tensor(X):
     """A tensor as an array; anything else as it is."""
-    return X.detach().cpu().numpy() if is_tensor(X) else X
+    if not is_tensor(X):
+        return X
+    if X.device.type == "cpu":
+        return X.detach().numpy()
+    touched = extra("torch").empty_like(X, device="cpu").fill_(0)  # a driver takes 8 times as long for new pages
+    return touched.copy_(X.detach()).numpy()
 
 
 def like(X, array: np.ndarray):
@@ -193,13 +198,13 @@ def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -
     torch = extra("torch")
     rows, there = (torch.as_tensor(np.ascontiguousarray(a)).to(functions.device) for a in (near, weights))
     some = zip(there.split(NEIGHBORHOODS), rows.split(NEIGHBORHOODS), strict=True)
-    return torch.cat([weight @ functions[these] for weight, these in some]).cpu().numpy()
+    return from_tensor(torch.cat([weight @ functions[these] for weight, these in some]))
 
 
 def combined(functions: "Tensor", coefficients: np.ndarray) -> np.ndarray:
     """Combinations of functions, (n, p)."""
     there = extra("torch").as_tensor(np.ascontiguousarray(coefficients)).to(functions.device)
-    return (functions @ there).cpu().numpy()
+    return from_tensor(functions @ there)
 
 
 def resident(matrix: sp.csr_array, device) -> ResidentMatrix:

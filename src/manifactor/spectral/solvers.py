@@ -6,11 +6,12 @@ if its residual is below `tolerance` times that.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, eigh_tridiagonal, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, eigh, eigh_tridiagonal, solve_triangular
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from manifactor.spectral.operators import DeviceOperator, HostOperator, Operator
@@ -34,7 +35,7 @@ WIDE = 4.0  # width of a block, over the entries of a row, from which on it is t
 MOST_STALLS = 3  # times that residuals may come no nearer
 SETTLED = 0.3  # error, over the distance from the cut, of eigenvalues that tell more than the density does
 MIXED, ORTHONORMAL = 4e-7, 1e-8  # relative error that a degree adds in single precision to blocks of such vectors
-NEARLY = 0.05  # largest cosine between the vectors of a block that are nearly orthogonal
+INDEPENDENT = 1e-4  # least sine of a vector's angle with those before it that are not nearly dependent
 MARGIN = 0.15  # of the residual asked for that a filter aims at
 NEAR, RANDOM = 0.02, 0.12  # error of vectors near the wanted ones, and of random ones for the root of their number
 
@@ -170,7 +171,7 @@ def filtered(
     plan = _plan(operator, n_pairs, width, rng, start)
     block = operator.random(width, rng) if start is None else operator.filled(start.rows, start.vectors[:, :width])
     block, error = _smoothed(operator, block, plan), NEAR if start else RANDOM * np.sqrt(width)
-    accurate, spent, stalled, worst = operator.columns(block, np.arange(0)), 0, 0, np.inf
+    kept, spent, stalled, worst = Pairs(np.empty(0), operator.columns(block, np.arange(0)), np.empty(0)), 0, 0, np.inf
     rounding, precise, wide = 0.0 if start else MIXED, False, width > WIDE * operator.entries
     while True:
         target = plan.target(tolerance)
@@ -185,17 +186,20 @@ def filtered(
             operator.rotate(block, _orthonormal(operator.inner(block, block)))
             rounding = ORTHONORMAL
             continue
-        block = operator.beside(accurate, operator.cast(block, single=False))
-        values, residuals = _rayleigh_ritz(operator, block, n_pairs)
-        excess = residuals / required(values[:n_pairs], tolerance)
+        block = operator.cast(block, single=False)
+        values, residuals, order = _joined(kept, *_rayleigh_ritz(operator, block, kept.vectors, n_pairs))
+        block = operator.beside(kept.vectors, block)
+        excess = residuals[:n_pairs] / required(values[:n_pairs], tolerance)
         stuck, worst = excess.max() > worst / 2, excess.max()
         stalled += stuck
         if excess.max() <= 1 or spent >= budget or stalled > MOST_STALLS:
             count = width if spare else max(2, int((excess <= 1).cumprod().sum()))
-            vectors = operator.vectors(operator.columns(block, np.arange(count)))
-            return Pairs(values[:count], vectors, np.r_[residuals, np.full(width, np.inf)][:count], spent)
-        accurate = operator.columns(block, np.flatnonzero(excess <= 1))
-        block = operator.columns(block, np.r_[np.flatnonzero(excess > 1), n_pairs:width])
+            return Pairs(
+                values[:count], operator.vectors(operator.columns(block, order[:count])), residuals[:count], spent
+            )
+        fine = np.flatnonzero(excess <= 1)
+        kept = Pairs(values[fine], operator.columns(block, order[fine]), residuals[fine])
+        block = operator.columns(block, np.delete(order, fine))
         error, rounding = 2 * float(excess.max() * target), 0.0
         plan, known = plan.refined(values, n_pairs, error, stuck=stuck)
         precise = precise or (stuck and known)
@@ -299,19 +303,20 @@ def spectral_density(operator: Operator, count: float, rng: np.random.Generator)
     Every random vector's Lanczos process is a Gauss quadrature of the spectrum's density (Lin, Saad and Yang, 2016).
     """
     now = operator.random(PROBES, rng)
-    operator.scale(now, 1 / np.sqrt(operator.dots(now, now)))
-    before, beta, alphas, betas = 0 * now, np.zeros(PROBES), [], []
+    norm = operator.dots(now, now) ** 0.5
+    operator.scale(now, 1 / norm)
+    before, beta, alphas, betas = 0 * now, 0 * norm, [], []
     while True:
         for _ in range(PROBE_STEPS):
             after = operator.product(now)
             alphas.append(operator.dots(now, after))
             operator.add(after, now, -alphas[-1])
             operator.add(after, before, -beta)
-            beta = np.sqrt(np.maximum(operator.dots(after, after), 1e-30))
+            beta = operator.dots(after, after).clip(1e-30) ** 0.5
             operator.scale(after, 1 / beta)
             betas.append(beta)
             before, now = now, after
-        values, weights = _quadrature(np.array(alphas), np.array(betas)[:-1])
+        values, weights = _quadrature(operator.stacked(alphas), operator.stacked(betas)[:-1])
         counts = (np.cumsum(weights) - weights / 2) * operator.n / PROBES
         if (counts < count).sum() >= RESOLVED * PROBES or len(alphas) >= MOST_PROBE_STEPS:
             return values, counts
@@ -344,25 +349,42 @@ def _filter(operator: Operator, block, plan: _Plan, degree: int):
     return now
 
 
-def _rayleigh_ritz(operator: Operator, block, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ritz values, descending, and the residuals of the first `n_pairs`; the block becomes the Ritz vectors."""
+def _rayleigh_ritz(operator: Operator, block, kept, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ritz values beside those of kept vectors, descending, and their residuals; the block becomes the Ritz vectors.
+
+    Kept and new vectors of `n_pairs` pairs have residuals; those of spare vectors are infinite.
+    """
+    wanted = n_pairs - kept.shape[1]
+    if kept.shape[1]:
+        operator.clear(block, kept)
     image = operator.product(block)
     basis = _orthonormal(operator.inner(block, block))
     small = basis.T @ operator.inner(block, image) @ basis
     values, rotation = eigh((small + small.T) / 2)
     values, rotation = values[::-1], basis @ rotation[:, ::-1]
     operator.rotate(block, rotation)
-    return values, operator.off(image, block, rotation[:, :n_pairs], values[:n_pairs])
+    residuals = np.full(len(values), np.inf)
+    residuals[:wanted] = operator.off(image, block, rotation[:, :wanted], values[:wanted])
+    return values, residuals
+
+
+def _joined(kept: Pairs, values: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, descending, and residuals of kept and of new pairs, and the order that this puts them in."""
+    values, residuals = np.r_[kept.values, values], np.r_[kept.residuals, residuals]
+    order = np.argsort(-values, kind="stable")
+    return values[order], residuals[order], order
 
 
 def _orthonormal(gram: np.ndarray) -> np.ndarray:
     """Combinations of vectors with these inner products that are orthonormal.
 
-    Nearly orthogonal vectors, such as those of a block that was taken apart before, need no more than a triangle.
+    A triangle will do, at a tenth of the cost, unless the vectors are nearly dependent.
     """
     scale = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
     gram = gram * scale[:, None] * scale
-    if np.abs(gram - np.eye(len(gram))).max() < NEARLY:
-        return scale[:, None] * solve_triangular(cholesky(gram), np.eye(len(gram)))
+    with suppress(LinAlgError):
+        triangle = cholesky(gram)
+        if np.diag(triangle).min() > INDEPENDENT:
+            return scale[:, None] * solve_triangular(triangle, np.eye(len(gram)))
     values, basis = eigh(gram)
     return scale[:, None] * basis[:, ::-1] / np.sqrt(np.maximum(values[::-1], 1e-13 * values[-1]))

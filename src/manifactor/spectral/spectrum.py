@@ -115,7 +115,9 @@ class Spectrum:
     def with_copies(self, graph: NeighborGraph) -> "Spectrum":
         """The spectrum on the given samples, from that on the distinct ones."""
         weights = np.where(graph.outliers, 0.0, (self.weights / graph.multiplicity)[graph.inverse])
-        return replace(self, functions=_gathered(self.functions, graph.inverse), weights=weights, resident=None)
+        there = None if self.resident is None else self.resident[graph.inverse]
+        functions = _gathered(self.functions, graph.inverse) if there is None else from_tensor(there)
+        return replace(self, functions=functions, weights=weights, resident=there)
 
     def without_copies(self, graph: NeighborGraph) -> "Spectrum":
         """The spectrum on the distinct samples, from that on the given ones."""
@@ -274,7 +276,7 @@ def _functions(vectors, weights: np.ndarray) -> tuple[np.ndarray, Any]:
     if is_tensor(vectors):
         functions = functions_there(vectors, weights, NEARLY)
         if functions is not None:
-            return functions.cpu().numpy(), functions
+            return from_tensor(functions), functions
         vectors = from_tensor(vectors)
     root = np.sqrt(weights)
     mixed = root @ vectors
