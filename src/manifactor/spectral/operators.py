@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 STRIP = 2048  # rows of a product that one core makes at a time: they stay in its cache
-PANEL = 2**14  # rows of blocks that one core combines at a time
+PANEL = 2**11  # rows of blocks that one core combines at a time
 TENSOR_PANEL = 2**20  # the same on a device
 STRIPS = 4  # of columns, in which half a symmetric matrix is made
 FEWEST_COLUMNS = 8  # to which a product on a device that is nearly full is cut
@@ -41,8 +41,8 @@ class Operator(Protocol):
     def filled(self, rows: np.ndarray, vectors: np.ndarray) -> Any:
         """Vectors that are known for some samples, (n_rows, width), as a block that is 0 elsewhere."""
 
-    def vectors(self, block: Any) -> Any:
-        """A block's vectors in the caller's order, in double precision, where they are."""
+    def vectors(self, block: Any, which: np.ndarray) -> Any:
+        """Some of a block's vectors with the samples in the caller's order, in double precision, where they are."""
 
     def cast(self, block: Any, *, single: bool) -> Any:
         """The same block in single or double precision."""
@@ -128,9 +128,13 @@ class HostOperator:
         block[place[rows]] = vectors
         return block
 
-    def vectors(self, block: np.ndarray) -> np.ndarray:
-        out = np.empty(block.shape)
-        out[self.order] = block
+    def vectors(self, block: np.ndarray, which: np.ndarray) -> np.ndarray:
+        out = np.empty((self.n, len(which)))
+
+        def work(rows: slice) -> None:
+            out[self.order[rows]] = block[rows][:, which]
+
+        self._run(work, self._panels)
         return out
 
     def cast(self, block: np.ndarray, *, single: bool) -> np.ndarray:
@@ -249,8 +253,8 @@ class DeviceOperator:
         block[torch.as_tensor(rows, device=self._device)] = self._there(vectors).float()
         return block
 
-    def vectors(self, block: "Tensor") -> "Tensor":
-        return block.double()
+    def vectors(self, block: "Tensor", which: np.ndarray) -> "Tensor":
+        return self.columns(block, which).double()
 
     def cast(self, block: "Tensor", *, single: bool) -> "Tensor":
         return block.float() if single else block.double()

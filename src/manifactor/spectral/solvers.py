@@ -36,6 +36,7 @@ MOST_STALLS = 3  # times that residuals may come no nearer
 SETTLED = 0.3  # error, over the distance from the cut, of eigenvalues that tell more than the density does
 MIXED, ORTHONORMAL = 4e-7, 1e-8  # relative error that a degree adds in single precision to blocks of such vectors
 INDEPENDENT = 1e-4  # least sine of a vector's angle with those before it that are not nearly dependent
+SOON = 16.0  # error, over what is asked for, at which pairs are read: most are accurate then, few are left to do
 MARGIN = 0.15  # of the residual asked for that a filter aims at
 NEAR, RANDOM = 0.02, 0.12  # error of vectors near the wanted ones, and of random ones for the root of their number
 
@@ -182,21 +183,20 @@ def filtered(
         spent, error = spent + degree, plan.error_after(error, degree, rounding=rounding * single)
         if progress is not None:
             progress(min(0.99, spent / (spent + plan.remaining(error, target))))
-        if error > 2 * target and spent < budget and plan.is_faithful(error, target, wide=wide):
+        if error > SOON * target and spent < budget and plan.is_faithful(error, target, wide=wide):
             operator.rotate(block, _orthonormal(operator.inner(block, block)))
             rounding = ORTHONORMAL
             continue
         block = operator.cast(block, single=False)
         values, residuals, order = _joined(kept, *_rayleigh_ritz(operator, block, kept.vectors, n_pairs))
         block = operator.beside(kept.vectors, block)
+        del kept  # whose vectors are in the block now
         excess = residuals[:n_pairs] / required(values[:n_pairs], tolerance)
         stuck, worst = excess.max() > worst / 2, excess.max()
         stalled += stuck
         if excess.max() <= 1 or spent >= budget or stalled > MOST_STALLS:
             count = width if spare else max(2, int((excess <= 1).cumprod().sum()))
-            return Pairs(
-                values[:count], operator.vectors(operator.columns(block, order[:count])), residuals[:count], spent
-            )
+            return Pairs(values[:count], operator.vectors(block, order[:count]), residuals[:count], spent)
         fine = np.flatnonzero(excess <= 1)
         kept = Pairs(values[fine], operator.columns(block, order[fine]), residuals[fine])
         block = operator.columns(block, np.delete(order, fine))
