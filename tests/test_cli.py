@@ -1,4 +1,5 @@
 import json
+import signal
 import subprocess
 import sys
 from types import ModuleType
@@ -212,3 +213,18 @@ def test_a_fit_too_large_for_memory_is_bad_input(data, capsys, monkeypatch):
     monkeypatch.setattr("manifactor.forecast.machine_memory", lambda: 1e6)
     assert main(["fit", "data.npz", "--dry-run"]) == 2
     assert "the fit must fit into memory" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="interrupts are sent another way on this system")
+def test_a_running_fit_ends_soon_after_an_interrupt(folder, rng):
+    np.save(folder / "many.npy", rng.uniform(size=(80_000, 2)))
+    command = [sys.executable, "-m", "manifactor.command", "fit", "many.npy", "--fit-samples", "all"]
+    fit = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        fit.wait(timeout=5)  # as a rule it solves for eigenpairs by now
+    fit.send_signal(signal.SIGINT)
+    out, said = fit.communicate(timeout=10)  # a second or two, on a machine that has nothing else to do
+    assert fit.returncode == 130, said
+    assert "Traceback" not in said
+    assert "interrupted; nothing" in said
+    assert [path.name for path in folder.iterdir()] == ["many.npy"]

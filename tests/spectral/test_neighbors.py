@@ -109,3 +109,33 @@ def test_a_search_that_returns_another_shape_is_refused(points):
 
     with pytest.raises(ValueError, match="`neighbors` must give distances of shape"):
         neighbor_graph(points, 5, method=Broken())
+
+
+@pytest.mark.parametrize("method", ["kd_tree", "brute"])
+def test_a_graph_without_some_samples_is_that_of_the_others(points, rng, method):
+    isolated = np.zeros(len(points), dtype=bool)
+    isolated[rng.choice(len(points), 20, replace=False)] = True
+    left = neighbor_graph(points, 10, method=method).without(isolated, points)
+    others = neighbor_graph(points[~isolated], 10, method=method)
+    assert abs(left.distances - others.distances).max() < 1e-12
+    np.testing.assert_array_equal(left.distinct, np.flatnonzero(~isolated))
+    np.testing.assert_array_equal(left.outliers, isolated)
+    nearest = np.linalg.norm(points[isolated][:, None] - points[~isolated], axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(left.inverse[isolated], nearest)
+
+
+def test_many_samples_in_many_dimensions_are_sought_by_faiss(points, rng, monkeypatch):
+    pytest.importorskip("faiss")
+    monkeypatch.setattr("manifactor.spectral.neighbors.MANY", 200)
+    assert neighbor_graph(points, 10).method == "kd_tree"
+    graph = neighbor_graph(rng.normal(size=(300, 6)), 10)
+    assert graph.method == "faiss"
+    assert graph.recall >= 0.99
+
+
+def test_without_faiss_many_samples_are_sought_exactly_and_the_extra_is_named(rng, monkeypatch, caplog):
+    monkeypatch.setattr("manifactor.spectral.neighbors.MANY", 200)
+    monkeypatch.setattr("manifactor.spectral.neighbors.find_spec", lambda name: None)
+    graph = neighbor_graph(rng.normal(size=(300, 6)), 10)
+    assert (graph.method, graph.recall) == ("kd_tree", 1.0)
+    assert "pip install 'manifactor[ann]'" in caplog.text

@@ -21,6 +21,7 @@ from manifactor.threads import one_blas_thread
 DENSE_SAMPLES = 1500  # up to here a full decomposition is as fast as any other, and exact
 FINEST = 1e-7  # residual that ARPACK is asked for
 SINGLE_PRECISION = 3e-6  # residual that single precision reaches; what is left is noise from sample to sample
+ROUGH = 10 * SINGLE_PRECISION  # residual below which that noise is smoothed by one step of the walk
 BUDGET = 4000  # products of the matrix with a block
 PROBES, PROBE_STEPS = 8, 40  # random vectors, and steps with each, that the spectrum's density is read from
 MOST_PROBE_STEPS = 200
@@ -37,7 +38,7 @@ SETTLED = 0.3  # error, over the distance from the cut, of eigenvalues that tell
 MIXED, ORTHONORMAL = 4e-7, 1e-8  # relative error that a degree adds in single precision to blocks of such vectors
 INDEPENDENT = 1e-4  # least sine of a vector's angle with those before it that are not nearly dependent
 SOON = 16.0  # error, over what is asked for, at which pairs are read: most are accurate then, few are left to do
-MARGIN = 0.15  # of the residual asked for that a filter aims at
+MARGIN = 0.3  # of the residual asked for that a filter aims at
 NEAR, RANDOM = 0.02, 0.12  # error of vectors near the wanted ones, and of random ones for the root of their number
 
 
@@ -176,7 +177,7 @@ def filtered(
     rounding, precise, wide = 0.0 if start else MIXED, False, width > WIDE * operator.entries
     while True:
         target = plan.target(tolerance)
-        single = not precise and max(target, error / 20) > SINGLE_PRECISION
+        single = not precise and max(target, error / 20) >= SINGLE_PRECISION
         limit = (FAITHFUL + wide if rounding else SORTED) if single else SHARP
         degree = plan.degree(error, max(target, SINGLE_PRECISION) if single else target, limit)
         block = _filter(operator, operator.cast(block, single=single), plan, degree)
@@ -188,6 +189,8 @@ def filtered(
             rounding = ORTHONORMAL
             continue
         block = operator.cast(block, single=False)
+        if single and target < ROUGH:
+            block = operator.product(block)
         values, residuals, order = _joined(kept, *_rayleigh_ritz(operator, block, kept.vectors, n_pairs))
         block = operator.beside(kept.vectors, block)
         del kept  # whose vectors are in the block now
