@@ -81,7 +81,7 @@ def main():
             name: {
                 "seconds": float(np.median([run["seconds"] for run in of_one])),
                 "megabytes": max(run["megabytes"] for run in of_one),
-                "groups": {run["groups"] for run in of_one}.pop(),
+                "groups": sorted({run["groups"] for run in of_one}),
             }
             for name, of_one in runs.items()
         }

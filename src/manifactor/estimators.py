@@ -261,7 +261,7 @@ class ManifoldFactorizer(SpectralEstimator):
             samples=None if sp.issparse(self._samples) else self._samples,
             graph=self._graph,
             affinity=self._affinity,
-            spectrum=self.spectrum_,
+            spectrum=self.spectrum_.on_device_of(spectrum, self._graph),
             distinct=spectrum,
             parts=self._parts,
             solver=self.solver,

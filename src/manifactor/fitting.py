@@ -18,7 +18,7 @@ from manifactor.factoring.factorize import SAMPLES_PER_FUNCTION
 from manifactor.forecast import Forecast, forecast, require_memory
 from manifactor.parameters import require_choice, require_count, require_finite, require_number
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity, warn_of_weak_links, without_outliers
-from manifactor.spectral.neighbors import MANY, SEARCHES, NeighborGraph, chosen, neighbor_graph
+from manifactor.spectral.neighbors import AUTO_NEIGHBORS, MANY, SEARCHES, NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.parts import PARTED, Part, draw_parts
 from manifactor.spectral.preparation import PREPARATIONS, Preparation, prepare
 from manifactor.spectral.resident import from_tensor, require_device
@@ -29,7 +29,6 @@ from manifactor.stages import Stages, fingerprint
 log = logging.getLogger("manifactor")
 
 MIN_SAMPLES = 4
-AUTO_NEIGHBORS = 64  # the lowest 30 functions of flat 2-D and 3-D shapes were most accurate between 64 and 128
 AUTO_FUNCTIONS = 100
 UNRESOLVED = 1e-3  # eigenvalue of the walk near which its spectrum ends
 

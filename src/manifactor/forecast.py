@@ -10,13 +10,13 @@ from manifactor.spectral.solvers import DENSE_SAMPLES, block_width
 
 # on two cores of 2.4 GHz, and with the growth that tori of 10,000 to 1,000,000 samples showed
 BOTH_WAYS = 1.07  # entries of a row of the graph for each neighbour
-PRODUCTS, GROWTH = 45, 0.37  # of the matrix with the block at 10,000 samples, and the power by which they grow
+PRODUCTS, GROWTH = 38, 0.36  # of the matrix with the block at 10,000 samples, and the power by which they grow
 FLOPS = 1.6e10  # of products of the sparse matrix with a block, a second
 GEMM_FLOPS = 6e10  # of dense products
 TREE = 3e-5  # seconds a sample of a tree search in few dimensions
 LARGER_TREE = 5.0  # times as long in more
 LISTS, LISTS_COLUMN = 3e-5, 6e-7  # seconds a sample of faiss, and for each column
-FACTORS, FACTORS_SAMPLE = 1.5, 1.5e-5  # seconds of what follows the spectrum, and for each sample
+FACTORS, FACTORS_SAMPLE = 0.5, 1.5e-5  # seconds of what follows the spectrum, and for each sample
 SHARE = 0.9  # of the machine's memory that a fit may take
 
 
@@ -44,7 +44,7 @@ def forecast(
     Examples
     --------
     >>> print(forecast(1_000_000, 4, n_neighbors=64, n_functions=100))
-    about 9.0 GB and 8 minutes
+    about 9.0 GB and 7 minutes
     """
     if n_neighbors == "all":
         matrix = 8.0 * n_samples**2

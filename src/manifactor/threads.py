@@ -28,7 +28,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """The process's linear algebra, looked for once, which takes as long as a small solve."""
+    """The process's linear algebra, that of numpy and scipy, looked for once: that takes as long as a small solve."""
     return ThreadpoolController()
 
 

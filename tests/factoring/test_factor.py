@@ -111,6 +111,7 @@ def test_the_other_factor_s_modulation_is_taken_out_of_a_circle_s_radius():
     spectrum = replace(spectrum, eigenvalues=eigenvalues, functions=functions)
     chart = make_factors(spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])])[0].chart
     raw, freed = functions[:, 1:3], chart(functions)
+    np.testing.assert_allclose(chart.read(functions @ chart.combinations), freed, atol=1e-12)
     assert predictability(raw, other[:, None])[0] > 0.5
     assert predictability(freed, other[:, None])[0] < 0.1
 

@@ -184,9 +184,11 @@ def test_new_samples_far_from_the_origin_find_themselves(torus):
     assert DeviceSearch(3, device="cpu").fit(far.astype(np.float32)).transform(far).shape == (200, 200)
 
 
-def test_outliers_are_left_out_on_a_device_too(torus):
+@pytest.mark.parametrize("neighbors", ["auto", "kd_tree"])
+def test_outliers_are_left_out_on_a_device_too(torus, neighbors):
     X = np.vstack([torus, [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
-    host, device = (DiffusionMap(20, device=device, random_state=0).fit(X) for device in ("cpu", ON_TORCH))
+    settings = {"neighbors": neighbors, "random_state": 0}
+    host, device = (DiffusionMap(20, device=device, **settings).fit(X) for device in ("cpu", ON_TORCH))
     np.testing.assert_array_equal(device.outliers_, host.outliers_)
     assert host.outliers_.sum() == 2
 

@@ -51,8 +51,8 @@ class Chart:
 
     def __call__(self, spectrum_functions: np.ndarray) -> np.ndarray:
         """Coordinates of samples, given the spectrum's functions at them, (n, m)."""
-        values = self.combinations
-        panels = in_panels(lambda rows: self._at(spectrum_functions[rows] @ values), len(spectrum_functions))
+        coefficients = self.combinations
+        panels = in_panels(lambda rows: self._at(spectrum_functions[rows] @ coefficients), len(spectrum_functions))
         return np.concatenate(panels)
 
     def read(self, values: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Spectrum to factorization: the methods, and the result they share."""
 
+import logging
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,14 +26,16 @@ from manifactor.factoring.pure import Look, Peeling, Split, batch_size, peel, wi
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.forecast import forecast
 from manifactor.spectral.kernel import Affinity
-from manifactor.spectral.neighbors import NeighborGraph, chosen
+from manifactor.spectral.neighbors import AUTO_NEIGHBORS, NeighborGraph, chosen
 from manifactor.spectral.parts import ROUGH, Part
+from manifactor.spectral.resident import ResidentMatrix
 from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
 from manifactor.threads import at_once
 
+log = logging.getLogger("manifactor")
+
 SAMPLES_PER_FUNCTION = 8  # fewer do not resolve a function
 MOST_FUNCTIONS = 400  # that are computed unasked
-USUAL_NEIGHBORS = 64  # where the caller decided
 UNCERTAIN = 0.75  # dimensions that the data, whose own are measured to about a half, may have more or fewer
 MISFITS = {
     0: "",
@@ -85,15 +88,20 @@ class Diffusion:
             return None
         more = min(2 * count, most, MOST_FUNCTIONS)
         columns = 0 if self.samples is None else self.samples.shape[1]
-        near = self.graph.n_neighbors or USUAL_NEIGHBORS
-        if not forecast(len(self.graph.distinct), columns, n_neighbors=near, n_functions=more).fits:
+        near = self.graph.n_neighbors or AUTO_NEIGHBORS
+        cost = forecast(len(self.graph.distinct), columns, n_neighbors=near, n_functions=more)
+        if not cost.fits and not isinstance(self.affinity.kernel, ResidentMatrix):  # whose memory is another
+            log.warning(
+                "%d functions were called for and not computed: with %s they do not fit into memory", more, cost
+            )
             return None
         parts = tuple(part.with_functions(more, rng=rng) for part in self.parts)
         start = (parts[0].rows, parts[0].spectrum) if parts else None
         spectrum = laplacian_spectrum(self.affinity, more, solver=self.solver, start=start, rng=rng)
         if len(spectrum.eigenvalues) <= count:
             return None
-        return replace(self, spectrum=spectrum.with_copies(self.graph), distinct=spectrum, parts=parts)
+        given = spectrum.with_copies(self.graph).on_device_of(spectrum, self.graph)
+        return replace(self, spectrum=given, distinct=spectrum, parts=parts)
 
 
 @dataclass(frozen=True)
@@ -143,7 +151,7 @@ def by_deflation(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.G
         )
     if diffusion.samples is None:
         raise ValueError("`method='deflation'` subtracts samples; pass them, not a precomputed graph of distances.")
-    n_neighbors = diffusion.graph.n_neighbors or USUAL_NEIGHBORS
+    n_neighbors = diffusion.graph.n_neighbors or AUTO_NEIGHBORS
     factors, explained = deflate(diffusion.samples, n_neighbors=n_neighbors, rng=rng)
     return Factorization(factors, weigh_sum(factors, explained, rng=rng), diffusion.spectrum)
 

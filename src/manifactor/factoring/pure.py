@@ -193,7 +193,7 @@ def _impurity(functions: np.ndarray, energies: np.ndarray, quanta: np.ndarray) -
 
 def _energy(functions: np.ndarray, energy: np.ndarray) -> np.ndarray:
     """Value of a quadratic form at each function, (r,)."""
-    return np.einsum("ar,ab,br->r", functions, energy, functions, optimize=True)
+    return (functions * (energy @ functions)).sum(axis=0)
 
 
 def polish(geometry: Geometry, functions: np.ndarray, energy: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from manifactor.spectral.resident import DeviceSearch, NeighborTable, ResidentMa
 log = logging.getLogger("manifactor")
 
 SEARCHES = ("kd_tree", "brute", "faiss")
+AUTO_NEIGHBORS = 64  # the lowest 30 functions of flat 2-D and 3-D shapes were most accurate between 64 and 128
 KD_TREE_DIMENSIONS = 8  # above, the fused brute force of scikit-learn wins at any size we measured (3,000 to 50,000)
 MANY = 50_000  # samples above which faiss costs half of a tree in 6 dimensions, and a fifth of brute force in 16 and 64
 FEW_DIMENSIONS = 5  # in which a tree wins whatever the number of samples
@@ -106,19 +107,23 @@ class NeighborGraph:
         """
         kept = np.flatnonzero(~isolated)
         distinct = self.distinct[kept]
-        near = NearestNeighbors(n_neighbors=1).fit(X[distinct])
+        samples = X[distinct]
+        near = NearestNeighbors(n_neighbors=1).fit(samples)
         place = np.empty(len(isolated), dtype=int)
         place[kept] = np.arange(len(kept))
         place[isolated] = near.kneighbors(X[self.distinct[isolated]], return_distance=False)[:, 0]
-        search, samples = clone(self.search, safe=False), X[distinct]
+        search, recall = clone(self.search, safe=False), self.recall
         n_neighbors = _limited(search, self.n_neighbors, len(kept))
-        if n_neighbors is None or n_neighbors < (self.n_neighbors or 0) or isinstance(search, DeviceSearch):
-            distances = _symmetric(_searched(search, samples, euclidean=n_neighbors is not None))
+        if n_neighbors is None or n_neighbors != self.n_neighbors or isinstance(self.distances, ResidentMatrix):
+            distances, recall = _symmetric(_searched(search, samples, euclidean=n_neighbors is not None)), 1.0
         else:
             bereft = np.intersect1d(self.distances[isolated].indices, kept)
             distances = self.distances[kept][:, kept]
             distances = distances.maximum(_found_anew(search.fit(samples), samples, place[bereft]))
+        if isinstance(self.distances, ResidentMatrix) and sp.issparse(distances):
+            distances = resident(distances, self.distances.entries.device)
         joined = _joined(distances, samples, distinct, place[self.inverse], search, n_neighbors)
+        joined["recall"] = min(recall, joined["recall"])  # most edges are those found before
         return replace(self, **joined, outliers=self.outliers | isolated[self.inverse])
 
     def distances_to(self, X) -> sp.csr_array:
@@ -267,6 +272,8 @@ def _joined(distances, samples, distinct, inverse, search, n_neighbors: int | No
 
 def _found_anew(search, samples: np.ndarray, rows: np.ndarray) -> sp.csr_array:
     """Symmetric distances between some samples, given by their rows, and their neighbours."""
+    if not len(rows):
+        return sp.csr_array((len(samples), len(samples)))
     found = sp.csr_array(search.transform(samples[rows]))
     place = sp.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(len(samples), len(rows)))
     return _symmetric(sp.csr_array(place @ found))

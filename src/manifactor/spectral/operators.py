@@ -1,7 +1,7 @@
 """A symmetric matrix as something that maps blocks of vectors: on all cores, or on a device that torch knows.
 
 Blocks are arrays of the operator's own kind, (n, width), in the operator's own order of the samples. Small matrices,
-such as inner products of a block's vectors, are numpy arrays of double precision whatever the kind.
+such as all inner products of a block's vectors, are numpy arrays of double precision whatever the kind.
 """
 
 import os
@@ -22,8 +22,7 @@ from manifactor.threads import one_blas_thread, row_slices
 if TYPE_CHECKING:
     from torch import Tensor
 
-STRIP = 2048  # rows of a product that one core makes at a time: they stay in its cache
-PANEL = 2**11  # rows of blocks that one core combines at a time
+STRIP = 2048  # rows that one core works on at a time: they stay in its cache
 TENSOR_PANEL = 2**20  # the same on a device
 STRIPS = 4  # of columns, in which half a symmetric matrix is made
 FEWEST_COLUMNS = 8  # to which a product on a device that is nearly full is cut
@@ -54,7 +53,7 @@ class Operator(Protocol):
         """Overwrite `before` with forward * (matrix - centre) @ now - back * before."""
 
     def inner(self, one: Any, other: Any) -> np.ndarray:
-        """Inner products of the vectors of two blocks, (width, other width), summed in double precision.
+        """Inner products of the vectors of two blocks, (width, width), summed in double precision.
 
         They are symmetric: the blocks are the same, or one is the matrix times the other.
         """
@@ -101,7 +100,7 @@ class HostOperator:
             matrix = sp.csr_array(sp.csr_array(matrix)[self.order][:, self.order])
             matrix.sort_indices()
         self.entries = matrix.shape[1] if isinstance(matrix, np.ndarray) else matrix.nnz / self.n
-        self._strips, self._panels = row_slices(self.n, STRIP), row_slices(self.n, PANEL)
+        self._strips = row_slices(self.n, STRIP)
         self._double = [matrix[rows] for rows in self._strips]
         self._single = [_narrow(strip) for strip in self._double]
         self._pool = ThreadPoolExecutor(os.cpu_count())
@@ -134,7 +133,7 @@ class HostOperator:
         def work(rows: slice) -> None:
             out[self.order[rows]] = block[rows][:, which]
 
-        self._run(work, self._panels)
+        self._run(work, self._strips)
         return out
 
     def cast(self, block: np.ndarray, *, single: bool) -> np.ndarray:
@@ -173,7 +172,7 @@ class HostOperator:
                 out[: some.stop, some] = left[:, : some.stop].T @ right[:, some]
             return out
 
-        upper = np.triu(sum(self._pool.map(work, self._panels), np.zeros((width, width))))
+        upper = np.triu(sum(self._pool.map(work, self._strips), np.zeros((width, width))))
         return upper + np.triu(upper, 1).T
 
     def dots(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -189,12 +188,12 @@ class HostOperator:
         block *= factors.astype(block.dtype)
 
     def clear(self, block: np.ndarray, known: np.ndarray) -> None:
-        along = sum(self._pool.map(lambda rows: known[rows].T @ block[rows], self._panels))
+        along = sum(self._pool.map(lambda rows: known[rows].T @ block[rows], self._strips))
 
         def work(rows: slice) -> None:
             block[rows] -= known[rows] @ along
 
-        self._run(work, self._panels)
+        self._run(work, self._strips)
 
     def rotate(self, block: np.ndarray, rotation: np.ndarray) -> None:
         rotation = rotation.astype(block.dtype, copy=False)
@@ -202,7 +201,7 @@ class HostOperator:
         def work(rows: slice) -> None:
             block[rows] = block[rows] @ rotation
 
-        self._run(work, self._panels)
+        self._run(work, self._strips)
 
     def off(self, image: np.ndarray, block: np.ndarray, rotation: np.ndarray, values: np.ndarray) -> np.ndarray:
         def work(rows: slice) -> np.ndarray:
@@ -210,7 +209,7 @@ class HostOperator:
             off -= block[rows, : len(values)] * values
             return np.einsum("xa,xa->a", off, off)
 
-        return np.sqrt(sum(self._pool.map(work, self._panels), np.zeros(len(values))))
+        return np.sqrt(sum(self._pool.map(work, self._strips), np.zeros(len(values))))
 
     def columns(self, block: np.ndarray, which: np.ndarray) -> np.ndarray:
         return np.take(block, which, axis=1)  # rows stay contiguous, as they would not with an index

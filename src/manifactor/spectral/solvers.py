@@ -21,7 +21,7 @@ from manifactor.threads import one_blas_thread
 DENSE_SAMPLES = 1500  # up to here a full decomposition is as fast as any other, and exact
 FINEST = 1e-7  # residual that ARPACK is asked for
 SINGLE_PRECISION = 3e-6  # residual that single precision reaches; what is left is noise from sample to sample
-ROUGH = 10 * SINGLE_PRECISION  # residual below which that noise is smoothed by one step of the walk
+SMOOTHED = 10 * SINGLE_PRECISION  # residual asked for below which one step of the walk smooths that noise
 BUDGET = 4000  # products of the matrix with a block
 PROBES, PROBE_STEPS = 8, 40  # random vectors, and steps with each, that the spectrum's density is read from
 MOST_PROBE_STEPS = 200
@@ -189,9 +189,9 @@ def filtered(
             rounding = ORTHONORMAL
             continue
         block = operator.cast(block, single=False)
-        if single and target < ROUGH:
-            block = operator.product(block)
-        values, residuals, order = _joined(kept, *_rayleigh_ritz(operator, block, kept.vectors, n_pairs))
+        if single and target < SMOOTHED:
+            block = _step(operator, block, plan)
+        values, residuals, order = _sorted_together(kept, *_rayleigh_ritz(operator, block, kept.vectors, n_pairs))
         block = operator.beside(kept.vectors, block)
         del kept  # whose vectors are in the block now
         excess = residuals[:n_pairs] / required(values[:n_pairs], tolerance)
@@ -295,6 +295,13 @@ def _smoothed(operator: Operator, block, plan: _Plan):
     return _filter(operator, block, rough, max(2, int(np.ceil(SMOOTHER / rough.gain))))
 
 
+def _step(operator: Operator, block, plan: _Plan):
+    """The matrix, less the bottom of its spectrum, times a block: what lies lower comes out smaller."""
+    out = 0 * block
+    operator.recur(block, out, plan.bottom, 1.0, 0.0)
+    return out
+
+
 def _safe(n_pairs: int, width: int) -> float:
     """How many eigenvalues are to lie above the cut: as many as a block surely holds."""
     return max(width - SURE * np.sqrt(2 * width / PROBES), (n_pairs + width) / 2)
@@ -352,14 +359,13 @@ def _filter(operator: Operator, block, plan: _Plan, degree: int):
     return now
 
 
-def _rayleigh_ritz(operator: Operator, block, kept, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Ritz values beside those of kept vectors, descending, and their residuals; the block becomes the Ritz vectors.
+def _rayleigh_ritz(operator: Operator, block, known, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ritz values beside known vectors, descending, and their residuals; the block becomes the Ritz vectors.
 
-    Kept and new vectors of `n_pairs` pairs have residuals; those of spare vectors are infinite.
+    Residuals beyond the first `n_pairs`, of spare vectors, are infinite.
     """
-    wanted = n_pairs - kept.shape[1]
-    if kept.shape[1]:
-        operator.clear(block, kept)
+    if known.shape[1]:
+        operator.clear(block, known)
     image = operator.product(block)
     basis = _orthonormal(operator.inner(block, block))
     small = basis.T @ operator.inner(block, image) @ basis
@@ -367,11 +373,13 @@ def _rayleigh_ritz(operator: Operator, block, kept, n_pairs: int) -> tuple[np.nd
     values, rotation = values[::-1], basis @ rotation[:, ::-1]
     operator.rotate(block, rotation)
     residuals = np.full(len(values), np.inf)
-    residuals[:wanted] = operator.off(image, block, rotation[:, :wanted], values[:wanted])
+    residuals[:n_pairs] = operator.off(image, block, rotation[:, :n_pairs], values[:n_pairs])
     return values, residuals
 
 
-def _joined(kept: Pairs, values: np.ndarray, residuals: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _sorted_together(
+    kept: Pairs, values: np.ndarray, residuals: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values, descending, and residuals of kept and of new pairs, and the order that this puts them in."""
     values, residuals = np.r_[kept.values, values], np.r_[kept.residuals, residuals]
     order = np.argsort(-values, kind="stable")

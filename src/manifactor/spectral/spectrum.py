@@ -117,7 +117,11 @@ class Spectrum:
         weights = np.where(graph.outliers, 0.0, (self.weights / graph.multiplicity)[graph.inverse])
         there = None if self.resident is None else self.resident[graph.inverse]
         functions = _gathered(self.functions, graph.inverse) if there is None else from_tensor(there)
-        return replace(self, functions=functions, weights=weights, resident=there)
+        return replace(self, functions=functions, weights=weights, resident=None)
+
+    def on_device_of(self, distinct: "Spectrum", graph: NeighborGraph) -> "Spectrum":
+        """The spectrum on the given samples with functions on a device, where those of the distinct ones are."""
+        return self if distinct.resident is None else replace(self, resident=distinct.resident[graph.inverse])
 
     def without_copies(self, graph: NeighborGraph) -> "Spectrum":
         """The spectrum on the distinct samples, from that on the given ones."""
