@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from manifactor.extras import extra
+from manifactor.factoring import measures
 
 CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 FUNCTION_MAP, LINE_MAP, CIRCLE_MAP, SHARE_MAP = "PuOr", "viridis", "twilight", "Blues"
@@ -32,6 +33,8 @@ STYLE = {
 RESOLUTION = 160  # dots per inch of pictures, and of what is rastered inside drawings
 MOST_POINTS = 10_000  # points of a scatter plot; more only take time
 PALETTE = 255  # colours of a .png
+BINS = 40  # of a histogram
+MOST_SHOWN = 8  # functions of a factor in the matrix of angles
 
 
 @contextmanager
@@ -112,3 +115,119 @@ def nothing(ax, text: str):
     ax.spines[:].set_visible(False)
     ax.text(0.5, 0.5, text, ha="center", va="center", color=GREY, fontsize=7, transform=ax.transAxes)
     return ax
+
+
+def spectrum(ax, fit):
+    """Draw a fit's eigenvalues: filled in its factor's colour where a function is pure, open elsewhere; the Axes."""
+    values, owner = fit.spectrum_.eigenvalues[1:], measures.owners(fit.factors_)[1:]
+    index = np.arange(1, len(values) + 1)
+    for f in range(len(fit.factors_)):
+        mine = owner == f
+        ax.plot(index[mine], values[mine], "o", ms=4, mec="none", color=colour(f), label=f"factor {f + 1}")
+    others = owner < 0
+    ax.plot(index[others], values[others], "o", ms=3, mfc="none", mec=GREY, mew=0.6, label="products and mixtures")
+    ax.set(xlabel="function", ylabel="eigenvalue", ylim=(0, None))
+    ax.legend(frameon=False)
+    return ax
+
+
+def angles(ax, fit):
+    """Draw the mean squared cosines between the gradients of the factors' functions, ordered by factor; the Axes."""
+    blocks = [factor.coefficients[:, :MOST_SHOWN] for factor in fit.factors_]
+    return matrix(ax, measures.angles(fit.spectrum_, blocks), groups=[block.shape[1] for block in blocks])
+
+
+def embedding(ax, fit, factor: int, *, values: np.ndarray | None = None):
+    """Draw places on a factor, coloured by the coordinate, or by a value for each sample; returns the Axes.
+
+    An interval's places are drawn with their confidence upwards.
+    """
+    found = fit.factors_[factor]
+    xy = (
+        found.embedding[:, :2]
+        if found.embedding.shape[1] > 1
+        else np.column_stack([found.coordinate, found.confidence])
+    )
+    own = found.embedding[:, 0] if found.coordinate is None else found.coordinate
+    cyclic = values is None and found.topology == "circle"
+    points(ax, xy, own if values is None else values, cmap=CIRCLE_MAP if cyclic else LINE_MAP)
+    ax.set_title(f"factor {factor + 1}: {_named(found)}", color=colour(factor))
+    if found.topology == "circle":
+        ax.set_aspect("equal")
+    if found.topology == "interval":
+        ax.set(xlabel="place", ylabel="confidence", ylim=(-0.03, 1.03))
+    return ax
+
+
+def coordinate(ax, fit, factor: int):
+    """Draw how the samples are spread along a factor, a circle's in degrees; returns the Axes."""
+    found = fit.factors_[factor]
+    if found.coordinate is None:
+        return nothing(ax, f"factor {factor + 1} is {_named(found)}\nand has no single coordinate")
+    scale, unit = _unit(found)
+    ax.hist(found.coordinate * scale, bins=BINS, color=colour(factor), linewidth=0)
+    ax.set(xlabel=f"place on factor {factor + 1}{unit}", ylabel="samples", xlim=(0, scale * _length(found)))
+    return ax
+
+
+def joint(ax, fit, one: int, other: int):
+    """Draw how many samples lie where on two factors; an even picture is that of independent places; the Axes."""
+    pair = [fit.factors_[one], fit.factors_[other]]
+    if any(found.coordinate is None for found in pair):
+        return nothing(ax, "both factors must have a single coordinate")
+    scales, places = [_unit(found) for found in pair], [found.coordinate for found in pair]
+    limits = [[0, scale * _length(found)] for (scale, _), found in zip(scales, pair, strict=True)]
+    xy = [place * scale for place, (scale, _) in zip(places, scales, strict=True)]
+    ax.hist2d(*xy, bins=BINS, range=limits, cmap=SHARE_MAP, rasterized=True)
+    ax.set(xlabel=f"factor {one + 1}{scales[0][1]}", ylabel=f"factor {other + 1}{scales[1][1]}")
+    return ax
+
+
+def bandwidth(ax, fit):
+    """Draw the curve that bandwidth and dimension were read from; returns the Axes."""
+    curve = fit.bandwidth_curve_
+    ax.semilogx(curve.candidates, 2 * curve.slopes, color=CATEGORIES[0], linewidth=1)
+    ax.axvline(curve.value, color=CATEGORIES[1], linewidth=1)
+    ax.annotate(f"chosen: {curve.value:.3g}", (curve.value, 0), (3, 3), textcoords="offset points", color=CATEGORIES[1])
+    ax.set(xlabel="bandwidth", ylabel="slope of the kernel sum, times 2", ylim=(0, None))
+    return ax
+
+
+def confidence(ax, fit, factor: int):
+    """Draw places on a factor by how sure they are, from 0 to 1; returns the Axes."""
+    found = fit.factors_[factor]
+    embedding(ax, fit, factor, values=found.confidence)
+    ax.collections[-1].set_clim(0, 1)
+    return ax
+
+
+def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
+    """Draw mean images, (n, height, width), side by side in one scale of grey; returns the Axes."""
+    n, _, width = images.shape
+    ax.imshow(np.hstack(list(images)), cmap="gray", interpolation="nearest")
+    ax.set(xticks=width * (np.arange(n) + 0.5) - 0.5 if labels else [], yticks=[])
+    if labels:
+        ax.set_xticklabels(labels)
+    for edge in range(1, n):
+        ax.axvline(edge * width - 0.5, color="white", linewidth=1)
+    ax.spines[:].set_visible(False)
+    ax.tick_params(length=0)
+    return ax
+
+
+def colour(factor: int) -> str:
+    """The colour of a factor, the same in all pictures."""
+    return CATEGORIES[factor % len(CATEGORIES)]
+
+
+def _named(factor) -> str:
+    return {"interval": "an interval", "circle": "a circle"}.get(factor.topology, f"a {factor.dimension}-D shape")
+
+
+def _unit(factor) -> tuple[float, str]:
+    """What a coordinate is multiplied by, and what it is then called."""
+    return (180 / np.pi, ", degrees") if factor.topology == "circle" else (1.0, "")
+
+
+def _length(factor) -> float:
+    return 2 * np.pi if factor.topology == "circle" else 1.0

@@ -1,12 +1,14 @@
-"""Numbers that speak for or against a product: completeness, leakage, agreement, what is explained, dependence."""
+"""Numbers that speak for or against a product: completeness, leakage, agreement, angles, what is explained."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import PCA
 
 from manifactor.factoring.factor import REGRESSION_NEIGHBORS, REGRESSION_SAMPLES, Factor, predictability
+from manifactor.factoring.gradients import carre_du_champ
 from manifactor.factoring.pure import Look, batch_size
 from manifactor.regression import neighbour_means
 from manifactor.spectral.spectrum import Spectrum
@@ -16,6 +18,7 @@ MOST_MAIN = 20  # principal components that are looked at
 MAIN = 0.01  # share of the variance from which on a principal component is a main direction
 PERMUTATIONS, SHUFFLED = 199, 5_000  # and the samples that are shuffled, evenly spread
 ENOUGH = 20_000  # samples that measures of the whole are taken from, evenly spread
+OWN = 0.5  # share of a function in the span of a factor's from which on it belongs to it
 THICK = 0.01  # share of the largest variance from which on a direction of the rest counts
 EDGED = 0.4  # by which a direction's kurtosis lies below a Gaussian's if it has an edge or a hole; an interval's by 1.2
 
@@ -161,3 +164,23 @@ def _features(places: np.ndarray) -> np.ndarray:
     features = np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
     left, strength, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
     return left[:, strength > 1e-3 * strength[0]]
+
+
+def owners(factors: Sequence[Factor]) -> np.ndarray:
+    """The factor that each of the spectrum's functions belongs to for the most part, -1 where there is none."""
+    shares = np.array([(factor.coefficients**2).sum(axis=1) for factor in factors])
+    return np.where(shares.max(axis=0) > OWN, shares.argmax(axis=0), -1)
+
+
+def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
+    """Mean squared cosines between the gradients of combinations of functions, block after block, (r, r).
+
+    0 where two functions belong to different factors of a product, 1 where their gradients are parallel.
+    """
+    thin = slice(None, None, -(-len(spectrum.weights) // ENOUGH))
+    weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
+    some = replace(spectrum, functions=spectrum.functions[thin], weights=weights, resident=None)
+    champ = carre_du_champ(some, np.hstack(blocks))
+    energy = np.einsum("xaa->xa", champ)
+    across = np.einsum("x,xab->ab", weights, champ**2)
+    return np.clip(across / np.maximum((energy * weights[:, None]).T @ energy, 1e-300), 0, 1)
