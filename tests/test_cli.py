@@ -210,6 +210,31 @@ def test_a_stopped_fit_is_resumed(data, folder, capsys, monkeypatch):
     assert "there is nothing to go on from" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_file_far_too_large_for_memory_is_refused_before_it_is_read(folder, capsys, more):
+    np.lib.format.open_memmap("big.npy", mode="w+", dtype=np.float32, shape=(5 * 10**7, 8))  # takes no room on a disk
+    assert main(["fit", "big.npy", "--fit-samples", "all", *more]) == 2
+    assert "the fit must fit into memory; 50000000 samples need about " in capsys.readouterr().err
+
+
+def test_an_interrupted_fit_s_stages_are_not_dropped_in_silence(data, folder, capsys):
+    (folder / ".data-run.stages").mkdir()
+    assert main(["fit", "data.npz"]) == 0
+    assert "without --resume they are dropped" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["nosuch", ".", "data.npz"])
+def test_only_a_run_can_be_reused(data, capsys, name):
+    assert main(["fit", "data.npz", "--out", "next", "--reuse", name, "--dry-run"]) == 2
+    assert f"--reuse must name the folder of an earlier run; {name} is none" in capsys.readouterr().err
+
+
+def test_the_record_says_how_neighbours_were_found(data, folder):
+    assert main(["fit", "data.npz"]) == 0
+    record = json.loads((folder / "data-run" / "run.json").read_text())
+    assert record["neighbors"] == {"search": "kd_tree", "count": 64, "recall": 1.0}
+
+
 def test_a_fit_too_large_for_memory_is_bad_input(data, capsys, monkeypatch):
     monkeypatch.setattr("manifactor.forecast.machine_memory", lambda: 1e6)
     assert main(["fit", "data.npz", "--dry-run"]) == 2

@@ -27,13 +27,23 @@ def test_tables_are_read_with_or_without_column_names(tmp_path, name, text):
 
 
 def test_numpy_files_are_read(tmp_path):
-    np.save(tmp_path / "a.npy", X.astype(np.float32))
+    np.save(tmp_path / "a.npy", X.astype(np.int32))
     np.savez(tmp_path / "one.npz", anything=X)
     np.savez(tmp_path / "several.npz", truth=X[:1], X=X)
     for name in ("a.npy", "one.npz", "several.npz"):
         found = read_samples(tmp_path / name)
         assert found.dtype == np.float64
         np.testing.assert_array_equal(found, X)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_a_large_file_of_floats_stays_where_it_is(tmp_path, kind):
+    np.save(tmp_path / "a.npy", X.astype(kind))
+    found = read_samples(tmp_path / "a.npy")
+    assert isinstance(found, np.memmap)
+    assert found.dtype == kind
+    assert not found.flags.writeable
+    np.testing.assert_array_equal(found, X)
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.int16])

@@ -61,14 +61,17 @@ def test_a_stopped_fit_goes_on_from_its_checkpoints(torus, tmp_path, monkeypatch
     np.testing.assert_allclose(again.transform(torus[:9]), fresh.transform(torus[:9]))
 
 
-def test_checkpoints_of_other_settings_do_not_count(torus, tmp_path, monkeypatch):
+def test_checkpoints_of_another_fit_are_refused_and_left_alone(torus, tmp_path, monkeypatch):
     monkeypatch.setattr("manifactor.checkpoints.LONG", 0.0)
     fit = ManifoldFactorizer(random_state=0)
     fit._stages = Checkpoints(tmp_path)
     fit.fit(torus)
     other = ManifoldFactorizer(random_state=0, bandwidth=0.3)
     other._stages = Checkpoints(tmp_path, resume=True)
-    assert list(other.fit(torus).timings_) == ["affinity", "spectrum", "factors"]
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match="must hold stages of the same fit; those are of other samples or settings"):
+        other.fit(torus)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_full_disk_costs_the_checkpoint_and_nothing_else(torus, tmp_path, monkeypatch):

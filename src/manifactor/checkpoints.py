@@ -38,6 +38,11 @@ class Checkpoints(Stages):
         path = self.folder / f"{name}.npz"
         if self.resume and name not in self.kept and path.is_file():
             self.kept[name] = read_tree(path)
+            if self.kept[name][0] != key:
+                raise ValueError(
+                    f"{self.folder} must hold stages of the same fit; those are of other samples or settings. Repeat "
+                    "the command that was stopped, all options included, or leave --resume out and start afresh."
+                )
         start = time.monotonic()
         value = super().__call__(name, key, make)
         if time.monotonic() - start > LONG:

@@ -20,6 +20,7 @@ from manifactor.checkpoints import Checkpoints
 from manifactor.cryoem.dataset import write_dataset
 from manifactor.inputs import ImageSettings
 from manifactor.jobs import Task, fit_side_by_side, open_run, selected, selection
+from manifactor.parameters import require_finite
 from manifactor.report import about_particles, summary, write_report
 from manifactor.scores import coordinate_correlation
 
@@ -133,19 +134,25 @@ def fit(arguments) -> None:
         require_new_run(out, overwrite=arguments.overwrite)
     if out.resolve() in [tasks[0].path.resolve(), *tasks[0].path.resolve().parents]:
         raise ValueError(f"the input lies in {out}, which would be replaced. Choose another --out.")
+    if arguments.reuse is not None and not is_run(Path(arguments.reuse)):
+        raise ValueError(f"--reuse must name the folder of an earlier run; {arguments.reuse} is none.")
     given = tasks[0].read()
-    _note_constant_columns(given.samples)
     if given.particles is not None and given.particles.angles is None and given.components is not None:
         _say("manifactor: note: the particles have no angles; all images are taken as one view.")
     cost = tasks[0].forecast(given)
     if arguments.dry_run:
         print(f"The fit will take {cost}{_where(arguments)}.")
         return
+    require_finite(given.samples)
+    _note_constant_columns(given.samples)
     if cost.seconds > LONG:
         _say(f"manifactor: note: this will take {cost}{_where(arguments)}.")
     estimator, record = _fitted(tasks[0], given, out, arguments)
     if arguments.reuse is not None and "neighbours" in estimator.timings_:
-        _say(f"manifactor: note: nothing of {arguments.reuse} could be used: other samples, or other settings.")
+        _say(
+            f"manifactor: note: nothing of {arguments.reuse} could be used: other samples, or other settings, of which "
+            "--fit-samples is one."
+        )
     print("\n".join([summary(estimator), *about_particles(record), ""]))
     print(f"Every sample's place: {out / 'coordinates.csv'}. Read more: manifactor report {out}")
 
@@ -157,7 +164,8 @@ def _where(arguments) -> str:
 def _fitted(task: Task, given, out: Path, arguments) -> tuple:
     """The fit with its stages kept beside the run folder to be, until that is written."""
     kept = out.parent / f".{out.name}.stages"
-    if not arguments.resume:
+    if not arguments.resume and kept.is_dir():
+        _say(f"manifactor: note: stages of a fit that was stopped were in {kept}; without --resume they are dropped.")
         shutil.rmtree(kept, ignore_errors=True)
     stages = Checkpoints(kept, resume=arguments.resume)
     if arguments.reuse is not None:
@@ -343,7 +351,7 @@ class _Bars:
 
 
 def _note_constant_columns(X: np.ndarray) -> None:
-    constant = np.flatnonzero((X[:1] == X).all(axis=0))
+    constant = np.flatnonzero(X.min(axis=0) == X.max(axis=0))
     if 0 < len(constant) < X.shape[1]:
         _say(
             f"manifactor: note: {len(constant)} of {X.shape[1]} columns are constant and say nothing, the first is "

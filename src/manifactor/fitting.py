@@ -47,7 +47,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         X = self._validated(X, reset=True)
         X = X if mapped else X.copy()  # the caller may go on to change it
         n_neighbors, n_functions = self._sizes(X.shape[0])
-        self.forecast_ = self._forecast(X, n_neighbors, n_functions)
+        self.forecast_ = self.forecast_shape(*_shape(X))
         seed = check_random_state(self.random_state).randint(2**31)
         rng, later = np.random.default_rng(seed).spawn(2)
         self.timings_: dict[str, float] = {}
@@ -79,17 +79,16 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
 
     def forecast(self, X) -> Forecast:
         """Memory and time that fitting these samples will take, without fitting them."""
-        X = clone(self)._validated(X, reset=True)
-        return self._forecast(X, *self._sizes(X.shape[0]))
+        return self.forecast_shape(*_shape(clone(self)._validated(X, reset=True)))
 
-    def _forecast(self, X, n_neighbors: int | str, n_functions: int) -> Forecast:
-        """What the fit will cost; an error where it cannot fit into memory."""
+    def forecast_shape(self, n_samples: int, n_features: int) -> Forecast:
+        """The same for so many samples of so many columns; an error where they cannot fit into memory."""
+        n_neighbors, n_functions = self._sizes(n_samples)
         search = self.neighbors if isinstance(self.neighbors, str) else "custom"
-        n_features = 0 if sp.issparse(X) else X.shape[1]
-        cost = forecast(X.shape[0], n_features, n_neighbors=n_neighbors, n_functions=n_functions, search=search)
+        cost = forecast(n_samples, n_features, n_neighbors=n_neighbors, n_functions=n_functions, search=search)
         log.info("forecast: %s%s", cost, "" if self.device == "cpu" else ", if it were on the CPU")
         if self.device == "cpu" or n_neighbors == "all":  # which is for the host
-            require_memory(cost, X.shape[0])
+            require_memory(cost, n_samples)
         return cost
 
     def _neighbours(self, X, n_neighbors: int | str) -> tuple[Preparation | None, NeighborGraph]:
@@ -282,6 +281,11 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         precomputed = isinstance(self.neighbors, str) and self.neighbors == "precomputed"
         tags.input_tags.sparse = tags.input_tags.pairwise = precomputed
         return tags
+
+
+def _shape(X) -> tuple[int, int]:
+    """Samples and columns; distances have no columns."""
+    return X.shape[0], 0 if sp.issparse(X) else X.shape[1]
 
 
 def _auto_functions(n_samples: int) -> int:

@@ -22,11 +22,11 @@ from manifactor.cryoem.views import View
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.extras import extra
 from manifactor.factoring.evidence import weigh_noise
-from manifactor.fitting import AUTO_NEIGHBORS
 from manifactor.forecast import Forecast
 from manifactor.inputs import ImageSettings, Input, picked, read_input, require_one_view, run_images
 from manifactor.parameters import require_count
 from manifactor.places import Place, all_places, fitted_places, table_as_csv, to_table
+from manifactor.spectral.neighbors import AUTO_NEIGHBORS, chosen
 from manifactor.stages import Stages
 
 FITTED_IMAGES, FITTED = 3000, 20_000  # samples that are fitted, of noisy images and of all else; the others are placed
@@ -62,9 +62,10 @@ def fit_input(
     n = len(given.samples)
     factorizer, drawn = prepared_fit(given, settings=settings, seed=seed, n_fitted=n_fitted)
     factorizer.set_params(callback=callback)._stages = stages or Stages()
-    fit = factorizer.fit(given.samples[drawn])
+    samples = chosen(given.samples, drawn)
+    fit = factorizer.fit(samples)
     if given.components is not None and settings.get("method") != "deflation":
-        _weigh_noise(fit, given.samples[drawn], given.components.weights, rng=np.random.default_rng(seed))
+        _weigh_noise(fit, samples, given.components.weights, rng=np.random.default_rng(seed))
     return fit, fitted_places(fit) if len(drawn) == n else all_places(fit, given.samples)
 
 
@@ -88,10 +89,11 @@ def prepared_fit(
 def drawn_rows(given: Input, n_fitted: int | str = "auto", *, seed: int) -> np.ndarray:
     """The samples that `fit_input` fits, ascending."""
     few = FITTED_IMAGES if isinstance(given.components, Components) else FITTED
-    count = {"auto": few, "all": len(given.samples)}.get(str(n_fitted), n_fitted)
-    return np.sort(
-        np.random.default_rng(seed).permutation(len(given.samples))[: require_count("fit_samples", count, 4, 10**9)]
-    )
+    n = len(given.samples)
+    count = require_count("fit_samples", {"auto": few, "all": max(n, 4)}.get(str(n_fitted), n_fitted), 4, 10**9)
+    if count >= n:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, count, replace=False, shuffle=False))
 
 
 def _weigh_noise(fit: ManifoldFactorizer, samples: np.ndarray, noise: np.ndarray, *, rng: np.random.Generator) -> None:
@@ -154,7 +156,7 @@ class Task:
     def forecast(self, given: Input) -> Forecast:
         """What fitting the samples will cost."""
         factorizer, drawn = prepared_fit(given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted)
-        return factorizer.forecast(given.samples[drawn])
+        return factorizer.forecast_shape(len(drawn), given.samples.shape[1])
 
     def fit(
         self, given: Input, out: Path, *, overwrite: bool = False, stages: Stages | None = None, callback=None
@@ -174,6 +176,7 @@ class Task:
             **given.record,
             "n_samples": len(given.rows),
             "n_fitted": len(fit.spectrum_.weights),
+            "neighbors": {"search": fit.neighbors_, "count": fit.n_neighbors_, "recall": fit.recall_},
         }
         files: dict[str, bytes] = {}
         if given.particles is not None:

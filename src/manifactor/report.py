@@ -32,7 +32,7 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
         f"  samples      {len(fit.spectrum_.weights)}, intrinsic dimension {fit.dimension_}",
         f"  preparation  {fit.preparation_.reason if fit.preparation_ else 'none needed'}",
         f"  outliers     {int(fit.outliers_.sum())}",
-        f"  neighbours   {fit.n_neighbors_} ({fit.neighbors_})",
+        f"  neighbours   {fit.n_neighbors_} ({fit.neighbors_}, {fit.recall_:.1%} of the true ones)",
         f"  bandwidth    {fit.bandwidth_:.4g}",
         f"  functions    {fit.n_functions_} ({fit.solver_}, residuals up to {fit.spectrum_.residuals.max():.1e})",
         f"  seed         {record.get('seed')}",

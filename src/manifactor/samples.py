@@ -13,7 +13,7 @@ from manifactor.pickles import read_pickled_array
 
 
 def read_samples(path) -> np.ndarray:
-    """The samples in a file, one a row, as floats.
+    """The samples in a file, one a row, as floats; those of an .npy stay there and are read when they are needed.
 
     A table may start with a line of column names. An .npz must hold an array ``X``, or one array only. A .pkl must be
     a plain array, such as cryoDRGN's z; a .cs must hold the components of a variability analysis.
@@ -34,13 +34,12 @@ def read_samples(path) -> np.ndarray:
         raise ValueError(f"{path} must hold a table with one sample a row; got an array of shape {X.shape}.")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"{path} must hold real numbers; got values of type {X.dtype}.")
-    return X.astype(np.float64)
+    return X if isinstance(X, np.memmap) and X.dtype in FLOATS else X.astype(np.float64)
 
 
 def _read_npy(path: Path) -> np.ndarray:
     try:
-        with path.open("rb") as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
+        return np.lib.format.open_memmap(path, mode="r")
     except (ValueError, EOFError) as error:
         raise ValueError(f"{path} is not a plain array of numbers; pickled objects are never loaded.") from error
 
@@ -98,6 +97,7 @@ def _read_components(path: Path) -> np.ndarray:
     return np.column_stack([table[modes[mode]] for mode in sorted(modes)])
 
 
+FLOATS = (np.float32, np.float64)
 MODE = re.compile(r"components_mode_(\d+)/value")
 
 READERS: dict[str, Callable[[Path], np.ndarray]] = {

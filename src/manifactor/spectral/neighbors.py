@@ -214,7 +214,7 @@ def _fastest(n_samples: int, n_features: int) -> str:
         return "faiss"
     log.warning(
         "neighbours of %d samples in %d dimensions are sought exactly (%s), which takes time that grows with the "
-        "square of the samples; with faiss it would take a fraction: pip install 'manifactor[ann]'.",
+        "square of the samples; the more there are, the more faiss would save: pip install 'manifactor[ann]'.",
         n_samples,
         n_features,
         exact,

@@ -38,7 +38,7 @@ SETTLED = 0.3  # error, over the distance from the cut, of eigenvalues that tell
 MIXED, ORTHONORMAL = 4e-7, 1e-8  # relative error that a degree adds in single precision to blocks of such vectors
 INDEPENDENT = 1e-4  # least sine of a vector's angle with those before it that are not nearly dependent
 SOON = 16.0  # error, over what is asked for, at which pairs are read: most are accurate then, few are left to do
-MARGIN = 0.3  # of the residual asked for that a filter aims at
+MARGIN = 0.15  # of the residual asked for that a filter aims at
 NEAR, RANDOM = 0.02, 0.12  # error of vectors near the wanted ones, and of random ones for the root of their number
 
 
