@@ -40,7 +40,7 @@ def test_pictures_are_drawn_on_the_caller_s_axes(ax, torus, draw):
 
 
 def test_the_lowest_functions_belong_to_factors_and_products_to_none(torus):
-    owner = owners(torus.factors_)
+    owner = owners(torus.spectrum_, torus.factors_)
     assert owner[0] == -1  # the constant
     assert sorted(owner[1:5]) == [0, 0, 1, 1]
     both = sum(torus.factors_[f].eigenvalues[0] for f in (0, 1))
@@ -65,6 +65,13 @@ def test_the_spectrum_s_picture_shows_every_function_but_the_constant_once(ax, t
 def test_a_joint_histogram_counts_every_sample(ax, torus):
     plots.joint(ax, torus, 0, 1)
     assert ax.collections[0].get_array().sum() == 2500
+
+
+def test_factors_of_a_sum_have_no_functions_of_the_spectrum(ax, torus):
+    X, _ = datasets.sample("torus", 800, random_state=0)
+    fit = ManifoldFactorizer(method="deflation", random_state=0).fit(X)
+    assert (owners(fit.spectrum_, fit.factors_) == -1).all()
+    assert "no functions" in plots.angles(ax, fit).texts[0].get_text()
 
 
 def test_a_factor_without_a_single_coordinate_says_so():

@@ -119,7 +119,7 @@ def nothing(ax, text: str):
 
 def spectrum(ax, fit):
     """Draw a fit's eigenvalues: filled in its factor's colour where a function is pure, open elsewhere; the Axes."""
-    values, owner = fit.spectrum_.eigenvalues[1:], measures.owners(fit.factors_)[1:]
+    values, owner = fit.spectrum_.eigenvalues[1:], measures.owners(fit.spectrum_, fit.factors_)[1:]
     index = np.arange(1, len(values) + 1)
     for f in range(len(fit.factors_)):
         mine = owner == f
@@ -133,7 +133,9 @@ def spectrum(ax, fit):
 
 def angles(ax, fit):
     """Draw the mean squared cosines between the gradients of the factors' functions, ordered by factor; the Axes."""
-    blocks = [factor.coefficients[:, :MOST_SHOWN] for factor in fit.factors_]
+    blocks = [factor.coefficients[:, :MOST_SHOWN] for factor in fit.factors_ if len(factor.coefficients)]
+    if not blocks:
+        return nothing(ax, "the factors have no functions\nof the data's own spectrum")
     return matrix(ax, measures.angles(fit.spectrum_, blocks), groups=[block.shape[1] for block in blocks])
 
 

@@ -166,9 +166,14 @@ def _features(places: np.ndarray) -> np.ndarray:
     return left[:, strength > 1e-3 * strength[0]]
 
 
-def owners(factors: Sequence[Factor]) -> np.ndarray:
-    """The factor that each of the spectrum's functions belongs to for the most part, -1 where there is none."""
-    shares = np.array([(factor.coefficients**2).sum(axis=1) for factor in factors])
+def owners(spectrum: Spectrum, factors: Sequence[Factor]) -> np.ndarray:
+    """The factor that each of the spectrum's functions belongs to for the most part, -1 where there is none.
+
+    Factors that were found by deflation have functions of their own, and own none.
+    """
+    shares = np.zeros((len(factors), len(spectrum.eigenvalues)))
+    for share, factor in zip(shares, factors, strict=True):
+        share[: len(factor.coefficients)] = (factor.coefficients**2).sum(axis=1)
     return np.where(shares.max(axis=0) > OWN, shares.argmax(axis=0), -1)
 
 
