@@ -165,3 +165,12 @@ def test_samples_that_change_after_the_fit_do_not_change_it(torus):
     before = fit.transform(torus[:20])
     mine[:] = 99
     np.testing.assert_array_equal(fit.transform(torus[:20]), before)
+
+
+def test_functions_that_do_not_fit_into_memory_are_not_computed_and_that_is_said(torus, monkeypatch, caplog):
+    fit = ManifoldFactorizer(random_state=0).fit(torus)
+    diffusion = fit._diffusion(fit.spectrum_)
+    assert len(diffusion.grown(np.random.default_rng(0)).spectrum.eigenvalues) > fit.n_functions_
+    monkeypatch.setattr("manifactor.forecast.machine_memory", lambda: 1e6)
+    assert diffusion.grown(np.random.default_rng(0)) is None
+    assert "functions were called for and not computed" in caplog.text

@@ -124,6 +124,12 @@ def test_a_graph_without_some_samples_is_that_of_the_others(points, rng, method)
     np.testing.assert_array_equal(left.inverse[isolated], nearest)
 
 
+def test_nobody_knows_the_recall_of_the_caller_s_own_search(points):
+    graph = neighbor_graph(points, 3, method=KNeighborsTransformer(n_neighbors=10))
+    assert np.isnan(graph.recall)
+    assert np.isnan(graph.without(np.arange(len(points)) == 5, points).recall)
+
+
 def test_many_samples_in_many_dimensions_are_sought_by_faiss(points, rng, monkeypatch):
     pytest.importorskip("faiss")
     monkeypatch.setattr("manifactor.spectral.neighbors.MANY", 200)

@@ -182,7 +182,7 @@ def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
 
     0 where two functions belong to different factors of a product, 1 where their gradients are parallel.
     """
-    thin = slice(None, None, -(-len(spectrum.weights) // ENOUGH))
+    thin = _thinned(len(spectrum.weights))
     weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
     some = replace(spectrum, functions=spectrum.functions[thin], weights=weights, resident=None)
     champ = carre_du_champ(some, np.hstack(blocks))

@@ -112,10 +112,11 @@ class NeighborGraph:
         place = np.empty(len(isolated), dtype=int)
         place[kept] = np.arange(len(kept))
         place[isolated] = near.kneighbors(X[self.distinct[isolated]], return_distance=False)[:, 0]
-        search, recall = clone(self.search, safe=False), self.recall
+        search = clone(self.search, safe=False)
         n_neighbors = _limited(search, self.n_neighbors, len(kept))
-        if n_neighbors is None or n_neighbors != self.n_neighbors or isinstance(self.distances, ResidentMatrix):
-            distances, recall = _symmetric(_searched(search, samples, euclidean=n_neighbors is not None)), 1.0
+        anew = n_neighbors is None or n_neighbors != self.n_neighbors or isinstance(self.distances, ResidentMatrix)
+        if anew:
+            distances = _symmetric(_searched(search, samples, euclidean=n_neighbors is not None))
         else:
             bereft = np.intersect1d(self.distances[isolated].indices, kept)
             distances = self.distances[kept][:, kept]
@@ -123,7 +124,8 @@ class NeighborGraph:
         if isinstance(self.distances, ResidentMatrix) and sp.issparse(distances):
             distances = resident(distances, self.distances.entries.device)
         joined = _joined(distances, samples, distinct, place[self.inverse], search, n_neighbors)
-        joined["recall"] = min(recall, joined["recall"])  # most edges are those found before
+        if not anew:
+            joined["recall"] = min(self.recall, joined["recall"])  # most edges are those found before
         return replace(self, **joined, outliers=self.outliers | isolated[self.inverse])
 
     def distances_to(self, X) -> sp.csr_array:

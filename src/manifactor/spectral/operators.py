@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STRIP = 2048  # rows that one core works on at a time: they stay in its cache
 TENSOR_PANEL = 2**20  # the same on a device
-STRIPS = 4  # of columns, in which half a symmetric matrix is made
+COLUMN_STRIPS = 4  # in which half a symmetric matrix is made
 FEWEST_COLUMNS = 8  # to which a product on a device that is nearly full is cut
 
 
@@ -168,7 +168,7 @@ class HostOperator:
             if other is one:
                 return left.T @ left  # of which numpy makes a half only
             right, out = other[rows].astype(np.float64, copy=False), np.zeros((width, width))
-            for some in gen_batches(width, -(-width // STRIPS)):
+            for some in gen_batches(width, -(-width // COLUMN_STRIPS)):
                 out[: some.stop, some] = left[:, : some.stop].T @ right[:, some]
             return out
 

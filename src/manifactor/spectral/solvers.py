@@ -58,7 +58,7 @@ class Pairs:
     residuals : ndarray of shape (n_pairs,)
         Norms of matrix @ vector - value * vector.
     products : int
-        Products of the matrix with a block of vectors that were spent.
+        Products of the matrix with a block of vectors that filters have made.
     """
 
     values: np.ndarray
@@ -389,7 +389,7 @@ def _sorted_together(
 def _orthonormal(gram: np.ndarray) -> np.ndarray:
     """Combinations of vectors with these inner products that are orthonormal.
 
-    A triangle will do, at a tenth of the cost, unless the vectors are nearly dependent.
+    A triangle will do, at a quarter of the cost, unless the vectors are nearly dependent.
     """
     scale = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
     gram = gram * scale[:, None] * scale
