@@ -60,6 +60,10 @@ STOREYS = [
     ["manifactor.checkpoints"],
     ["manifactor.jobs", "manifactor.report"],
     ["manifactor.averaging", "manifactor.bridges"],
+    ["manifactor.explorer.columns", "manifactor.explorer.near", "manifactor.explorer.behind"],
+    ["manifactor.explorer.scene"],
+    ["manifactor.explorer.asked", "manifactor.explorer.guard"],
+    ["manifactor.explorer.server"],
     ["manifactor.reproduce.section", "manifactor.reproduce.cases", "manifactor.reproduce.textbook"],
     ["manifactor.reproduce.lab", "manifactor.reproduce.page", "manifactor.reproduce.pairs"],
     ["manifactor.reproduce.panels", "manifactor.reproduce.rates"],
@@ -117,6 +121,7 @@ def test_only_the_command_line_prints():
 
 def test_heavy_optional_packages_are_not_imported_at_import_time():
     heavy = ["torch", "dask", "plotly", "faiss", "matplotlib", "cvxpy", "tqdm", "mrcfile", "starfile", "PIL", "gemmi"]
+    heavy += ["starlette", "uvicorn"]
     code = f"import manifactor, sys; print([m for m in {heavy} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 

@@ -143,6 +143,14 @@ def _run(command) -> None:
     command.add_argument("run", metavar="RUN", help="folder that fit wrote")
 
 
+def _explore(command) -> None:
+    _run(command)
+    command.add_argument("--port", type=int, help="of this machine (8642 if free, any free one otherwise)")
+    command.add_argument(
+        "--save-to", metavar="FOLDER", help="let the page save selections here, not only download them"
+    )
+
+
 def _select(command) -> None:
     _run(command)
     command.add_argument("--factor", type=int, action="append", default=[], help="factor of the next --range, from 1")
@@ -217,6 +225,7 @@ GRAMMAR: dict[str, tuple[str, Callable]] = {
     "simulate": ("write samples of a built-in shape, or particle images of a moving molecule", _simulate),
     "fit": ("factor samples, coordinates of particles, images of one view, or volumes", _fit),
     "report": ("describe a run in words", _run),
+    "explore": ("look at a run in the browser: move along factors, select samples, save them", _explore),
     "select": ("write the samples in ranges of factors, for RELION, cryoSPARC, cryoDRGN", _select),
     "average": ("mean images or volumes along a factor, or on the grid of two", _average),
     "export": ("files and commands for programs that make volumes along a factor", _export),

@@ -6,7 +6,11 @@ import shutil
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
+from getpass import getuser
 from pathlib import Path
+from secrets import token_urlsafe
+from socket import gethostname
 
 import numpy as np
 from tqdm import tqdm
@@ -264,6 +268,28 @@ def report(arguments) -> None:
     print(write_report(Path(arguments.run)), end="")
 
 
+def explore(arguments) -> None:
+    """Serve a page on a run until interrupted."""
+    from manifactor.explorer.scene import open_scene  # needed by no other command
+    from manifactor.explorer.server import application, listening, serve, warm_up
+
+    folder = None if arguments.save_to is None else Path(arguments.save_to)
+    if folder is not None:
+        require_writable(folder)
+    token = token_urlsafe(16)
+    scene = open_scene(Path(arguments.run))
+    app = application(scene, token, folder=folder)
+    warm_up(scene)
+    with listening(arguments.port) as bound:
+        port = bound.getsockname()[1]
+        print(f"Open in a browser on this machine: http://127.0.0.1:{port}/?token={token}")
+        print(f"From another machine, first there: ssh -L {port}:127.0.0.1:{port} {getuser()}@{gethostname()}")
+        print("Stop with Ctrl-C.", flush=True)
+        with suppress(KeyboardInterrupt):  # the way to stop
+            serve(app, bound)
+    print("Stopped.")
+
+
 def demo(arguments) -> None:
     """Simulate a molecule that turns and stretches, factor its images, average them along each motion."""
     out = Path(arguments.out)
@@ -384,6 +410,7 @@ COMMANDS = {
     "simulate": simulate,
     "fit": fit,
     "report": report,
+    "explore": explore,
     "select": select,
     "average": average_command,
     "export": export_command,

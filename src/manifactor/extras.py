@@ -3,7 +3,8 @@
 from importlib import import_module
 from types import ModuleType
 
-EXTRAS = {"faiss": "ann", "matplotlib": "plots", "torch": "gpu"}  # the extra that brings a package, cryoem unless named
+# the extra that brings a package, cryoem unless named
+EXTRAS = {"faiss": "ann", "matplotlib": "plots", "starlette": "explore", "torch": "gpu", "uvicorn": "explore"}
 
 
 def extra(name: str) -> ModuleType:

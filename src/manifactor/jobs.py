@@ -6,6 +6,7 @@ import pickle
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from manifactor.forecast import Forecast
 from manifactor.inputs import ImageSettings, Input, picked, read_input, require_one_view, run_images
 from manifactor.parameters import require_count
 from manifactor.places import Place, all_places, fitted_places, table_as_csv, to_table
+from manifactor.samples import read_samples
 from manifactor.spectral.neighbors import AUTO_NEIGHBORS, chosen
 from manifactor.stages import Stages
 
@@ -234,6 +236,10 @@ class Run:
 
     def particles(self) -> Particles:
         """The particles of the run's samples, in their order."""
+        return self._particles
+
+    @cached_property
+    def _particles(self) -> Particles:
         if "particles" not in self.record:
             raise ValueError(
                 f"{self.folder} knows no particles. Fit again with --particles ORIGINAL.star or ORIGINAL.cs, or choose "
@@ -267,6 +273,13 @@ class Run:
         if particles is not None:
             require_one_view(particles)
         return run_images(path, particles, phase_flip=bool(self.record.get("images", {}).get("phase_flip", False)))
+
+    def samples(self) -> np.ndarray:
+        """The numbers that the run was fitted to, one row a sample."""
+        samples = read_samples(self.record.get("input", ""))
+        if len(samples) != len(self.rows):
+            raise ValueError(f"the input has {len(samples)} samples now and had {len(self.rows)}. Fit again.")
+        return samples
 
     def place(self, factor: int) -> Place:
         """Places on a factor, counted from 1."""
@@ -335,8 +348,8 @@ def _as_npy(run: Run, chosen: np.ndarray) -> bytes:
 SELECTIONS: dict[str, Callable[[Run, np.ndarray], bytes]] = {
     ".star": _as_particles(".star"),
     ".cs": _as_particles(".cs"),
+    ".csv": _as_csv,
     ".pkl": _as_pickle,
     ".npy": _as_npy,
-    ".csv": _as_csv,
     ".parquet": _as_parquet,
 }

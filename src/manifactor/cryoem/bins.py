@@ -129,7 +129,7 @@ def match(labels: np.ndarray, others: Sequence[Place], *, n_bins: int, cells: in
     used = _large_enough(counts, LEAST if others else 1)
     inside = np.flatnonzero((labels >= 0) & used[labels])
     bins, places = labels[inside], [place[inside] for place in others]
-    cell = _joint_cells(places, smallest=int(counts[used].min()), cells=cells, n_samples=len(inside))
+    cell = joint_cells(places, smallest=int(counts[used].min()), cells=cells, n_samples=len(inside))
     table = _table(bins, cell, n_bins)
     target = _common_distribution(table, used)
     weights = np.zeros(len(labels))
@@ -172,7 +172,7 @@ def _large_enough(counts: np.ndarray, least: int) -> np.ndarray:
     return counts >= least
 
 
-def _joint_cells(places: Sequence[Place], *, smallest: int, cells: int | None, n_samples: int) -> np.ndarray:
+def joint_cells(places: Sequence[Place], *, smallest: int, cells: int | None, n_samples: int) -> np.ndarray:
     """The joint cell of every sample, counted from 0 without gaps; `smallest` is the size of the smallest bin."""
     joint = np.zeros(n_samples, dtype=int)
     for place in places:

@@ -177,7 +177,7 @@ def _require_captions(name: str, captions: Sequence[str], number: int) -> Sequen
 
 def _tiles(images: np.ndarray, *, least: int = TILE) -> np.ndarray:
     """Images as grey tiles, uint8, a whole number of times larger so that no side is below `least`."""
-    grey = _grey(images)
+    grey = as_grey(images)
     factor = -(-least // min(grey.shape[1:]))
     if factor == 1:
         return grey
@@ -186,7 +186,7 @@ def _tiles(images: np.ndarray, *, least: int = TILE) -> np.ndarray:
     return np.stack([image.fromarray(tile).resize(size, image.Resampling.BICUBIC) for tile in grey])
 
 
-def _grey(images: np.ndarray) -> np.ndarray:
+def as_grey(images: np.ndarray) -> np.ndarray:
     """Images in one grey scale from their percentile .5 to 99.5; those of one value, which would distort it, blank."""
     blank = _blank(images)
     if blank.all():

@@ -1,0 +1,176 @@
+"""What lies behind the samples: mean images and thumbnails, slices of mean volumes, or the features themselves."""
+
+import io
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from manifactor.cryoem.pictures import as_grey
+from manifactor.cryoem.stacks import ImageSource
+from manifactor.cryoem.views import View
+from manifactor.extras import extra
+from manifactor.jobs import Run
+
+THUMBNAIL = 96  # most pixels of a side
+MOST_BYTES = 2**26  # of images that a mean reads unless asked for more
+MOST_FEATURES = 400  # columns shown
+
+
+class Behind(Protocol):
+    """What can be shown of samples."""
+
+    @property
+    def kind(self) -> str:
+        """What it is, in one word."""
+
+    @property
+    def count(self) -> int:
+        """Samples whose mean is shown unless asked for more or fewer."""
+
+    @property
+    def why(self) -> str:
+        """Why there is no more to see, if so."""
+
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: "Look") -> dict:
+        """What these samples, weights summing to 1, look like, ready for JSON."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a volume is looked at, and how many single samples are shown beside the mean."""
+
+    axis: int = 0
+    depth: float = 0.5
+    singles: int = 12
+
+
+def behind(run: Run) -> Behind:
+    """What lies behind a run's samples: images or volumes if they can be read, else numbers, else nothing."""
+    try:
+        return _pictures(run)
+    except (ValueError, OSError) as error:
+        without = " ".join(str(error).split())
+    if "components" in run.record:  # of images or volumes: no numbers to show instead
+        return Nothing(without)
+    try:
+        return _features(run, without if "particles" in run.record else "")
+    except (ValueError, OSError) as error:
+        return Nothing(" ".join(str(error).split()))
+
+
+def _pictures(run: Run) -> "Images | Volumes":
+    images = run.images()
+    source = images.source if isinstance(images, View) else images
+    if len(source) != len(run.rows):
+        raise ValueError(f"the input has {len(source)} images now and had {len(run.rows)} when fitted. Fit again.")
+    extra("PIL.Image")
+    make = Images if len(source.shape) == 2 else Volumes
+    return make(images, _affordable(len(source), source.shape))
+
+
+@dataclass(frozen=True)
+class Images:
+    """Mean images, and single ones as thumbnails."""
+
+    images: View | ImageSource
+    count: int
+    kind: str = "images"
+    why: str = ""
+
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+        """The mean image and the nearest single ones."""
+        stack = gathered(self.images, rows)
+        return {
+            "image": data_url(np.tensordot(weights, stack, axes=1)),
+            "thumbnails": [data_url(image, most=THUMBNAIL) for image in stack[: look.singles]],
+        }
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """Slices of mean volumes."""
+
+    volumes: View | ImageSource
+    count: int
+    kind: str = "volumes"
+    why: str = ""
+
+    @cached_property
+    def mean(self) -> Callable[[tuple[int, ...], tuple[float, ...]], np.ndarray]:
+        """Mean volumes by rows and weights; the last are kept, since other slices of them need no reading."""
+        return lru_cache(maxsize=2)(lambda rows, weights: np.tensordot(weights, self._read(rows), axes=1))
+
+    def _read(self, rows: tuple[int, ...]) -> np.ndarray:
+        return gathered(self.volumes, np.array(rows))
+
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+        """A slice of the mean volume."""
+        mean = self.mean(tuple(rows.tolist()), tuple(weights.tolist()))
+        depth = min(int(look.depth * mean.shape[look.axis]), mean.shape[look.axis] - 1)
+        cut = mean.take(depth, axis=look.axis)
+        return {"image": data_url(cut if look.axis == 0 else cut[::-1]), "slice": depth + 1}  # seen from the side, z up
+
+
+@dataclass(frozen=True)
+class Features:
+    """Means of the columns of the samples, and single samples."""
+
+    samples: np.ndarray
+    count: int
+    kind: str = "features"
+    why: str = ""
+
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+        """Mean and spread of every column, and the nearest single samples."""
+        near = np.asarray(self.samples[rows, :MOST_FEATURES], dtype=float)
+        mean = weights @ near
+        spread = np.sqrt(weights @ (near - mean) ** 2)
+        return {"mean": mean.tolist(), "spread": spread.tolist(), "features": near[: look.singles].tolist()}
+
+
+def _features(run: Run, why: str) -> Features:
+    samples = run.samples()
+    width = samples.shape[1]
+    why = why or (f"The first {MOST_FEATURES} of {width} columns." if width > MOST_FEATURES else "")
+    return Features(samples, min(50, max(1, len(samples) // 20)), why=why)
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """The input is gone, or was changed."""
+
+    why: str
+    count: int = 12
+    kind: str = "nothing"
+
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+        """Nothing."""
+        return {}
+
+
+def gathered(images: View | ImageSource, rows: np.ndarray) -> np.ndarray:
+    """Images or volumes, (m, *shape), in the order of the rows."""
+    out: np.ndarray | None = None
+    order = np.argsort(rows, kind="stable")
+    for found, block in images.blocks(rows):
+        out = np.empty((len(rows), *block.shape[1:]), dtype=np.float32) if out is None else out
+        out[order[np.searchsorted(rows[order], found)]] = block
+    assert out is not None
+    return out
+
+
+def data_url(image: np.ndarray, *, most: int = 4096) -> str:
+    """A picture, in its own grey scale, as text that a page can show."""
+    picture, buffer = extra("PIL.Image").fromarray(as_grey(image[None])[0]), io.BytesIO()
+    picture.thumbnail((most, most))
+    picture.save(buffer, format="PNG", compress_level=1)
+    return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"
+
+
+def _affordable(n: int, shape: tuple[int, ...]) -> int:
+    """A twentieth of the samples, at most 200, and no more than are read in a moment."""
+    return int(np.clip(MOST_BYTES // (4 * int(np.prod(shape))), 1, min(200, max(1, n // 20))))

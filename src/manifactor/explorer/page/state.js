@@ -1,0 +1,85 @@
+// What the page shows, and the part of its address after # that restores it.
+
+/** The state that a run is first seen in. */
+export function initial(about) {
+  const places = Object.keys(about.columns).filter((name) => about.columns[name].group === "places");
+  return {
+    page: "explore",
+    at: about.factors.map(({ start }) => start),
+    factor: 0,
+    mode: "matched",
+    count: about.behind.count,
+    axis: 0,
+    depth: 0.5,
+    tool: "lasso",
+    colour: places[0],
+    xy: [places[0], places[1] ?? "factor1_confidence"],
+    ranges: {},
+    lassos: {},
+  };
+}
+
+const rounded = (value) => Number(value.toPrecision(5));
+const PAIR = "~"; // between the names of two columns
+
+/** The state as text, without what is as at first. */
+export function written(state, first) {
+  const out = new URLSearchParams();
+  for (const name of ["page", "factor", "mode", "count", "axis", "depth", "tool", "colour"]) {
+    if (state[name] !== first[name]) out.set(name, state[name]);
+  }
+  if (String(state.at) !== String(first.at)) out.set("at", state.at.map((place) => place.map(rounded).join("_")).join(","));
+  if (String(state.xy) !== String(first.xy)) out.set("xy", state.xy.join(PAIR));
+  for (const [name, ends] of Object.entries(state.ranges)) out.append("range", [name, ...ends.map(rounded)].join(PAIR));
+  for (const [pair, polygon] of Object.entries(state.lassos)) {
+    out.append("lasso", [pair, polygon.map((corner) => corner.map(rounded).join("_")).join(",")].join(PAIR));
+  }
+  return out.toString();
+}
+
+/** The state that a text describes; parts that make no sense are left as at first. */
+export function restored(text, about) {
+  const state = initial(about);
+  const given = new URLSearchParams(text);
+  const take = (name, valid, convert = String) => {
+    const value = given.has(name) ? convert(given.get(name)) : undefined;
+    if (value !== undefined && valid(value)) state[name] = value;
+  };
+  const between = (low, high) => (value) => value >= low && value <= high;
+  const whole = (low, high) => (value) => Number.isInteger(value) && between(low, high)(value);
+  take("page", (name) => ["explore", "spectrum", "angles", "evidence"].includes(name));
+  take("mode", (name) => ["matched", "held"].includes(name));
+  take("tool", (name) => ["lasso", "box", "zoom"].includes(name));
+  take("colour", (name) => Boolean(about.columns[name]?.group));
+  take("factor", whole(0, about.factors.length - 1), Number);
+  take("count", whole(1, Math.min(about.samples, 5000)), Number);
+  take("axis", whole(0, 2), Number);
+  take("depth", between(0, 1), Number);
+  take("xy", (pair) => pair.length === 2 && pair.every((name) => about.columns[name]?.group), (value) => value.split(PAIR));
+  const fits = (at) => at.length === state.at.length && at.every((place, f) => place.length === state.at[f].length && place.every(Number.isFinite));
+  take("at", fits, (value) => value.split(",").map((place) => place.split("_").map(Number)));
+  for (const each of given.getAll("range")) {
+    const [name, ...ends] = each.split(PAIR);
+    const numbers = ends.map(Number);
+    if (about.columns[name] && numbers.length === 2 && numbers.every(Number.isFinite)) state.ranges[name] = numbers;
+  }
+  for (const each of given.getAll("lasso")) {
+    const [x, y, corners = ""] = each.split(PAIR);
+    const polygon = corners.split(",").map((corner) => corner.split("_").map(Number));
+    const sound = polygon.length > 2 && polygon.length <= 1000 && polygon.every((corner) => corner.length === 2 && corner.every(Number.isFinite));
+    if (about.columns[x] && about.columns[y] && sound) state.lassos[[x, y].join(PAIR)] = polygon;
+  }
+  return state;
+}
+
+export const pairOf = (x, y) => [x, y].join(PAIR);
+
+/** The conditions of the state's selection, as the server takes them. */
+export function conditions(state) {
+  const ranges = Object.entries(state.ranges).map(([column, [low, high]]) => ({ column, low, high }));
+  const lassos = Object.entries(state.lassos).map(([pair, polygon]) => {
+    const [x, y] = pair.split(PAIR);
+    return { x, y, polygon };
+  });
+  return [...ranges, ...lassos];
+}

@@ -1,0 +1,81 @@
+"""A small run of particle images, and a server on it."""
+
+import re
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from manifactor import datasets
+from manifactor.cli import main
+from manifactor.cryoem.dataset import write_dataset
+from manifactor.explorer.scene import open_scene
+from manifactor.explorer.server import application, listening
+from manifactor.extras import extra
+
+N = 400
+TOKEN = "a-token"
+
+
+@pytest.fixture(scope="session")
+def particles(tmp_path_factory):
+    """Images of a molecule that turns and stretches, and coordinates that another program might have found."""
+    folder = tmp_path_factory.mktemp("explored") / "data"
+    folder.mkdir()
+    simulation = datasets.simulate_particles(N, size=28, pixel_size=8, signal_to_noise=100, random_state=0)
+    write_dataset(folder, simulation, name="data")
+    turn, stretch = simulation.truth
+    np.save(folder / "coordinates.npy", np.column_stack([turn, 4 * stretch / np.ptp(stretch)]))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run(particles):
+    """A run of these particles."""
+    out = particles.parent / "run"
+    star, coordinates = str(particles / "particles.star"), str(particles / "coordinates.npy")
+    assert main(["fit", coordinates, "--particles", star, "--out", str(out)]) == 0
+    return out
+
+
+@pytest.fixture(scope="session")
+def scene(run):
+    return open_scene(run)
+
+
+@pytest.fixture(scope="session")
+def torus_run(tmp_path_factory):
+    """A run of plain numbers."""
+    folder = tmp_path_factory.mktemp("torus")
+    assert main(["simulate", "torus", "--n", "500", "--out", str(folder / "torus.npz")]) == 0
+    assert main(["fit", str(folder / "torus.npz"), "--out", str(folder / "run")]) == 0
+    return folder / "run"
+
+
+@contextmanager
+def serving(scene, **options):
+    """The port of a server on a scene."""
+    uvicorn = extra("uvicorn")
+    with listening(0) as bound:
+        config = uvicorn.Config(application(scene, TOKEN, **options), log_level="warning", ws="none", lifespan="off")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread.start()
+        try:
+            yield bound.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(10)
+
+
+@pytest.fixture(scope="session")
+def port(scene, tmp_path_factory):
+    """The port of a server that may save, too."""
+    with serving(scene, folder=tmp_path_factory.mktemp("saved")) as port:
+        yield port
+
+
+def numbers(text):
+    """All whole numbers of a text, commas left out."""
+    return [int(number) for number in re.findall(r"\d+", text.replace(",", ""))]

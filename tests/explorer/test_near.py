@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from manifactor.explorer.near import held, matched, point_of, reach
+from manifactor.places import Place
+
+N = 4000
+
+
+@pytest.fixture
+def dependent(rng):
+    """An interval and a circle that depends on it."""
+    line = rng.uniform(size=N)
+    angle = (360 * line + 90 * rng.normal(size=N)) % 360
+    return Place(line, "interval"), Place(angle, "circle")
+
+
+def spread(place, rows, weights):
+    """Weighted mean of a circle's cosine and sine."""
+    return weights @ place.features[rows]
+
+
+def test_matched_samples_are_spread_over_the_other_factor_as_all_samples_are(dependent):
+    strata = matched(dependent, 0, count=240)
+    everywhere = dependent[1].features.mean(axis=0)
+    for where in (0.1, 0.5, 0.9):
+        rows, weights = strata.nearest(point_of(dependent, [[where], [0]], 0), 240)
+        nearest = np.argsort(np.abs(dependent[0].coordinate - where))[:240]
+        even = np.linalg.norm(spread(dependent[1], rows, weights) - everywhere)
+        uneven = np.linalg.norm(spread(dependent[1], nearest, np.full(240, 1 / 240)) - everywhere)
+        assert even < 0.1 < 0.2 < uneven
+        assert weights.sum() == pytest.approx(1)
+        assert len(set(rows.tolist())) == len(rows)
+
+
+def test_held_samples_are_near_on_all_factors_across_0_too(dependent):
+    at = [[0.5], [359.0]]
+    rows, weights = held(dependent).nearest(point_of(dependent, at), 50)
+    assert len(rows) == 50
+    assert np.allclose(weights, 1 / 50)
+    assert reach(dependent[0], at[0], rows) < 0.12
+    assert reach(dependent[1], at[1], rows) < 40
+    assert (dependent[1].coordinate[rows] < 180).any()
+    assert (dependent[1].coordinate[rows] > 180).any()
+
+
+def test_the_nearest_sample_comes_first(dependent):
+    rows, _ = matched(dependent, 0, count=100).nearest(point_of(dependent, [[0.3], [0]], 0), 100)
+    away = np.abs(dependent[0].coordinate - 0.3)
+    assert away[rows[0]] == away.min()
+    assert (np.diff(away[rows]) >= 0).all()
+
+
+def test_one_factor_alone_is_matched_with_nothing(rng):
+    line = (Place(rng.uniform(size=300), "interval"),)
+    rows, weights = matched(line, 0, count=20).nearest(point_of(line, [[0.5]], 0), 20)
+    assert set(rows) == set(np.argsort(np.abs(line[0].coordinate - 0.5))[:20])
+    assert np.allclose(weights, 1 / 20)
+
+
+def test_a_surface_is_searched_in_all_its_dimensions(rng):
+    surface = (Place(rng.normal(size=(500, 3)), "other"), Place(rng.uniform(size=500), "interval"))
+    at = [surface[0].coordinate[7].tolist(), [0.5]]
+    rows, _ = matched(surface, 0, count=10).nearest(point_of(surface, at, 0), 10)
+    assert rows[0] == 7
+
+
+def test_more_samples_than_there_are_gives_all_of_them(rng):
+    line = (Place(rng.uniform(size=30), "interval"), Place(rng.uniform(size=30), "interval"))
+    rows, weights = matched(line, 0, count=400).nearest(point_of(line, [[0.5], [0.5]], 0), 400)
+    assert sorted(rows) == list(range(30))
+    assert weights.sum() == pytest.approx(1)

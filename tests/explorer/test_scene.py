@@ -1,0 +1,103 @@
+import base64
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from manifactor.cli import main
+from manifactor.cryoem.pictures import as_grey, write_volume
+from manifactor.explorer import scene as scenes
+from manifactor.explorer.behind import Look
+from manifactor.explorer.scene import open_scene
+
+
+def picture(address):
+    head, content = address.split(",")
+    assert head == "data:image/png;base64"
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(content))))
+
+
+def near(scene, at, **options):
+    asked = {"factor": 0, "mode": "matched", "count": scene.behind.count, "look": Look(), **options}
+    return scene.near(at, **asked)
+
+
+def test_the_mean_image_is_that_of_the_samples_named(scene):
+    found = near(scene, [[0.2], [90.0]], mode="held", count=5, look=Look(singles=5))
+    (_, images), *_ = scene.run.images().blocks(np.array(sorted(found["samples"])))
+    assert (picture(found["image"]) == as_grey(images.mean(axis=0)[None])[0]).all()
+    assert [picture(each).shape for each in found["thumbnails"]] == [(28, 28)] * 5
+
+
+def test_the_image_changes_along_each_factor_and_not_across(scene):
+    def image(stretch, turn, factor):
+        return picture(near(scene, [[stretch], [turn]], factor=factor, mode="held", count=9)["image"]).astype(float)
+
+    here = image(0.2, 90.0, 0)
+    assert np.corrcoef(here.ravel(), image(0.8, 90.0, 0).ravel())[0, 1] < 0.97
+    matched = [near(scene, [[0.5], [turn]], count=40)["image"] for turn in (0.0, 180.0)]
+    assert matched[0] == matched[1]  # spread over the circle, wherever its dial stands
+
+
+def test_a_run_of_numbers_shows_its_features(torus_run):
+    scene = open_scene(torus_run)
+    found = near(scene, [[30.0], [200.0]], mode="held", count=1)
+    samples = scene.run.samples()
+    assert scene.behind.kind == "features"
+    assert found["mean"] == pytest.approx(samples[found["samples"][0]].tolist())
+    assert found["spread"] == pytest.approx([0] * 4)
+    assert "column 4" in scene.columns
+
+
+def test_volumes_are_shown_by_slices(tmp_path, rng):
+    (tmp_path / "maps").mkdir()
+    moving = rng.uniform(size=60)
+    for i, place in enumerate(moving):
+        volume = np.zeros((8, 10, 12), dtype=np.float32)
+        volume[2:5, 3:7, 2 + round(6 * place)] = 1
+        write_volume(tmp_path / "maps" / f"{i:03d}.mrc", volume, pixel_size=2.0)
+    assert main(["fit", str(tmp_path / "maps"), "--out", str(tmp_path / "run"), "--n-neighbors", "12"]) == 0
+    scene = open_scene(tmp_path / "run")
+    at = scene.about()["factors"][0]["start"]
+    cuts = [near(scene, [at], look=Look(axis=axis, depth=0.4)) for axis in (0, 1, 2)]
+    assert [picture(cut["image"]).shape for cut in cuts] == [(10, 12), (8, 12), (8, 10)]
+    assert [cut["slice"] for cut in cuts] == [4, 5, 5]
+
+
+@pytest.mark.parametrize(("field", "kind"), [("input", "nothing"), ("particles", "features")])
+def test_what_is_gone_is_named_and_the_places_stay(run, torus_run, tmp_path, field, kind):
+    shutil.copytree(run if field == "particles" else torus_run, tmp_path / "run")
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**record, field: "gone/file.star"}))
+    scene = open_scene(tmp_path / "run")
+    assert scene.behind.kind == kind
+    assert "gone/file.star" in scene.behind.why
+    assert len(near(scene, scene_start(scene))["samples"]) == 12
+
+
+def scene_start(scene):
+    return [factor["start"] for factor in scene.about()["factors"]]
+
+
+def test_many_samples_are_thinned_for_drawing_and_counted_all(run, monkeypatch):
+    monkeypatch.setattr(scenes, "MOST_SHOWN", 100)
+    scene = open_scene(run)
+    found = scene.selected([{"column": "factor1", "low": 0, "high": 0.5}])
+    shown = np.unpackbits(np.frombuffer(base64.b64decode(found["shown"]), dtype=np.uint8))[:100].astype(bool)
+    inside = scene.run.places[0].coordinate <= 0.5
+    assert len(scene.shown) == 100
+    assert found["count"] == inside.sum() > 100
+    assert (shown == inside[scene.shown]).all()
+
+
+def test_spectrum_angles_and_evidence_are_those_of_the_fit(scene):
+    spectrum, angles, evidence = scene.spectrum(), scene.angles(), scene.evidence()
+    assert spectrum["eigenvalues"] == scene.fit.spectrum_.eigenvalues[1:].tolist()
+    assert set(spectrum["owners"]) == {-1, 0, 1}
+    assert np.allclose(np.diag(angles["values"]), 1, atol=0.01)
+    assert len(angles["values"]) == sum(angles["sizes"])
+    assert evidence["text"] == str(scene.fit.evidence_)
+    assert json.dumps([spectrum, angles, evidence, scene.about()], allow_nan=False)

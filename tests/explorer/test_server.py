@@ -1,0 +1,237 @@
+"""Who is answered, with what, and what is refused."""
+
+import json
+import pickle
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from http.client import HTTPConnection
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manifactor.cli import main
+from manifactor.explorer.guard import HEADERS
+from manifactor.explorer.server import free_name, listening
+
+from .conftest import TOKEN, N, serving
+
+ALL = {"conditions": []}
+HALF = {"conditions": [{"column": "factor1", "low": 0, "high": 0.5}]}
+PLACE = {"at": [[0.5], [180]]}
+
+
+def answer(port, path, body=None, *, token=TOKEN, **headers):
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    given = {"X-Manifactor-Token": token, "Content-Type": "application/json"} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
+    content = body if body is None or isinstance(body, bytes) else json.dumps(body)
+    connection.request("GET" if body is None else "POST", path, content, given)
+    response = connection.getresponse()
+    out = response.status, response.read(), dict(response.getheaders())
+    connection.close()
+    return out
+
+
+def asked(port, name, body):
+    status, content, _ = answer(port, f"/api/{name}", body)
+    return status, json.loads(content)
+
+
+def test_the_page_needs_its_token_and_its_program_does_not(port):
+    assert answer(port, "/", token="")[0] == 403
+    assert b"token" in answer(port, "/?token=wrong", token="")[1]
+    assert b"<!doctype html>" in answer(port, f"/?token={TOKEN}", token="")[1]
+    assert answer(port, "/main.js", token="")[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/api/about", "/api/column/factor1", "/api/spectrum", "/api/angles", "/api/evidence"])
+def test_nothing_of_the_run_is_told_without_the_token(port, path):
+    assert answer(port, path, token="")[0] == 403
+    assert answer(port, path)[0] == 200
+
+
+@pytest.mark.parametrize("name", ["near", "select", "export", "save"])
+def test_nothing_is_done_without_the_token(port, name):
+    assert answer(port, f"/api/{name}", {**ALL, **PLACE, "suffix": ".csv"}, token="a-tokem")[0] == 403
+
+
+@pytest.mark.parametrize(
+    "host", ["example.org", "example.org:80", "127.0.0.1.example.org", "0.0.0.0", "", "169.254.1.1"]
+)
+def test_other_names_for_this_machine_are_refused(port, host):
+    assert answer(port, "/api/about", Host=host)[0] == 403
+    assert answer(port, "/main.js", Host=host)[0] == 403
+
+
+def test_a_tunnel_may_end_at_another_port(port):
+    assert answer(port, "/api/about", Host="localhost:9000")[0] == 200
+
+
+@pytest.mark.parametrize("origin", ["http://example.org", "null", "http://127.0.0.1:1", "http://localhost"])
+def test_requests_of_other_sites_are_refused(port, origin):
+    assert answer(port, "/api/select", ALL, Origin=origin)[0] == 403
+    assert answer(port, "/api/select", ALL, Origin=f"http://127.0.0.1:{port}", Host=f"127.0.0.1:{port}")[0] == 200
+
+
+def test_a_form_of_another_site_cannot_ask(port):
+    status, content, _ = answer(port, "/api/select", ALL, Content_Type="text/plain")
+    assert (status, json.loads(content)) == (400, {"error": "a request must be JSON."})
+
+
+def test_every_answer_is_fenced_in(port):
+    for path, token in (("/", TOKEN), ("/main.js", ""), ("/api/about", TOKEN), ("/nothing", TOKEN), ("/", "wrong")):
+        headers = {name.lower(): value for name, value in answer(port, path, token=token)[2].items()}
+        assert HEADERS.items() <= headers.items()
+    assert "unsafe" not in HEADERS["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../pyproject.toml",
+        "/..%2f..%2fetc/passwd",
+        "/page/main.js",
+        "/api/column/..%2f..%2frun.json",
+        "/api/column/%00",
+    ],
+)
+def test_no_path_leads_to_the_file_system(port, path):
+    assert answer(port, path)[0] in (403, 404)
+
+
+def test_the_page_names_nothing_that_lies_elsewhere(port):
+    for name in ("", "main.js", "style.css", "cloud.js", "points.js", "near.js", "pages.js", "controls.js"):
+        text = answer(port, f"/{name}")[1].decode()
+        assert set(re.findall(r"\w+://[\w.]+", text)) <= {"http://www.w3.org"}  # the name of SVG, never fetched
+
+
+def test_a_column_is_that_of_the_run(port, scene):
+    values = np.frombuffer(answer(port, "/api/column/factor2")[1], dtype="<f4")
+    assert np.allclose(values, scene.run.places[1].coordinate, rtol=1e-6)
+
+
+def test_counts_are_exact(port, scene):
+    status, found = asked(port, "select", HALF)
+    assert status == 200
+    assert found["count"] == (scene.run.places[0].coordinate <= 0.5).sum()
+    assert asked(port, "select", ALL)[1]["count"] == N
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "words"),
+    [
+        ("select", [], "must be a JSON object"),
+        ("select", {}, "`conditions` must be given"),
+        ("select", {"conditions": "all"}, "must be a list"),
+        ("select", {"conditions": [{"column": "../run.json", "low": 0, "high": 1}]}, "must be one of factor1"),
+        ("select", {"conditions": [{"column": "factor1", "low": "a", "high": 1}]}, "finite numbers"),
+        ("select", {"conditions": [{"column": "factor2", "low": 0, "high": 1000}]}, "degrees"),
+        ("select", {"conditions": [{"x": "factor1", "y": "factor2", "polygon": [[0, 0]]}]}, "3 to 1000"),
+        ("select", {"conditions": [{"x": "factor1", "y": "factor2", "polygon": [[0, 0], [1], [2, 2]]}]}, "2 to 2"),
+        ("near", {}, "`at` must be given"),
+        ("near", {"at": [[0.5]]}, "2 to 2 entries"),
+        ("near", {**PLACE, "mode": "guessed"}, "matched, held"),
+        ("near", {**PLACE, "count": 10**9}, "whole number in [1, 400]"),
+        ("near", {**PLACE, "factor": 2}, "[0, 1]"),
+        ("near", {**PLACE, "axis": True}, "whole number"),
+        ("near", {"at": [[0.5], [float("nan")]]}, "finite numbers"),
+        ("export", {**ALL, "suffix": ".sh"}, "must be one of .star"),
+        ("export", {**ALL, "suffix": "../../x.csv"}, "must be one of .star"),
+        ("export", {"conditions": [{"column": "factor1", "low": 2, "high": 3}], "suffix": ".csv"}, "must hold some"),
+    ],
+)
+def test_bad_requests_get_one_sentence(port, name, body, words):
+    status, found = asked(port, name, body)
+    assert status == 400
+    assert words in found["error"]
+
+
+def test_a_request_that_is_no_json_or_too_long_is_refused(port):
+    assert answer(port, "/api/select", b"{")[0] == 400
+    assert answer(port, "/api/select", b"[" * 100_000)[0] == 400
+    status, content, _ = answer(port, "/api/select", b" " * (2**20 + 1))
+    assert (status, b"at most" in content) == (400, True)
+
+
+def test_a_selection_leaves_as_files_that_other_programs_read(port, scene):
+    chosen = np.flatnonzero(scene.run.places[0].coordinate <= 0.5)
+    table = answer(port, "/api/export", {**HALF, "suffix": ".csv"})[1].decode().splitlines()
+    assert table[0].startswith("sample,factor1,")
+    assert [int(float(row.split(",")[0])) for row in table[1:]] == chosen.tolist()
+    assert pickle.loads(answer(port, "/api/export", {**HALF, "suffix": ".pkl"})[1]).tolist() == chosen.tolist()
+    assert b"_mfFactor1 " in answer(port, "/api/export", {**HALF, "suffix": ".star"})[1]
+
+
+def test_saved_files_get_new_names_and_nothing_else_is_left(port):
+    first, second = (asked(port, "save", {**HALF, "suffix": ".star"})[1]["saved"] for _ in range(2))
+    first, second = Path(first), Path(second)
+    assert set(first.parent.iterdir()) == {first, second}
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_saving_needs_a_folder_from_the_command_line(scene):
+    with serving(scene) as port:
+        status, found = asked(port, "save", {**ALL, "suffix": ".csv"})
+        assert (status, "--save-to" in found["error"]) == (400, True)
+
+
+def test_a_name_that_is_taken_is_not_taken_again(tmp_path):
+    (tmp_path / "selection-001.csv").touch()
+    assert free_name(tmp_path, ".csv").name == "selection-002.csv"
+    assert free_name(tmp_path, ".star").name == "selection-001.star"
+
+
+def test_only_this_machine_is_listened_to():
+    with listening(0) as bound:
+        assert bound.getsockname()[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("port", ["-1", "70000", "taken"])
+def test_a_port_that_cannot_be_had_is_one_line(run, capsys, port):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        number = str(other.getsockname()[1]) if port == "taken" else port
+        assert main(["explore", str(run), "--port", number]) == 2
+    error = capsys.readouterr().err
+    assert f"--port must be free and from 0 to 65535; got {number}" in error
+    assert error.count("\n") == 1
+
+
+def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
+    assert main(["explore", str(tmp_path)]) == 2
+    assert "is not a run folder" in capsys.readouterr().err
+
+
+def test_the_command_prints_its_address_and_stops_on_interrupt(run):
+    command = [sys.executable, "-m", "manifactor.command", "explore", str(run), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        lines = [line_of(process) for _ in range(3)]
+        port, token = re.fullmatch(r".*http://127\.0\.0\.1:(\d+)/\?token=(\S{16,})\n", lines[0]).groups()
+        assert f"ssh -L {port}:127.0.0.1:{port} " in lines[1]
+        waited = time.monotonic() + 10
+        while answer_or_none(int(port), token) != 200 and time.monotonic() < waited:
+            time.sleep(0.1)
+        assert answer_or_none(int(port), token) == 200
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=20)
+    assert (process.returncode, out, error) == (0, "Stopped.\n", "")
+
+
+def line_of(process):
+    assert select.select([process.stdout], [], [], 60)[0]
+    return process.stdout.readline()
+
+
+def answer_or_none(port, token):
+    try:
+        return answer(port, "/api/about", token=token)[0]
+    except OSError:
+        return None
