@@ -279,6 +279,8 @@ def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
     record, fit = read_record(folder), load(folder / "factorization.npz")
     if not isinstance(fit, ManifoldFactorizer):
         raise ValueError(f"{folder / 'factorization.npz'} holds no factors but a {type(fit).__name__}. Fit again.")
+    if [f.topology for f in fit.factors_] != [f["topology"] for f in record.get("factors", [])]:
+        raise ValueError(f"{folder / 'run.json'} and factorization.npz do not have the same factors. Fit again.")
     return record, fit
 
 
