@@ -309,10 +309,10 @@ def test_numbers_alone_have_no_averages_and_nothing_is_said_of_them(page):
 
 
 def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
-    confounder = {"name": "defocus", "factor": 1, "r2": 0.8, "p": 0.01, "meaning": "factor 1 is a microscope factor"}
+    confounder = {"name": "defocus", "factor": 1, "r2": 0.8, "p": 0.01, "meaning": "factor 1 is <no> motion"}
     change(run, confounders=[confounder])
     text = write_report(run).read_text()
-    assert text.index('<p class="warning">Warning: factor 1 is a microscope factor.') < text.index("<nav")
+    assert text.index('<p class="warning">Warning: factor 1 is &lt;no&gt; motion.') < text.index("<nav")
     assert "0.80 (p 0.01)" in text
 
 
