@@ -324,7 +324,7 @@ def test_a_shape_of_more_dimensions_that_is_no_product_has_a_page(tmp_path):
     run = open_run(tmp_path / "run")
     text = report_page(run, fit)
     Reader(text)
-    assert "No product was found: all samples lie on one factor, a 2-dimensional shape." in text
+    assert "No product was found; the data are taken as one factor, a 2-dimensional shape." in text
     assert "histogram1" not in text
 
 
@@ -344,3 +344,14 @@ def test_what_was_set_is_told_from_what_was_chosen(made):
     assert all(rows.values())
     record = {**record, "arguments": {"bandwidth": 0.1}}
     assert {name: why for name, _, why in choices(record, fit)}["bandwidth"] == "asked for"
+
+
+def test_factors_of_a_sum_have_a_page_without_angles_and_without_doubt(tmp_path, undrawn):
+    X, _ = datasets.sample("torus", 400, random_state=0)
+    fit = ManifoldFactorizer(method="deflation", random_state=0).fit(X)
+    write_run(fit, tmp_path / "run", record={"arguments": {"method": "deflation"}})
+    text = report_page(open_run(tmp_path / "run"), fit)
+    Reader(text)
+    assert "Two factors were found, " in text
+    assert "Matrix of angles" not in text
+    assert "Confidence" not in text

@@ -117,8 +117,10 @@ def spectrum(fit: ManifoldFactorizer) -> str:
 
 
 def angles(fit: ManifoldFactorizer) -> str:
-    """The angles between gradients of the factors' functions."""
+    """The angles between gradients of the factors' functions; "" where these are not of the data's own spectrum."""
     blocks = [factor.coefficients[:, : plots.MOST_SHOWN] for factor in fit.factors_ if len(factor.coefficients)]
+    if not blocks:
+        return ""
     text = "Squared cosines between the gradients of the factors' lowest functions, from 0 to 1"
     if len(blocks) > 1:
         owner = np.repeat(np.arange(len(blocks)), [block.shape[1] for block in blocks])

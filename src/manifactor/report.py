@@ -125,7 +125,7 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int) -> str:
     pictures = [figures.embedding(fit, f)]
     if factor.coordinate is not None:
         pictures.append(figures.histogram(fit, f))
-    if len(fit.factors_) > 1:  # else there is nothing to doubt
+    if len(fit.factors_) > 1 and (factor.confidence < 1).any():  # else there is nothing to doubt
         pictures.append(figures.confidence(fit, f))
     body = f'{paragraph(text)}<div class="panels">{"".join(pictures)}</div>\n'
     if factor.coordinate is not None:
@@ -186,12 +186,12 @@ def diagnostics_section(record: dict, fit: ManifoldFactorizer, *, pictures: bool
 
 
 def components_table(record: dict) -> str:
-    """Signal to noise of the principal components of images; "" where there are none."""
+    """Signal to noise of the principal components of images or volumes; "" where there are none."""
     components = record.get("components", {})
     pairs = zip(components.get("signal_to_noise", []), components.get("weights", []), strict=False)
     rows = [(str(i), f"{ratio:.3g}", f"{weight:.2f}") for i, (ratio, weight) in enumerate(pairs, start=1)]
     header = ("component", "signal to noise", "weight")
-    return table("Principal components of the images", header, rows, named=True) if rows else ""
+    return table("Principal components of the images or volumes", header, rows, named=True) if rows else ""
 
 
 def confounders_table(record: dict) -> str:

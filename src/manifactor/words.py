@@ -67,7 +67,7 @@ def verdict_sentence(fit: ManifoldFactorizer) -> str:
     if fit.verdict_ == "partial":
         few = "One factor was" if count == 1 else f"{_number(count).capitalize()} factors were"
         return f"{few} found, {shapes}, but not every test of a product was passed."
-    return f"No product was found: all samples lie on one factor, {shapes}."
+    return f"No product was found; the data are taken as one factor, {shapes}."
 
 
 def shapes_in_words(factors: Sequence[Factor]) -> str:
