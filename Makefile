@@ -22,8 +22,8 @@ $(BIN)/python:
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@echo "installing manifactor into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cryoem]'
-	@touch $@
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cryoem,plots]'
+	@touch $@ $(VENV)/.plots
 
 $(VENV)/.plots: pyproject.toml | $(BIN)/python
 	@echo "installing manifactor with its figures into $(VENV) ..."

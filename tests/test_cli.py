@@ -35,7 +35,8 @@ def test_simulate_fit_and_report_follow_each_other(data, folder, capsys):
     assert main(["report", "data-run"]) == 0
     out = capsys.readouterr().out
     assert "bandwidth" in out
-    assert out == (folder / "data-run" / "report.txt").read_text()
+    assert out.endswith("\nThe page: data-run/report.html\n")
+    assert (folder / "data-run" / "report.html").is_file()
 
 
 def test_simulated_truth_is_written_beside_the_samples(data):
@@ -58,7 +59,7 @@ def test_the_demo_finds_both_motions_and_can_be_repeated(folder, capsys, monkeyp
     assert "Factor 1 is the true stretch: correlation 0.99" in out
     assert "Factor 2 is the true turn: correlation 0.99" in out
     assert "demo-run/average-factor1/averages.gif and demo-run/average-factor2/averages.gif" in out
-    for name in ("particles.star", "report.txt", "average-factor2/averages.mrcs"):
+    for name in ("particles.star", "report.html", "average-factor2/averages.mrcs"):
         assert (folder / "demo-run" / name).is_file()
 
 

@@ -58,6 +58,17 @@ RECORDS: dict[str, Any] = {
 }
 
 
+ENTRIES = {  # of run.json, where they are there, and their kind
+    **dict.fromkeys(("input", "command", "particles", "fingerprint", "reproduce", "input_changed"), str),
+    **dict.fromkeys(("n_samples", "n_fitted"), int),
+    **dict.fromkeys(("images", "arguments", "components", "neighbors", "seconds", "versions"), dict),
+    **dict.fromkeys(("factors", "confounders", "leakage"), list),
+}
+ROWS: dict[str, dict[str, type]] = {  # what each of those in lists has
+    "factors": {"topology": str},
+    "confounders": {"name": str, "factor": int, "r2": Real, "p": Real, "meaning": str},
+}
+
 UNSAVED = ("_stages",)  # what is there twice
 
 
@@ -265,7 +276,12 @@ def is_run(folder: Path) -> bool:
 def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
     """The record in run.json and the fit of a run folder."""
     folder = Path(folder)
-    return read_record(folder), load(folder / "factorization.npz")
+    record, fit = read_record(folder), load(folder / "factorization.npz")
+    if not isinstance(fit, ManifoldFactorizer):
+        raise ValueError(f"{folder / 'factorization.npz'} holds no factors but a {type(fit).__name__}. Fit again.")
+    if [f.topology for f in fit.factors_] != [f["topology"] for f in record.get("factors", [])]:
+        raise ValueError(f"{folder / 'run.json'} and factorization.npz do not have the same factors. Fit again.")
+    return record, fit
 
 
 def read_record(folder: Path) -> dict:
@@ -275,11 +291,31 @@ def read_record(folder: Path) -> dict:
     try:
         record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         if record["format"] == f"{FORMAT} run" and record["version"] == VERSION and dict(record["versions"]):
-            return record
-        problem = "it was written by another version, or is no record of a run"
+            problem = _misshapen(record)
+            if not problem:
+                return record
+        else:
+            problem = "it was written by another version, or is no record of a run"
     except (ValueError, TypeError, KeyError) as error:
         problem = " ".join(str(error).split())
     raise ValueError(f"{folder / 'run.json'} is damaged: {problem}. Fit again.")
+
+
+def _misshapen(record: dict) -> str:
+    """What is not as `write_run` and its callers have it, "" for nothing; an entry may be missing, not another kind."""
+    for name, kind in ENTRIES.items():
+        if name in record and not isinstance(record[name], kind):
+            return f"{name} is {type(record[name]).__name__}, not {kind.__name__}"
+    for name, kinds in ROWS.items():
+        for row in record.get(name, []):
+            if not (isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in kinds.items())):
+                return f"{name} must each have {', '.join(kinds)}"
+    components = record.get("components", {"text": ""})
+    ratios, weights = components.get("signal_to_noise", []), components.get("weights", [])
+    if not isinstance(components.get("text"), str) or not all(isinstance(n, Real) for n in [*ratios, *weights]):
+        return "components must have text, and numbers as signal_to_noise and weights"
+    view = record.get("view") or [0.0, 0.0]
+    return "" if len(view) == 2 and all(isinstance(angle, Real) for angle in view) else "view must be two angles"
 
 
 def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:

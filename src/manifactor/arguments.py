@@ -224,7 +224,7 @@ GRAMMAR: dict[str, tuple[str, Callable]] = {
     "demo": ("simulate a molecule with two motions, factor its images, average them", _demo),
     "simulate": ("write samples of a built-in shape, or particle images of a moving molecule", _simulate),
     "fit": ("factor samples, coordinates of particles, images of one view, or volumes", _fit),
-    "report": ("describe a run in words", _run),
+    "report": ("describe a run in words, and on a page with pictures: RUN/report.html", _run),
     "explore": ("look at a run in the browser: move along factors, select samples, save them", _explore),
     "select": ("write the samples in ranges of factors, for RELION, cryoSPARC, cryoDRGN", _select),
     "average": ("mean images or volumes along a factor, or on the grid of two", _average),

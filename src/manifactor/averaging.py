@@ -56,6 +56,16 @@ class Averages:
         """Whether these are volumes."""
         return self.means.ndim == 4
 
+    @property
+    def images(self) -> np.ndarray:
+        """The means as images, (n_bins, height, width): volumes are seen from the side that shows most."""
+        return projections(self.means) if self.of_volumes else self.means
+
+    @property
+    def captions(self) -> list[list[str]]:
+        """Of the bins along each factor."""
+        return [_captions(place, centre) for place, centre in zip(self.places, self.centres, strict=True)]
+
     def __str__(self) -> str:
         sizes, counts = self.matching.effective_sizes, self.matching.counts
         text = f"{len(counts)} bins of {counts.min()} to {counts.max()} samples"
@@ -70,7 +80,7 @@ class Averages:
         return text + (f"; {empty} bins have too few samples and are blank" if empty else "")
 
 
-def average(run: Run, factors: Sequence[int], *, n_bins: int, matched: bool) -> Averages:
+def average(run: Run, factors: Sequence[int], *, n_bins: int, matched: bool, most: int | None = None) -> Averages:
     """Mean images or volumes of a run along one factor or on the grid of two.
 
     Parameters
@@ -82,6 +92,8 @@ def average(run: Run, factors: Sequence[int], *, n_bins: int, matched: bool) -> 
         Along each factor.
     matched : bool
         Whether to weight the samples so that every bin has the same distribution of all other factors.
+    most : int or None
+        Samples to average at most, drawn at random, the same ones every time; None for all. Others are not read.
     """
     if len(set(factors)) != len(factors) or len(factors) not in (1, 2):
         raise ValueError(f"averages go along one factor or two different ones; got {list(factors)}.")
@@ -105,8 +117,12 @@ def average(run: Run, factors: Sequence[int], *, n_bins: int, matched: bool) -> 
             f"the averages must fit into {MOST_GIGABYTES} GB of memory; {count} bins would take {size:.0f}. Take fewer "
             "bins, or downsample the volumes."
         )
+    rows = None
+    if most is not None and most < len(labels):
+        rows = np.sort(np.random.default_rng(0).choice(len(labels), most, replace=False))
+        labels = np.where(np.isin(np.arange(len(labels)), rows), labels, -1)
     matching = match(labels, others, n_bins=count)
-    means = weighted_means(images.blocks(), labels, weights=matching.weights, n_bins=count)
+    means = weighted_means(images.blocks(rows), labels, weights=matching.weights, n_bins=count)
     centres = tuple(centre for _, centre in binned)
     return Averages(means, (n_bins,) * len(places), centres, places, matching, source.pixel_size)
 
@@ -114,8 +130,7 @@ def average(run: Run, factors: Sequence[int], *, n_bins: int, matched: bool) -> 
 def write_averages(averages: Averages, folder: Path) -> list[str]:
     """Write means, pictures and a movie into a folder; the names of what was written, the most telling first."""
     written: list[str] = []
-    shown = projections(averages.means) if averages.of_volumes else averages.means
-    captions = [_captions(place, centre) for place, centre in zip(averages.places, averages.centres, strict=True)]
+    shown, captions = averages.images, averages.captions
     if len(averages.shape) == 2:
         grid = shown.reshape(*averages.shape, *shown.shape[1:])
         write_png(folder / "averages.png", grid_picture(grid, rows=captions[0], columns=captions[1]))

@@ -16,17 +16,28 @@ import numpy as np
 from tqdm import tqdm
 
 from manifactor import datasets
-from manifactor.archive import is_run, load, read_record, require_new_run, require_writable, whole_folder, write_whole
+from manifactor.archive import (
+    is_run,
+    load,
+    read_record,
+    read_run,
+    require_new_run,
+    require_writable,
+    whole_folder,
+    write_whole,
+)
 from manifactor.arguments import SETTINGS, build_parser
 from manifactor.averaging import average, write_averages
 from manifactor.bridges import export
 from manifactor.checkpoints import Checkpoints
 from manifactor.cryoem.dataset import write_dataset
+from manifactor.extras import extra
 from manifactor.inputs import ImageSettings
 from manifactor.jobs import Task, fit_side_by_side, open_run, selected, selection
 from manifactor.parameters import require_finite
-from manifactor.report import about_particles, summary, write_report
+from manifactor.report import write_report
 from manifactor.scores import coordinate_correlation
+from manifactor.words import about_particles, report_text, summary
 
 DEMO_IMAGES = 2500
 LONG = 20.0  # seconds from which on a fit is announced
@@ -264,8 +275,11 @@ def _require_new(out: Path, overwrite: bool, *, mark: str | None = None) -> None
 
 
 def report(arguments) -> None:
-    """Print a run as text, and keep the text in the run folder."""
-    print(write_report(Path(arguments.run)), end="")
+    """Print a run as text, and write the page that shows it into its folder."""
+    folder = Path(arguments.run)
+    record, estimator = read_run(folder)
+    print(report_text(record, estimator))
+    print(f"The page: {write_report(folder, estimator)}")
 
 
 def explore(arguments) -> None:
@@ -292,6 +306,7 @@ def explore(arguments) -> None:
 
 def demo(arguments) -> None:
     """Simulate a molecule that turns and stretches, factor its images, average them along each motion."""
+    extra("matplotlib")  # asked for before the work, not after
     out = Path(arguments.out)
     data = out.with_name(out.name + "-data")
     if is_run(out) and read_record(out)["input"] != str((data / "particles.star").resolve()):
@@ -315,11 +330,11 @@ def demo(arguments) -> None:
             print(f"Factor {number} is the true {name}: correlation {coordinate_correlation(found, latent):.3f}.")
             with whole_folder(out / f"average-factor{number}") as folder:
                 write_averages(average(run, [number], n_bins=12, matched=True), folder)
-    write_report(out)
+    page = write_report(out)
     movies = " and ".join(str(path) for path in sorted(out.glob("average-factor*/averages.gif")))
     print(f"\nThe motions as movies: {movies}")
     print(f"Every particle's place: {out / 'particles.star'} (RELION reads it) and {out / 'coordinates.csv'}")
-    print(f"All in words: {out / 'report.txt'}. The images themselves: {data}")
+    print(f"All on one page, to open in a browser: {page}. The images themselves: {data}")
 
 
 def bench(arguments) -> None:

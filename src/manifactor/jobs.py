@@ -3,9 +3,11 @@
 import csv
 import io
 import pickle
+import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -143,6 +145,21 @@ class Task:
         """The input's name, with the view."""
         return self.path.stem if self.view is None else f"{self.path.stem}_rot{self.view[0]:g}_tilt{self.view[1]:g}"
 
+    @property
+    def arguments(self) -> list[str]:
+        """What to call `manifactor` with to do the same again; only what differs from the defaults."""
+        usual, images = Task(self.path), asdict(self.images)
+        settings = ManifoldFactorizer().get_params()
+        given = [
+            *([] if self.view is None else [f"--view={_shortest(self.view[0])},{_shortest(self.view[1])}"]),
+            *_options({"particles": _absolute(self.particles), "ind": _absolute(self.indices)}, {}),
+            *_options({"width": self.width}, {"width": usual.width}),
+            *_options(images, asdict(usual.images)),
+            *_options(self.settings, settings),
+            *_options({"fit_samples": self.n_fitted, "seed": self.seed}, {"fit_samples": "auto", "seed": usual.seed}),
+        ]
+        return ["fit", str(self.path.absolute()), *given]
+
     def read(self) -> Input:
         """The samples."""
         return read_input(
@@ -175,6 +192,9 @@ class Task:
             "width": self.width,
             "images": asdict(self.images),
             "arguments": self.settings,
+            "fit_samples": self.n_fitted,
+            "reproduce": shlex.join(["manifactor", *self.arguments]),
+            "input_changed": datetime.fromtimestamp(self.path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
             **given.record,
             "n_samples": len(given.rows),
             "n_fitted": len(fit.spectrum_.weights),
@@ -189,6 +209,28 @@ class Task:
             files[f"particles{suffix}"] = particles_with(given.particles, coordinate_columns(places, suffix))
         write_run(fit, out, record=record, places=places, rows=given.rows, files=files, overwrite=overwrite)
         return fit, record
+
+
+def _options(given: Mapping, usual: Mapping) -> list[str]:
+    """Those of the given values that are not the usual ones, as arguments; None and False are the absence of a flag."""
+    out: list[str] = []
+    for name, value in given.items():
+        if value is None or value is False or value == usual.get(name):
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        out += [flag] if value is True else [flag, _shortest(value) if isinstance(value, float) else str(value)]
+    return out
+
+
+def _shortest(number: float) -> str:
+    """The fewest digits that give the number back."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(float(number))
+
+
+def _absolute(path: str | None) -> str | None:
+    """A path that is the same from any folder; a link stays a link, since what belongs to it may lie beside it."""
+    return None if path is None else str(Path(path).absolute())
 
 
 VIEWS = ("view", "particles", "verdict", "factors", "problem")
@@ -265,6 +307,8 @@ class Run:
         if path.is_dir():
             return volume_series(path)
         particles = self.particles() if "particles" in self.record else None
+        if "components" in self.record and not path.exists():
+            raise ValueError(f"{path}, which was fitted, is no longer there. Put it back, or fit again.")
         if particles is None and path.suffix.lower() != ".mrcs":
             raise ValueError(
                 f"averages need images or volumes; {self.folder} was fitted to numbers alone. Fit again with "

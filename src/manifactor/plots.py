@@ -5,6 +5,7 @@ lines, a cyclic map for circles, Okabe and Ito's palette for categories.
 """
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -30,18 +31,28 @@ STYLE = {
     "ytick.major.width": 0.6,
     "pdf.fonttype": 42,  # letters stay letters
 }
+INK = "#010203"  # stands for the colour of the words around a drawing, which `svg` puts in its place
+PAGE = {  # drawings among words of 16 pixels
+    **STYLE,
+    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 9),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), 8.5),
+    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
+    "svg.fonttype": "none",
+    "svg.hashsalt": "manifactor",  # the same drawing has the same names inside, always
+}
 RESOLUTION = 160  # dots per inch of pictures, and of what is rastered inside drawings
 MOST_POINTS = 10_000  # points of a scatter plot; more only take time
+FULL = 9000  # square points, the size of a point, that fill a cloud
 PALETTE = 255  # colours of a .png
 BINS = 40  # of a histogram
 MOST_SHOWN = 8  # functions of a factor in the matrix of angles
 
 
 @contextmanager
-def style() -> Iterator[None]:
-    """Everything drawn and saved inside looks alike."""
+def style(settings: dict = STYLE) -> Iterator[None]:
+    """Everything drawn and saved inside looks alike; `PAGE` is the style of drawings that `svg` saves."""
     matplotlib = extra("matplotlib")
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **STYLE}):  # whatever the user's own settings are
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **settings}):  # whatever the user's own settings are
         yield
 
 
@@ -62,14 +73,52 @@ def picture(figure) -> dict[str, bytes]:
     return {".pdf": vector.getvalue(), ".png": small.getvalue()}
 
 
+def svg(figure, name: str) -> str:
+    """The figure, drawn in the style `PAGE`, as SVG to stand inside a page of HTML.
+
+    Ink has the colour of the page's words, factors and grey have those of its variables ``--category-1`` ... and
+    ``--soft`` where it has them, the ground is the page's own. Clouds of points are images.
+
+    Parameters
+    ----------
+    figure : Figure
+    name : str
+        What the names inside start with, so that those of two drawings in one page differ.
+    """
+    buffer = io.StringIO()
+    nothing_about_it = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(buffer, format="svg", dpi=RESOLUTION, transparent=True, metadata=nothing_about_it)
+    text = re.sub(r"<!--.*?-->|<style.*?</style>", "", buffer.getvalue(), flags=re.DOTALL)  # a style is all the page's
+    used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', text))
+    text = re.sub(r' id="([^"]*)"', lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", text)
+    text = re.sub(r'(url\(#|href="#)', rf"\g<1>{name}-", text)
+    for number, own in enumerate(CATEGORIES[:-1], start=1):
+        text = text.replace(own.lower(), f"var(--category-{number}, {own.lower()})")
+    text = text.replace(GREY, f"var(--soft, {GREY})").replace(INK, "currentColor").replace("#000000", "currentColor")
+    text = re.sub(r"(font: [^']*)'[^;\"]*", r"\1system-ui, sans-serif", text)
+    box = re.search(r'viewBox="[^"]*"', text)
+    body = text[text.index(">", text.index("<svg")) + 1 :].strip()
+    assert box is not None
+    return f'<svg {box[0]} style="stroke-linejoin: round; fill: currentColor">{re.sub(chr(10) + " *", chr(10), body)}'
+
+
 def points(ax, xy: np.ndarray, values: np.ndarray, *, cmap: str = LINE_MAP, limits=None, size: float = 1.5):
     """Draw samples, (n, 2), coloured by a value each, without axes; returns the Axes."""
     low, high = limits or (values.min(), values.max())
-    shown = slice(None, None, -(-len(xy) // MOST_POINTS))
+    shown = _thinned(len(xy))
     ax.scatter(*xy[shown].T, c=values[shown], s=size, cmap=cmap, vmin=low, vmax=high, linewidths=0, rasterized=True)
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     return ax
+
+
+def drawn(n_samples: int) -> int:
+    """How many of the samples a cloud of points shows."""
+    return len(range(n_samples)[_thinned(n_samples)])
+
+
+def _thinned(n_samples: int) -> slice:
+    return slice(None, None, -(-n_samples // MOST_POINTS))
 
 
 def function(ax, xy: np.ndarray, values: np.ndarray, *, title: str = ""):
@@ -102,7 +151,7 @@ def matrix(ax, values: np.ndarray, *, groups: Sequence[int] = (), numbers: bool 
             ax.axvline(edge, color=CATEGORIES[1], linewidth=1)
     if numbers:
         for (i, j), value in np.ndenumerate(values):
-            colour = "white" if value > 0.6 else "black"
+            colour = "#fefefe" if value > 0.6 else "#111111"  # both on their cell, whatever the ground
             ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6, color=colour)
     ax.spines[:].set_visible(True)
     ax.tick_params(length=0)
@@ -136,28 +185,33 @@ def angles(ax, fit):
     blocks = [factor.coefficients[:, :MOST_SHOWN] for factor in fit.factors_ if len(factor.coefficients)]
     if not blocks:
         return nothing(ax, "the factors have no functions\nof the data's own spectrum")
-    return matrix(ax, measures.angles(fit.spectrum_, blocks), groups=[block.shape[1] for block in blocks])
+    sizes = [block.shape[1] for block in blocks]
+    matrix(ax, measures.angles(fit.spectrum_, blocks), groups=sizes)
+    middle = np.cumsum(sizes) - np.array(sizes) / 2 - 0.5
+    names = [f for f, factor in enumerate(fit.factors_, start=1) if len(factor.coefficients)]
+    ax.set(xticks=middle, xticklabels=names, yticks=middle, yticklabels=names, xlabel="factor", ylabel="factor")
+    return ax
 
 
 def embedding(ax, fit, factor: int, *, values: np.ndarray | None = None):
     """Draw places on a factor, coloured by the coordinate, or by a value for each sample; returns the Axes.
 
-    An interval's places are drawn with their confidence upwards.
+    An interval's places are drawn with their confidence upwards, a circle's with it outwards.
     """
     found = fit.factors_[factor]
-    xy = (
-        found.embedding[:, :2]
-        if found.embedding.shape[1] > 1
-        else np.column_stack([found.coordinate, found.confidence])
-    )
+    if found.embedding.shape[1] > 1:
+        xy = found.embedding[:, :2] * (found.confidence[:, None] if found.topology == "circle" else 1.0)
+    else:
+        xy = np.column_stack([found.coordinate, found.confidence])
     own = found.embedding[:, 0] if found.coordinate is None else found.coordinate
     cyclic = values is None and found.topology == "circle"
-    points(ax, xy, own if values is None else values, cmap=CIRCLE_MAP if cyclic else LINE_MAP)
+    size = float(np.clip(FULL / len(xy), 1.5, 5.0))  # few samples are seen as well as many
+    points(ax, xy, own if values is None else values, cmap=CIRCLE_MAP if cyclic else LINE_MAP, size=size)
     ax.set_title(f"factor {factor + 1}: {_named(found)}", color=colour(factor))
     if found.topology == "circle":
-        ax.set_aspect("equal")
+        ax.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
     if found.topology == "interval":
-        ax.set(xlabel="place", ylabel="confidence", ylim=(-0.03, 1.03))
+        ax.set(xlabel="place", ylabel="confidence", ylim=(-0.03, 1.03), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
     return ax
 
 
@@ -167,7 +221,7 @@ def coordinate(ax, fit, factor: int):
     if found.coordinate is None:
         return nothing(ax, f"factor {factor + 1} is {_named(found)}\nand has no single coordinate")
     scale, unit = _unit(found)
-    ax.hist(found.coordinate * scale, bins=BINS, color=colour(factor), linewidth=0)
+    ax.hist(found.coordinate * scale, bins=BINS, color=colour(factor), histtype="stepfilled")
     ax.set(xlabel=f"place on factor {factor + 1}{unit}", ylabel="samples", xlim=(0, scale * _length(found)))
     return ax
 
@@ -190,7 +244,7 @@ def bandwidth(ax, fit):
     curve = fit.bandwidth_curve_
     ax.semilogx(curve.candidates, 2 * curve.slopes, color=CATEGORIES[0], linewidth=1)
     ax.axvline(curve.value, color=CATEGORIES[1], linewidth=1)
-    ax.annotate(f"chosen: {curve.value:.3g}", (curve.value, 0), (3, 3), textcoords="offset points", color=CATEGORIES[1])
+    ax.annotate(f"chosen: {curve.value:.3g}", (curve.value, 0), (3, 3), textcoords="offset points")
     ax.set(xlabel="bandwidth", ylabel="slope of the kernel sum, times 2", ylim=(0, None))
     return ax
 

@@ -3,6 +3,7 @@
 Every function writes one file at the path it is given and does nothing else.
 """
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -100,7 +101,14 @@ def grid_picture(
 
 def write_png(path: Path | str, picture: np.ndarray) -> None:
     """Write a picture of `strip` or `grid_picture`."""
-    extra("PIL.Image").fromarray(picture).save(path, format="PNG")
+    Path(path).write_bytes(png_bytes(picture))
+
+
+def png_bytes(picture: np.ndarray) -> bytes:
+    """The same picture as the bytes of a .png file."""
+    buffer = io.BytesIO()
+    extra("PIL.Image").fromarray(picture).save(buffer, format="PNG", optimize=True)
+    return buffer.getvalue()
 
 
 def write_movie(path: Path | str, images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1) -> None:

@@ -25,7 +25,7 @@ from manifactor.explorer.near import Strata, held, matched, point_of, reach
 from manifactor.factoring import measures
 from manifactor.jobs import SELECTIONS, Run, open_run, selection
 from manifactor.places import Place
-from manifactor.report import about_particles
+from manifactor.words import about_particles
 
 MOST_SHOWN = 50_000  # points drawn; selections count all samples
 MOST_FUNCTIONS = 8  # of a factor in the matrix of angles

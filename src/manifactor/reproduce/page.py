@@ -1,10 +1,11 @@
 """The page that shows a reproduction: one HTML file with its pictures inside, and the same in Markdown."""
 
-import base64
 import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+
+from manifactor.markup import contents, figure, image, page, section, table
 
 TITLE = "Product Manifold Learning, reproduced with numbers"
 INTRODUCTION = (
@@ -36,36 +37,20 @@ QUICK = (
     "This is a quick run on few samples: it shows that everything works, not how well. Explanations are written "
     "for the full run and need not hold here."
 )
-STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; max-width: 62rem; margin: 2rem auto;
-  padding: 0 1rem; }
-h1, h2 { line-height: 1.2; }
-h2 { margin-top: 3rem; border-top: 1px solid #ccc; padding-top: 1rem; }
-figure { margin: 1.5rem 0; }
-figure img { width: 100%; height: auto; }
-figcaption, caption, footer { color: #444; font-size: .9rem; text-align: left; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .85rem; margin: 1.5rem 0; font-variant-numeric: tabular-nums; }
-th, td { border-bottom: 1px solid #ddd; padding: .3rem .6rem; text-align: left; white-space: nowrap; }
-th { white-space: normal; vertical-align: bottom; }
-a { color: #0050a0; }
-@media print { h2 { break-before: page; } body { max-width: none; } }
-"""
+STYLE = "@media print { h2 { break-before: page; } }"
 
 
 def as_html(record: dict, folder: Path) -> str:
     """The page, with the pictures of the folder inside."""
-    contents = "".join(f'<li><a href="#{name}">{escape(s["title"])}</a></li>' for name, s in record["sections"].items())
-    body = "".join(_section(name, section, folder) for name, section in record["sections"].items())
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{TITLE}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<style>{STYLE}</style></head>\n<body><main><h1>{TITLE}</h1>\n"
+    sections = record["sections"]
+    body = (
+        f"<h1>{TITLE}</h1>\n"
         + "".join(f"<p>{_emphasised(text)}</p>\n" for text in _introduction(record))
-        + f"<nav><ol>{contents}</ol></nav>\n{body}</main><footer><p>{_footer(record)} "
-        'All numbers: <a href="numbers.json">numbers.json</a>.</p></footer></body></html>\n'
+        + contents({name: found["title"] for name, found in sections.items()})
+        + "".join(_section(name, found, folder) for name, found in sections.items())
     )
+    footer = f'<p>{_footer(record)} All numbers: <a href="numbers.json">numbers.json</a>.</p>'
+    return page(TITLE, body, style=STYLE, footer=footer)
 
 
 def as_markdown(record: dict) -> str:
@@ -73,15 +58,15 @@ def as_markdown(record: dict) -> str:
     lines = [f"# {TITLE}", ""]
     for text in _introduction(record):
         lines += [text, ""]
-    for name, section in record["sections"].items():
-        lines += [f"## {section['title']}", "", f"`manifactor reproduce {name}`", ""]
-        for text in section["text"]:
+    for name, found in record["sections"].items():
+        lines += [f"## {found['title']}", "", f"`manifactor reproduce {name}`", ""]
+        for text in found["text"]:
             lines += [text, ""]
-        for picture in section["pictures"]:
+        for picture in found["pictures"]:
             lines += [f"![{picture['name']}]({picture['name']}.png)", "", picture["caption"], ""]
-        for table in section["tables"]:
-            lines += [_markdown_row(table["header"]), _markdown_row(["---"] * len(table["header"]))]
-            lines += [*map(_markdown_row, table["rows"]), "", table["caption"], ""]
+        for made in found["tables"]:
+            lines += [_markdown_row(made["header"]), _markdown_row(["---"] * len(made["header"]))]
+            lines += [*map(_markdown_row, made["rows"]), "", made["caption"], ""]
     return "\n".join([*lines, f"{_footer(record)} All numbers: [numbers.json](numbers.json).", ""])
 
 
@@ -89,31 +74,19 @@ def _introduction(record: dict) -> Sequence[str]:
     return (QUICK, *INTRODUCTION) if record["settings"]["quick"] else INTRODUCTION
 
 
-def _section(name: str, section: dict, folder: Path) -> str:
-    text = "".join(f"<p>{_emphasised(paragraph)}</p>\n" for paragraph in section["text"])
-    pictures = "".join(_figure(picture, folder) for picture in section["pictures"])
-    tables = "".join(map(_table, section["tables"]))
+def _section(name: str, found: dict, folder: Path) -> str:
+    text = "".join(f"<p>{_emphasised(paragraph)}</p>\n" for paragraph in found["text"])
+    pictures = "".join(_figure(picture, folder) for picture in found["pictures"])
+    tables = "".join(table(made["caption"], made["header"], made["rows"]) for made in found["tables"])
     command = f"<p><code>manifactor reproduce {name}</code></p>"
-    return f'<section id="{name}"><h2>{escape(section["title"])}</h2>\n{command}{text}{pictures}{tables}</section>\n'
+    return section(name, found["title"], f"{command}{text}{pictures}{tables}")
 
 
 def _figure(picture: dict, folder: Path) -> str:
-    content = base64.b64encode((folder / f"{Path(picture['name']).name}.png").read_bytes()).decode()
-    summary = escape(picture["caption"].partition(". ")[0])
-    return (
-        f'<figure><img alt="{summary}" src="data:image/png;base64,{content}"><figcaption>'
-        f"{_emphasised(picture['caption'])} "
-        f'<a href="{picture["name"]}.pdf">PDF</a>, <a href="{picture["name"]}.png">PNG</a></figcaption></figure>\n'
-    )
-
-
-def _table(table: dict) -> str:
-    head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in table["header"])
-    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table["rows"])
-    return (
-        f'<div class="wide"><table><caption>{escape(table["caption"])}</caption><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>\n"
-    )
+    png = (folder / f"{Path(picture['name']).name}.png").read_bytes()
+    links = f'<a href="{picture["name"]}.pdf">PDF</a>, <a href="{picture["name"]}.png">PNG</a>'
+    shown = image(png, picture["caption"].partition(". ")[0])
+    return figure(shown, f"{_emphasised(picture['caption'])} {links}")
 
 
 def _emphasised(text: str) -> str:

@@ -1,0 +1,357 @@
+"""The page of a run: one file that stands alone, reads in order, and never breaks."""
+
+import json
+import re
+import shlex
+import shutil
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manifactor import ManifoldFactorizer, datasets, plots
+from manifactor.archive import read_run, write_run
+from manifactor.arguments import build_parser
+from manifactor.averaging import average
+from manifactor.choices import choices
+from manifactor.cli import COMMANDS, _Parser, _task, _with_views, main
+from manifactor.cryoem.pictures import write_stack
+from manifactor.inputs import ImageSettings
+from manifactor.jobs import Task, open_run
+from manifactor.report import report_page, write_report
+from manifactor.words import shapes_in_words, verdict_sentence
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run of 600 samples of a torus, and its page."""
+    folder = tmp_path_factory.mktemp("torus")
+    np.save(folder / "torus.npy", datasets.sample("torus", 600, random_state=0)[0])
+    task = Task(folder / "torus.npy", settings={"n_factors": 2}, seed=3)
+    task.fit(task.read(), folder / "run")
+    write_report(folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    """A copy of that run, to be changed."""
+    return Path(shutil.copytree(made, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def page(made):
+    return (made / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Pages without their drawings, which take most of the time."""
+    monkeypatch.setattr("manifactor.figures.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>")
+
+
+class Reader(HTMLParser):
+    """What a page holds, after checking that every element is closed where it should be."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements, self.headings, self.words = [], [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        if tag not in ("img", "meta"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+    def values(self, name):
+        return [attributes[name] for _, attributes in self.elements if name in attributes]
+
+
+def test_the_page_needs_nothing_but_itself(page):
+    reader = Reader(page)
+    assert "http:" not in page
+    assert "https:" not in page
+    assert all(source.startswith("data:") for source in reader.values("src"))
+    assert all(
+        link[0] == "#" or link.startswith("data:") for name in ("href", "xlink:href") for link in reader.values(name)
+    )
+    assert not {"script", "link", "iframe"} & {tag for tag, _ in reader.elements}
+    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in reader.values("content")
+
+
+def test_names_inside_the_page_are_there_once_and_every_one_asked_for_is_there(page):
+    names = Reader(page).values("id")
+    assert len(names) == len(set(names))
+    asked = re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', page)
+    assert len(asked) > 50
+    assert {one or other for one, other in asked} <= set(names)
+
+
+def test_headings_are_in_order_and_the_verdict_comes_before_the_factors(page):
+    reader = Reader(page)
+    assert reader.headings.count(1) == 1
+    assert reader.headings[0] == 1
+    assert all(after <= before + 1 for before, after in zip(reader.headings, reader.headings[1:], strict=False))
+    text, last = "".join(reader.words), 0
+    order = ["Factors of torus.npy", "two circles", "samples, all of them fitted", "Factor 1: a circle", "Factor 2"]
+    order += ["How independent", "Tests of a product", "Leakage", "The computation", "density correction", "Seconds"]
+    for words in order:
+        last = text.index(words, last)
+
+
+def test_every_picture_is_described_with_numbers(page):
+    reader = Reader(page)
+    labels = [a.get("aria-label", "") for tag, a in reader.elements if tag == "svg"]
+    assert len(labels) == 3 + 3 + 1 + 3  # of two factors, of both, and of the fit
+    assert all(re.search(r"\d", label) and len(label) > 40 for label in labels)
+    assert len(set(labels)) == len(labels)
+    assert all(a.get("scope") for tag, a in reader.elements if tag == "th")
+    assert [tag for tag, _ in reader.elements].count("table") == [tag for tag, _ in reader.elements].count("caption")
+
+
+def test_drawings_take_their_ink_from_the_page(page):
+    assert "currentColor" in page
+    assert plots.INK not in page
+    assert "var(--category-1, #0072b2)" in page
+    assert not re.search(r"(fill|stroke): #0{6}", page)
+
+
+def test_the_same_run_gives_the_same_bytes(run):
+    before = (run / "report.html").read_bytes()
+    write_report(run)
+    assert (run / "report.html").read_bytes() == before
+
+
+def test_the_input_s_name_is_text_and_nothing_else(run, undrawn):
+    change(run, input="/data/<script>alert(1)</script>&.npy")
+    text = write_report(run).read_text()
+    assert "<script>alert" not in text
+    assert "Factors of script&gt;&amp;.npy" in text
+    Reader(text)
+
+
+def test_points_that_are_left_out_are_said_to_be(run, monkeypatch, undrawn):
+    assert "Drawn:" not in (run / "report.html").read_text()
+    monkeypatch.setattr(plots, "MOST_POINTS", 250)
+    assert write_report(run).read_text().count("Drawn: 200 of 600 fitted samples.") == 2
+
+
+TASKS = [
+    Task(Path("/data/z.npy")),
+    Task(Path("/a b/z.pkl"), particles="/a b/p.star", indices="/a b/ind.pkl", seed=7, n_fitted=500),
+    Task(Path("/p.star"), view=(-12.5, 1 / 3), width=8.0, images=ImageSettings(True, 90.0, 1e-5, 4, True)),
+    Task(
+        Path("/z.npy"),
+        n_fitted="all",
+        settings={
+            "n_factors": 2,
+            "method": "triplets",
+            "n_functions": 50,
+            "n_neighbors": "all",
+            "bandwidth": 0.1 + 0.2,
+            "density_correction": 0.0,
+            "eigenvalue_tolerance": 0.5,
+            "similarity_threshold": 0.8,
+            "preparation": "none",
+            "neighbors": "brute",
+            "solver": "arpack",
+            "device": "cuda:0",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_command_of_a_task_gives_the_task_back(task):
+    typed = shlex.split(shlex.join(task.arguments))
+    arguments = build_parser(COMMANDS, _Parser).parse_args(_with_views(typed))
+    back = _task(arguments, Path(arguments.input[0]), arguments.view[0] if arguments.view else None)
+    usual = ManifoldFactorizer().get_params()
+    assert {**usual, **back.settings} == {**usual, **task.settings}
+    assert {**vars(back), "settings": {}} == {**vars(task), "settings": {}}
+
+
+def test_only_what_differs_from_the_defaults_is_typed():
+    assert TASKS[0].arguments == ["fit", "/data/z.npy"]
+    assert Task(Path("z.npy")).arguments == ["fit", str(Path.cwd() / "z.npy")]
+
+
+def test_the_page_has_the_command_that_makes_the_run_again(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = re.search(r"<code>manifactor (.*?)</code>", (run / "report.html").read_text())[1]
+    assert "--n-factors 2 --seed 3 --out again" in command
+    assert main(shlex.split(command)) == 0
+    assert (tmp_path / "again" / "coordinates.csv").read_bytes() == (run / "coordinates.csv").read_bytes()
+
+
+def test_a_run_without_its_command_or_its_other_entries_has_a_page(run, undrawn):
+    path = run / "run.json"
+    record = json.loads(path.read_text())
+    kept = ("format", "version", "versions", "factors")
+    path.write_text(json.dumps({key: record[key] for key in kept}))
+    text = write_report(run).read_text()
+    assert "before commands were kept" in text
+    assert "unknown input" in text
+
+
+def change(run, **entries):
+    path = run / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda run: (run / "run.json").write_text('{"format": "manifactor run", '), "run.json is damaged"),
+        (lambda run: (run / "run.json").write_text("[1, 2]"), "run.json is damaged"),
+        (lambda run: change(run, version=3), "written by another version"),
+        (lambda run: change(run, versions=None), "run.json is damaged"),
+        (lambda run: change(run, confounders=[{"name": "defocus"}]), "confounders must each have name, factor, r2, p"),
+        (lambda run: change(run, components={}), "components must have text"),
+        (lambda run: change(run, n_samples="many"), "n_samples is str, not int"),
+        (lambda run: change(run, view=[1.0]), "view must be two angles"),
+        (lambda run: change(run, factors=[]), "do not have the same factors"),
+        (lambda run: cut(run / "factorization.npz"), "is not a whole manifactor archive"),
+        (lambda run: cut(run / "coordinates.csv"), "coordinates.csv is damaged"),
+        (lambda run: (run / "factorization.npz").unlink(), "is not a run folder"),
+    ],
+)
+def test_a_damaged_run_is_one_line_and_exit_code_2(run, capsys, damage, message):
+    damage(run)
+    before = (run / "report.html").read_bytes()
+    assert main(["report", str(run)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert err.startswith("manifactor: error: ")
+    assert message in err
+    assert (run / "report.html").read_bytes() == before
+
+
+def cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def test_without_matplotlib_the_words_come_and_then_one_line(run, capsys, monkeypatch):
+    def missing(name):
+        raise ValueError("this needs the package matplotlib: pip install 'manifactor[plots]'.")
+
+    monkeypatch.setattr(plots, "extra", missing)
+    assert main(["report", str(run)]) == 2
+    captured = capsys.readouterr()
+    assert "Verdict: " in captured.out
+    assert captured.err == "manifactor: error: this needs the package matplotlib: pip install 'manifactor[plots]'.\n"
+    monkeypatch.setattr("manifactor.cli.extra", missing)
+    assert main(["demo", "--out", str(run.parent / "demo")]) == 2
+    assert not (run.parent / "demo-data").exists()
+
+
+@pytest.fixture
+def images(made, tmp_path, rng):
+    """The same samples as the run of a stack of images, each one number all over beside a bright pixel."""
+    record, fit = read_run(made)
+    stack = rng.normal(size=(600, 1, 1)) + np.eye(8)
+    write_stack(tmp_path / "stack.mrcs", stack, pixel_size=2.0)
+    record = {**record, "input": str(tmp_path / "stack.mrcs"), "components": {"text": "600 images"}}
+    write_run(fit, tmp_path / "images", record=record)
+    return tmp_path / "images", stack.astype(np.float32)
+
+
+def test_an_average_of_some_samples_is_the_mean_of_those_samples(images):
+    folder, stack = images
+    run = open_run(folder)
+    found = average(run, [1], n_bins=3, matched=False, most=100)
+    assert found.matching.counts.sum() == 100
+    chosen = np.flatnonzero(found.matching.weights)
+    label = np.floor(run.places[0].coordinate / 120 + 0.5).astype(int) % 3
+    for b in range(3):
+        np.testing.assert_allclose(found.means[b], stack[chosen[label[chosen] == b]].mean(axis=0), atol=1e-5)
+    everything = average(run, [1], n_bins=3, matched=False, most=600)
+    assert everything.matching.counts.sum() == 600
+
+
+def test_averages_are_shown_and_said_to_be_of_some_samples(images, monkeypatch, undrawn):
+    folder, _ = images
+    monkeypatch.setattr("manifactor.figures.BINS", 4)
+    monkeypatch.setattr("manifactor.figures.MOST_AVERAGED", 500)
+    text = write_report(folder).read_text()
+    alts = [attributes["alt"] for tag, attributes in Reader(text).elements if tag == "img"]
+    assert len(alts) == 2
+    assert all("Strip of 4 mean images. Means of 500 of 600 images, drawn at random" in alt for alt in alts)
+
+
+def test_images_that_are_gone_are_one_sentence(images, undrawn):
+    folder, _ = images
+    (folder.parent / "stack.mrcs").unlink()
+    text = write_report(folder).read_text()
+    assert text.count("No averages along this factor: ") == 2
+    assert "stack.mrcs, which was fitted, is no longer there. Put it back, or fit again." in text
+
+
+def test_numbers_alone_have_no_averages_and_nothing_is_said_of_them(page):
+    assert "<img" not in page
+    assert "No averages" not in page
+
+
+def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
+    confounder = {"name": "defocus", "factor": 1, "r2": 0.8, "p": 0.01, "meaning": "factor 1 is <no> motion"}
+    change(run, confounders=[confounder])
+    text = write_report(run).read_text()
+    assert text.index('<p class="warning">Warning: factor 1 is &lt;no&gt; motion.') < text.index("<nav")
+    assert "0.80 (p 0.01)" in text
+
+
+def test_a_shape_of_more_dimensions_that_is_no_product_has_a_page(tmp_path):
+    X, _ = datasets.sample("sphere", 400, random_state=0)
+    with pytest.warns(UserWarning, match="No product structure"):
+        fit = ManifoldFactorizer(random_state=0).fit(X)
+    write_run(fit, tmp_path / "run", record={"command": "fit", "input": "X"})
+    run = open_run(tmp_path / "run")
+    text = report_page(run, fit)
+    Reader(text)
+    assert "No product was found; the data are taken as one factor, a 2-dimensional shape." in text
+    assert "histogram1" not in text
+
+
+def test_shapes_are_counted_in_words(made):
+    fit = read_run(made)[1]
+    assert verdict_sentence(fit).endswith(
+        ("factors: two circles.", "found, two circles, but not every test of a product was passed.")
+    )
+    assert shapes_in_words([fit.factors_[0]]) == "a circle"
+
+
+def test_what_was_set_is_told_from_what_was_chosen(made):
+    record, fit = read_run(made)
+    rows = {name: why for name, _, why in choices(record, fit)}
+    assert rows["factors"] == "asked for"
+    assert rows["samples fitted"] == "there are no more than 20,000"
+    assert all(rows.values())
+    record = {**record, "arguments": {"bandwidth": 0.1}}
+    assert {name: why for name, _, why in choices(record, fit)}["bandwidth"] == "asked for"
+
+
+def test_factors_of_a_sum_have_a_page_without_angles_and_without_doubt(tmp_path, undrawn):
+    X, _ = datasets.sample("torus", 400, random_state=0)
+    fit = ManifoldFactorizer(method="deflation", random_state=0).fit(X)
+    write_run(fit, tmp_path / "run", record={"arguments": {"method": "deflation"}})
+    text = report_page(open_run(tmp_path / "run"), fit)
+    Reader(text)
+    assert "Two factors were found, " in text
+    assert "Matrix of angles" not in text
+    assert "Confidence" not in text
