@@ -35,9 +35,9 @@ from manifactor.extras import extra
 from manifactor.inputs import ImageSettings
 from manifactor.jobs import Task, fit_side_by_side, open_run, selected, selection
 from manifactor.parameters import require_finite
-from manifactor.report import write_report
 from manifactor.scores import coordinate_correlation
-from manifactor.words import about_particles, report_text, summary
+from manifactor.views.report import write_report
+from manifactor.views.words import about_particles, report_text, summary
 
 DEMO_IMAGES = 2500
 LONG = 20.0  # seconds from which on a fit is announced
@@ -284,8 +284,8 @@ def report(arguments) -> None:
 
 def explore(arguments) -> None:
     """Serve a page on a run until interrupted."""
-    from manifactor.explorer.scene import open_scene  # needed by no other command
-    from manifactor.explorer.server import application, listening, serve, warm_up
+    from manifactor.views.explorer.scene import open_scene  # needed by no other command
+    from manifactor.views.explorer.server import application, listening, serve, warm_up
 
     folder = None if arguments.save_to is None else Path(arguments.save_to)
     if folder is not None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from manifactor.markup import contents, figure, image, page, section, table
+from manifactor.views.markup import contents, figure, image, page, section, table
 
 TITLE = "Product Manifold Learning, reproduced with numbers"
 INTRODUCTION = (

@@ -11,8 +11,8 @@ from manifactor.cryoem.pictures import png_bytes, strip
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring import measures
 from manifactor.jobs import Run
-from manifactor.markup import drawing, figure, image, paragraph, scrolled
-from manifactor.words import shape_name
+from manifactor.views.markup import drawing, figure, image, paragraph, scrolled
+from manifactor.views.words import shape_name
 
 BINS = 12  # of averages along a factor
 MOST_AVERAGED = 20_000  # samples; more only take time

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from manifactor.cli import main
-from manifactor.explorer.guard import HEADERS
-from manifactor.explorer.server import free_name, listening
+from manifactor.views.explorer.guard import HEADERS
+from manifactor.views.explorer.server import free_name, listening
 
 from .conftest import TOKEN, N, serving
 

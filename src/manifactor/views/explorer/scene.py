@@ -12,8 +12,11 @@ import numpy as np
 from manifactor.archive import load
 from manifactor.cryoem.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.explorer.behind import Behind, Features, Look, behind
-from manifactor.explorer.columns import (
+from manifactor.factoring import measures
+from manifactor.jobs import SELECTIONS, Run, open_run, selection
+from manifactor.places import Place
+from manifactor.views.explorer.behind import Behind, Features, Look, behind
+from manifactor.views.explorer.columns import (
     Column,
     feature_columns,
     inside,
@@ -21,11 +24,8 @@ from manifactor.explorer.columns import (
     place_columns,
     view_of,
 )
-from manifactor.explorer.near import Strata, held, matched, point_of, reach
-from manifactor.factoring import measures
-from manifactor.jobs import SELECTIONS, Run, open_run, selection
-from manifactor.places import Place
-from manifactor.words import about_particles
+from manifactor.views.explorer.near import Strata, held, matched, point_of, reach
+from manifactor.views.words import about_particles
 
 MOST_SHOWN = 50_000  # points drawn; selections count all samples
 MOST_FUNCTIONS = 8  # of a factor in the matrix of angles

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.explorer.near import held, matched, point_of, reach
 from manifactor.places import Place
+from manifactor.views.explorer.near import held, matched, point_of, reach
 
 N = 4000
 

@@ -5,8 +5,8 @@ import pytest
 from matplotlib.path import Path as Outline
 
 from manifactor.cryoem.particles import Particles
-from manifactor.explorer.columns import Column, in_polygon, inside, particle_columns, place_columns, view_of
 from manifactor.places import Place
+from manifactor.views.explorer.columns import Column, in_polygon, inside, particle_columns, place_columns, view_of
 
 
 def test_points_in_a_polygon_are_those_that_matplotlib_finds(rng):

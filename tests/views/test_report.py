@@ -14,13 +14,13 @@ from manifactor import ManifoldFactorizer, datasets, plots
 from manifactor.archive import read_run, write_run
 from manifactor.arguments import build_parser
 from manifactor.averaging import average
-from manifactor.choices import choices
 from manifactor.cli import COMMANDS, _Parser, _task, _with_views, main
 from manifactor.cryoem.pictures import write_stack
 from manifactor.inputs import ImageSettings
 from manifactor.jobs import Task, open_run
-from manifactor.report import report_page, write_report
-from manifactor.words import shapes_in_words, verdict_sentence
+from manifactor.views.choices import choices
+from manifactor.views.report import report_page, write_report
+from manifactor.views.words import shapes_in_words, verdict_sentence
 
 pytest.importorskip("matplotlib")
 
@@ -50,7 +50,7 @@ def page(made):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages without their drawings, which take most of the time."""
-    monkeypatch.setattr("manifactor.figures.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>")
+    monkeypatch.setattr("manifactor.views.figures.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>")
 
 
 class Reader(HTMLParser):
@@ -287,8 +287,8 @@ def test_an_average_of_some_samples_is_the_mean_of_those_samples(images):
 
 def test_averages_are_shown_and_said_to_be_of_some_samples(images, monkeypatch, undrawn):
     folder, _ = images
-    monkeypatch.setattr("manifactor.figures.BINS", 4)
-    monkeypatch.setattr("manifactor.figures.MOST_AVERAGED", 500)
+    monkeypatch.setattr("manifactor.views.figures.BINS", 4)
+    monkeypatch.setattr("manifactor.views.figures.MOST_AVERAGED", 500)
     text = write_report(folder).read_text()
     alts = [attributes["alt"] for tag, attributes in Reader(text).elements if tag == "img"]
     assert len(alts) == 2

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor import figures
 from manifactor.archive import read_run, write_whole
-from manifactor.choices import choices
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.evidence import AGREEING, COMPLETE, LEAKING, PRODUCT, RELIABLE
 from manifactor.jobs import Run, open_run
-from manifactor.markup import contents, page, paragraph, section, table
-from manifactor.words import about_particles, evidence, input_name, shape_name, verdict_sentence
+from manifactor.views import figures
+from manifactor.views.choices import choices
+from manifactor.views.markup import contents, page, paragraph, section, table
+from manifactor.views.words import about_particles, evidence, input_name, shape_name, verdict_sentence
 
 NAME = "report.html"
 AGAIN = "again"  # the run folder that the page's command writes

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from manifactor.explorer.behind import Look
-from manifactor.explorer.columns import Column
-from manifactor.explorer.scene import MODES, Scene
+from manifactor.views.explorer.behind import Look
+from manifactor.views.explorer.columns import Column
+from manifactor.views.explorer.scene import MODES, Scene
 
 MOST_CONDITIONS, MOST_CORNERS = 50, 1000
 MOST_AVERAGED = 5000

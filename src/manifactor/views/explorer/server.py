@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from manifactor.archive import write_whole
-from manifactor.explorer import asked
-from manifactor.explorer.guard import HOSTS, Guard
-from manifactor.explorer.scene import Scene
 from manifactor.extras import extra
+from manifactor.views.explorer import asked
+from manifactor.views.explorer.guard import HOSTS, Guard
+from manifactor.views.explorer.scene import Scene
 
 PORT = 8642  # taken if free, and any free one otherwise
 MOST_BYTES = 2**20  # of a request
@@ -50,7 +50,7 @@ def application(scene: Scene, token: str, *, folder: Path | None = None) -> Guar
 
 def page_files() -> dict[str, tuple[bytes, str]]:
     """The files of the page by address: their bytes and types."""
-    files = resources.files("manifactor.explorer").joinpath("page").iterdir()
+    files = resources.files("manifactor.views.explorer").joinpath("page").iterdir()
     named = {f"/{file.name}".replace("/index.html", "/"): file for file in files if Path(file.name).suffix in TYPES}
     return {address: (file.read_bytes(), TYPES[Path(file.name).suffix]) for address, file in named.items()}
 

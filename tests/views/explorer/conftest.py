@@ -10,9 +10,9 @@ import pytest
 from manifactor import datasets
 from manifactor.cli import main
 from manifactor.cryoem.dataset import write_dataset
-from manifactor.explorer.scene import open_scene
-from manifactor.explorer.server import application, listening
 from manifactor.extras import extra
+from manifactor.views.explorer.scene import open_scene
+from manifactor.views.explorer.server import application, listening
 
 N = 400
 TOKEN = "a-token"

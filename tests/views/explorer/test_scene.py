@@ -9,9 +9,9 @@ from PIL import Image
 
 from manifactor.cli import main
 from manifactor.cryoem.pictures import as_grey, write_volume
-from manifactor.explorer import scene as scenes
-from manifactor.explorer.behind import Look
-from manifactor.explorer.scene import open_scene
+from manifactor.views.explorer import scene as scenes
+from manifactor.views.explorer.behind import Look
+from manifactor.views.explorer.scene import open_scene
 
 
 def picture(address):
