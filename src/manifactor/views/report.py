@@ -18,7 +18,7 @@ from manifactor.jobs import Run, open_run
 from manifactor.views import figures
 from manifactor.views.choices import choices
 from manifactor.views.markup import contents, page, paragraph, section, table
-from manifactor.views.words import about_particles, evidence, input_name, shape_name, verdict_sentence
+from manifactor.views.words import about_particles, evidence, input_name, named_shape, verdict_sentence
 
 NAME = "report.html"
 AGAIN = "again"  # the run folder that the page's command writes
@@ -120,7 +120,6 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int) -> str:
     factor = fit.factors_[f]
     values = ", ".join(f"{value:.3g}" for value in factor.eigenvalues[:SHOWN])
     more = f" and {len(factor.eigenvalues) - SHOWN} more" if len(factor.eigenvalues) > SHOWN else ""
-    name = f"a{'n' * (factor.topology == 'interval')} {shape_name(factor)}"
     text = f"Dimension {factor.dimension}; eigenvalues {values}{more}."
     pictures = [figures.embedding(fit, f)]
     if factor.coordinate is not None:
@@ -130,7 +129,7 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int) -> str:
     body = f'{paragraph(text)}<div class="panels">{"".join(pictures)}</div>\n'
     if factor.coordinate is not None:
         body += figures.averages(run, f + 1)
-    return section(f"factor-{f + 1}", f"Factor {f + 1}: {name}", body, level=3)
+    return section(f"factor-{f + 1}", f"Factor {f + 1}: {named_shape(factor)}", body, level=3)
 
 
 def evidence_section(fit: ManifoldFactorizer, *, pictures: bool = False) -> str:

@@ -25,12 +25,13 @@ from manifactor.views.explorer.columns import (
     view_of,
 )
 from manifactor.views.explorer.near import Strata, held, matched, point_of, reach
-from manifactor.views.words import about_particles
+from manifactor.views.markup import paragraph
+from manifactor.views.report import choices_table, diagnostics_section, evidence_section
+from manifactor.views.words import about_particles, evidence, input_name, named_shape, verdict_sentence
 
 MOST_SHOWN = 50_000  # points drawn; selections count all samples
 MOST_FUNCTIONS = 8  # of a factor in the matrix of angles
 MODES = ("matched", "held")
-SHAPES = {"interval": "an interval", "circle": "a circle"}
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,9 @@ class Scene:
         record = self.run.record
         return {
             "name": self.run.folder.resolve().name,
-            "input": record.get("input", ""),
-            "verdict": record["verdict"],
-            "reason": record["reason"],
-            "notes": about_particles(record),
+            "input": input_name(record),
+            "verdict": verdict_sentence(self.fit),
+            "warnings": [text for text in about_particles(record) if text.startswith("Warning")],
             "samples": len(self.run.rows),
             "shown": len(self.shown),
             "factors": [self._factor(number) for number in range(1, len(self.run.places) + 1)],
@@ -84,7 +84,7 @@ class Scene:
         x, y = view_of(number, place)
         return {
             "topology": place.topology,
-            "shape": SHAPES.get(place.topology) or f"a {self.run.record['factors'][number - 1]['dimension']}-D shape",
+            "shape": named_shape(self.fit.factors_[number - 1]),
             "columns": [name for name, c in self.columns.items() if c.group == "places" and _is_of(name, number)],
             "view": {"x": x, "y": y},
             **_extent(place),
@@ -135,13 +135,10 @@ class Scene:
         return {"values": np.round(values, 4).tolist(), "sizes": [block.shape[1] for block in blocks]}
 
     def evidence(self) -> dict:
-        """The verdict's reasons, how far places on one factor tell of another, and confounders."""
-        record = self.run.record
-        return {
-            "text": record["evidence"],
-            "leakage": record["leakage"],
-            "confounders": record.get("confounders", []),
-        }
+        """The report's words and tables as HTML: why the verdict is what it is, what else may explain the factors."""
+        record, fit = self.run.record, self.fit
+        parts = [*(paragraph(text) for text in (evidence(fit), *about_particles(record))), evidence_section(fit)]
+        return {"html": "".join([*parts, diagnostics_section(record, fit), choices_table(record, fit)])}
 
 
 def open_scene(folder) -> Scene:

@@ -182,9 +182,8 @@ function options() {
 
 function describeRun() {
   document.title = `${about.name} · manifactor`;
-  byId("title").textContent = `${about.name}: ${about.input.split("/").at(-1)}`;
-  const shapes = about.factors.map(({ shape }) => shape).join(" × ");
-  byId("verdict").textContent = `${{ product: "A product", partial: "Perhaps a product", none: "No product" }[about.verdict]}${about.verdict === "none" ? "" : `: ${shapes}`}. ${about.reason[0].toUpperCase()}${about.reason.slice(1)}${about.reason.endsWith(".") ? "" : "."}`;
+  byId("title").textContent = `${about.name}: ${about.input}`;
+  byId("verdict").textContent = [about.verdict, ...about.warnings].join(" ");
   byId("thinned").textContent = about.shown < about.samples ? `${whole(about.shown)} of ${whole(about.samples)} samples are drawn; counts and files are of all.` : "";
   byId("modes").hidden = about.factors.length < 2;
   byId("count").max = Math.min(about.samples, 5000);

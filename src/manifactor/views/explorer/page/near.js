@@ -70,7 +70,7 @@ function table(found, about) {
 }
 
 /** A table in a box of its own to scroll in. */
-export function wide(caption, head, rows) {
+function wide(caption, head, rows) {
   const cells = (row) => row.map((cell, i) => html(i ? "td" : "th", i ? {} : { scope: "row" }, cell));
   return html("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption }, html("table", {}, html("caption", {}, caption), html("thead", {}, html("tr", {}, ...head.map((cell) => html("th", { scope: "col" }, cell)))), html("tbody", {}, ...rows.map((row) => html("tr", {}, ...cells(row))))));
 }

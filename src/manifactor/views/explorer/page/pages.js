@@ -2,7 +2,6 @@
 
 import { own } from "./colours.js";
 import { byId, html, short, svg, ticks } from "./elements.js";
-import { wide } from "./near.js";
 import { read } from "./server.js";
 
 const WIDTH = 900;
@@ -54,16 +53,9 @@ async function angles() {
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-async function evidence(about) {
-  const { text, leakage, confounders } = await read("evidence");
-  const parts = [html("p", { class: "prose" }, text), ...about.notes.map((note) => html("p", { class: note.startsWith("Warning") ? "prose warning" : "prose" }, note))];
-  const factors = leakage.map((_, f) => `factor ${f + 1}`);
-  if (leakage.length > 1) parts.push(wide("R² with which a place on one factor (row) tells of another (column); 0 for independent factors", ["", ...factors], leakage.map((row, f) => [factors[f], ...row.map((value) => (value === null ? "–" : value.toFixed(2)))])));
-  const names = [...new Set(confounders.map(({ name }) => name))];
-  const targets = [...new Set(confounders.map(({ factor }) => factor))];
-  const cell = (name, target) => confounders.filter((each) => each.name === name && each.factor === target).map(({ r2, p }) => `${r2.toFixed(2)} (${p.toFixed(2)})`)[0] ?? "–";
-  if (names.length) parts.push(wide("How much of each factor is explained by what is known of the particles: R² (p-value)", ["", ...targets.map((target) => (target ? `factor ${target}` : "the rest"))], names.map((name) => [name, ...targets.map((target) => cell(name, target))])));
-  byId("evidence").replaceChildren(...parts);
+/** The report's own words and tables. */
+async function evidence() {
+  byId("evidence").innerHTML = (await read("evidence")).html;
 }
 
 const PAGES = { spectrum, angles, evidence };
