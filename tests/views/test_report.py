@@ -355,3 +355,16 @@ def test_factors_of_a_sum_have_a_page_without_angles_and_without_doubt(tmp_path,
     assert "Two factors were found, " in text
     assert "Matrix of angles" not in text
     assert "Confidence" not in text
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
+def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(made, window, width, scheme):
+    page = window(width=width, scheme=scheme, offline=True)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto((made / "report.html").as_uri())
+    assert {address.partition(":")[0] for address in asked} <= {"file", "data"}
+    assert [address for address in asked if address.startswith("file:")] == [(made / "report.html").as_uri()]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+    assert page.get_by_role("heading", level=1).is_visible()

@@ -3,14 +3,13 @@
 import json
 import pickle
 import re
-import select
 import signal
 import socket
 import subprocess
 import sys
-import time
 from http.client import HTTPConnection
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from manifactor.cli import main
 from manifactor.views.explorer.guard import HEADERS
 from manifactor.views.explorer.server import free_name, listening
 
-from .conftest import TOKEN, N, serving
+from ..conftest import TOKEN, N, serving
 
 ALL = {"conditions": []}
 HALF = {"conditions": [{"column": "factor1", "low": 0, "high": 0.5}]}
@@ -213,25 +212,13 @@ def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
 def test_the_command_prints_its_address_and_stops_on_interrupt(run):
     command = [sys.executable, "-m", "manifactor.command", "explore", str(run), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        lines = [line_of(process) for _ in range(3)]
+        too_late = Timer(60, process.kill)  # a test that waits for ever says nothing
+        too_late.start()
+        lines = [process.stdout.readline() for _ in range(3)]
         port, token = re.fullmatch(r".*http://127\.0\.0\.1:(\d+)/\?token=(\S{16,})\n", lines[0]).groups()
         assert f"ssh -L {port}:127.0.0.1:{port} " in lines[1]
-        waited = time.monotonic() + 10
-        while answer_or_none(int(port), token) != 200 and time.monotonic() < waited:
-            time.sleep(0.1)
-        assert answer_or_none(int(port), token) == 200
+        assert answer(int(port), "/api/about", token=token)[0] == 200
         process.send_signal(signal.SIGINT)
-        out, error = process.communicate(timeout=20)
+        out, error = process.communicate()
+        too_late.cancel()
     assert (process.returncode, out, error) == (0, "Stopped.\n", "")
-
-
-def line_of(process):
-    assert select.select([process.stdout], [], [], 60)[0]
-    return process.stdout.readline()
-
-
-def answer_or_none(port, token):
-    try:
-        return answer(port, "/api/about", token=token)[0]
-    except OSError:
-        return None

@@ -5,6 +5,7 @@ import { svg, ticks } from "./elements.js";
 import { painter } from "./points.js";
 
 const MARGIN = { left: 52, right: 10, top: 8, bottom: 38 };
+const NEEDED = 5; // x, y, value, chosen and colours: with less there is nothing to draw
 const CLICK = 4; // pixels below which a drag is a click
 const STEP = 5; // pixels between corners of a lasso
 const ROUND = 1.22; // half the width of a circle's picture, whose samples lie within 1
@@ -23,6 +24,7 @@ export class Cloud {
     host.replaceChildren(this.canvas, this.overlay);
     this.painter = painter(this.canvas);
     this.some = false;
+    this.given = new Set();
     this.reset();
     this.listen();
     new ResizeObserver(() => this.resize()).observe(host);
@@ -44,14 +46,21 @@ export class Cloud {
     this.reset();
   }
 
-  setPoints(x, y) { this.x = x; this.y = y; this.painter.set("x", x); this.painter.set("y", y); this.later(); }
+  setPoints(x, y) { this.x = x; this.y = y; this.give("x", x); this.give("y", y); }
 
-  setValues(values) { this.painter.set("value", values); this.later(); }
+  setValues(values) { this.give("value", values); }
 
-  setChosen(chosen, some) { this.painter.set("chosen", chosen); this.some = some; this.later(); }
+  setChosen(chosen, some) { this.some = some; this.give("chosen", chosen); }
+
+  give(name, array) {
+    this.painter.set(name, array);
+    this.given.add(name);
+    this.later();
+  }
 
   setColours(cyclic) {
     this.painter.colours(map(cyclic), rgb(getComputedStyle(document.body).getPropertyValue("--grey").trim()));
+    this.given.add("colours");
     this.later();
   }
 
@@ -99,7 +108,7 @@ export class Cloud {
   }
 
   draw() {
-    if (!this.box || !this.x) return;
+    if (!this.box || this.given.size < NEEDED) return;
     const size = (this.x.length > 20000 ? 2 : this.x.length > 4000 ? 3 : 4) * this.ratio;
     this.painter.draw({ ...this.window(), size, some: this.some });
     this.axes.replaceChildren(...(this.spec.round ? this.circleAxes() : this.straightAxes()));

@@ -1,11 +1,13 @@
-"""A small run of particle images, and a server on it."""
+"""A small run of particle images, a server on it, and a browser."""
 
-import re
+import os
+import shutil
 import threading
 from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from playwright.sync_api import sync_playwright
 
 from manifactor import datasets
 from manifactor.cli import main
@@ -76,6 +78,39 @@ def port(scene, tmp_path_factory):
         yield port
 
 
-def numbers(text):
-    """All whole numbers of a text, commas left out."""
-    return [int(number) for number in re.findall(r"\d+", text.replace(",", ""))]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real browser without a window; tests are skipped where none is installed."""
+    path = next((found for found in map(shutil.which, BROWSERS) if found), None)
+    if path is None:
+        pytest.skip(f"no browser found: install one of {', '.join(BROWSERS)} (Debian: apt-get install chromium)")
+    options = ["--enable-unsafe-swiftshader", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=options)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def window(browser):
+    """Opens pages of a size, light or dark; whatever one complains of fails the test."""
+    contexts, complaints = [], []
+
+    def opened(*, width=1280, height=900, scheme="light", **options):
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, accept_downloads=True, **options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
