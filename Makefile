@@ -5,10 +5,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test reproduce lint clean
+.PHONY: help demo explore test reproduce lint clean
 
 help:
 	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
+	@echo "make explore    the same, then look at it in the browser; Ctrl-C stops it"
 	@echo "make test       set up, lint, type-check and run the tests"
 	@echo "make reproduce  set up, make every figure and the table of the paper, with numbers; half an hour"
 	@echo "make lint       ruff and mypy only"
@@ -22,7 +23,7 @@ $(BIN)/python:
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@echo "installing manifactor into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cryoem,plots]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cryoem,explore,plots]'
 	@touch $@ $(VENV)/.plots
 
 $(VENV)/.plots: pyproject.toml | $(BIN)/python
@@ -37,6 +38,9 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 
 demo: $(VENV)/.core
 	@$(BIN)/manifactor demo
+
+explore: demo
+	@$(BIN)/manifactor explore demo-run
 
 reproduce: $(VENV)/.plots
 	@$(BIN)/manifactor reproduce

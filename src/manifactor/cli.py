@@ -287,20 +287,21 @@ def explore(arguments) -> None:
     from manifactor.views.explorer.scene import open_scene  # needed by no other command
     from manifactor.views.explorer.server import application, listening, serve, warm_up
 
+    for package in ("starlette", "uvicorn"):  # asked for before the work, not after
+        extra(package)
     folder = None if arguments.save_to is None else Path(arguments.save_to)
     if folder is not None:
         require_writable(folder)
     token = token_urlsafe(16)
-    scene = open_scene(Path(arguments.run))
-    app = application(scene, token, folder=folder)
-    warm_up(scene)
     with listening(arguments.port) as bound:
+        scene = open_scene(Path(arguments.run))
+        warm_up(scene)
         port = bound.getsockname()[1]
         print(f"Open in a browser on this machine: http://127.0.0.1:{port}/?token={token}")
         print(f"From another machine, first there: ssh -L {port}:127.0.0.1:{port} {getuser()}@{gethostname()}")
         print("Stop with Ctrl-C.", flush=True)
         with suppress(KeyboardInterrupt):  # the way to stop
-            serve(app, bound)
+            serve(application(scene, token, folder=folder), bound)
     print("Stopped.")
 
 
@@ -335,6 +336,7 @@ def demo(arguments) -> None:
     print(f"\nThe motions as movies: {movies}")
     print(f"Every particle's place: {out / 'particles.star'} (RELION reads it) and {out / 'coordinates.csv'}")
     print(f"All on one page, to open in a browser: {page}. The images themselves: {data}")
+    print(f"To move along the motions yourself: manifactor explore {out}")
 
 
 def bench(arguments) -> None:

@@ -1,6 +1,8 @@
 """Images of one view in one frame: CTF phases flipped, centred, turned in their plane."""
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -71,11 +73,15 @@ def aligned(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarra
         return images
     out = images.copy()
     centre = np.array(images.shape[1:]) // 2
-    for i in np.flatnonzero(turned):
+
+    def align(i: int) -> None:
         c, s = np.cos(np.radians(psi[i])), np.sin(np.radians(psi[i]))
         matrix = np.array([[c, -s], [s, c]])  # rows and columns of the aligned image to those of the image as it is
         offset = centre - matrix @ centre - shift[i, ::-1]
         ndimage.affine_transform(images[i], matrix, offset, output=out[i], order=1, mode="grid-wrap")
+
+    with ThreadPoolExecutor(os.cpu_count()) as cores:  # scipy lets go of the interpreter meanwhile
+        list(cores.map(align, np.flatnonzero(turned)))
     return out
 
 

@@ -16,7 +16,7 @@ from manifactor.extras import extra
 from manifactor.jobs import Run
 
 THUMBNAIL = 96  # most pixels of a side
-MOST_BYTES = 2**26  # of images that a mean reads unless asked for more
+MOST_IMAGES, MOST_BYTES = 128, 2**26  # that a mean reads unless asked for more
 MOST_FEATURES = 400  # columns shown
 
 
@@ -172,5 +172,5 @@ def data_url(image: np.ndarray, *, most: int = 4096) -> str:
 
 
 def _affordable(n: int, shape: tuple[int, ...]) -> int:
-    """A twentieth of the samples, at most 200, and no more than are read in a moment."""
-    return int(np.clip(MOST_BYTES // (4 * int(np.prod(shape))), 1, min(200, max(1, n // 20))))
+    """A twentieth of the samples, and no more than are read in a moment."""
+    return int(np.clip(MOST_BYTES // (4 * int(np.prod(shape))), 1, min(MOST_IMAGES, max(1, n // 20))))

@@ -20,13 +20,17 @@ class Strata:
         Over the features of each cell's samples.
     rows : tuple of ndarray of int
         These samples.
+    unit : ndarray of shape (d,)
+        What the features were divided by.
     """
 
     trees: tuple[cKDTree, ...]
     rows: tuple[np.ndarray, ...]
+    unit: np.ndarray
 
     def nearest(self, point: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         """About `count` samples near a point, the nearest first, and weights with which all cells count the same."""
+        point = point / self.unit
         each = -(-count // len(self.trees))
         rows, weights, distances = [], [], []
         for tree, own in zip(self.trees, self.rows, strict=True):
@@ -38,11 +42,11 @@ class Strata:
         return np.concatenate(rows)[order], np.concatenate(weights)[order]
 
 
-def strata(features: np.ndarray, cell: np.ndarray) -> Strata:
-    """Strata of samples with these features, (n, d), in these cells, (n,)."""
+def strata(features: np.ndarray, unit: np.ndarray, cell: np.ndarray) -> Strata:
+    """Strata of samples with these features, (n, d), in these units, (d,), and in these cells, (n,)."""
     order = np.argsort(cell, kind="stable")
     rows = tuple(np.split(order, np.flatnonzero(np.diff(cell[order])) + 1))
-    return Strata(tuple(cKDTree(features[own], balanced_tree=False) for own in rows), rows)
+    return Strata(tuple(cKDTree(features[own] / unit, balanced_tree=False) for own in rows), rows, unit)
 
 
 def matched(places: Sequence[Place], factor: int, *, count: int) -> Strata:
@@ -59,13 +63,15 @@ def matched(places: Sequence[Place], factor: int, *, count: int) -> Strata:
     others = [place for i, place in enumerate(places) if i != factor]
     n = len(places[factor].coordinate)
     cell = joint_cells(others, smallest=count, cells=None, n_samples=n)
-    return strata(places[factor].features, cell)
+    features = places[factor].features
+    return strata(features, np.ones(features.shape[1]), cell)
 
 
 def held(places: Sequence[Place]) -> Strata:
     """Samples by their places on all factors at once, each in units of its standard deviation."""
-    features = np.hstack([place.features / _spread(place) for place in places])
-    return strata(features, np.zeros(len(features), dtype=int))
+    features = [place.features for place in places]
+    units = [np.full(each.shape[1], each.std(axis=0).max() or 1.0) for each in features]
+    return strata(np.hstack(features), np.concatenate(units), np.zeros(len(features[0]), dtype=int))
 
 
 def point_of(places: Sequence[Place], at: Sequence[Sequence[float]], factor: int | None = None) -> np.ndarray:
@@ -77,9 +83,7 @@ def point_of(places: Sequence[Place], at: Sequence[Sequence[float]], factor: int
         A coordinate on every factor: one number on an interval or a circle, d on another shape.
     """
     features = [_single(place, where).features[0] for place, where in zip(places, at, strict=True)]
-    if factor is not None:
-        return features[factor]
-    return np.concatenate([feature / _spread(place) for feature, place in zip(features, places, strict=True)])
+    return np.concatenate(features) if factor is None else features[factor]
 
 
 def reach(place: Place, at: Sequence[float], rows: np.ndarray) -> float:
@@ -94,7 +98,3 @@ def reach(place: Place, at: Sequence[float], rows: np.ndarray) -> float:
 
 def _single(place: Place, at: Sequence[float]) -> Place:
     return Place(np.reshape(np.asarray(at, dtype=float), (1, *place.coordinate.shape[1:])), place.topology)
-
-
-def _spread(place: Place) -> float:
-    return float(place.features.std(axis=0).max()) or 1.0

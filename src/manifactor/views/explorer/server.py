@@ -171,8 +171,7 @@ def serve(app: Guard, bound: socket.socket) -> None:
     """Answer requests until interrupted."""
     uvicorn = extra("uvicorn")
     config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="off")
-    with bound:
-        uvicorn.Server(config).run(sockets=[bound])
+    uvicorn.Server(config).run(sockets=[bound])
 
 
 def warm_up(scene: Scene) -> Thread:
