@@ -6,7 +6,8 @@ import pytest
 from sklearn.neighbors import KNeighborsTransformer
 
 from manifactor import DiffusionMap, ManifoldFactorizer, load, save
-from manifactor.archive import read_run, write_run, write_whole
+from manifactor.files import write_whole
+from manifactor.runs import read_run, write_run
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +199,7 @@ def test_an_interrupted_write_leaves_nothing_behind(fit, tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("manifactor.archive.table_as_csv", interrupt)
+    monkeypatch.setattr("manifactor.runs.table_as_csv", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_run(fit, tmp_path / "run", record={})
     assert not list(tmp_path.iterdir())

@@ -79,8 +79,8 @@ def test_a_full_disk_costs_the_checkpoint_and_nothing_else(torus, tmp_path, monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("manifactor.checkpoints.LONG", 0.0)
-    monkeypatch.setattr("manifactor.archive.tempfile.mkdtemp", full)
-    monkeypatch.setattr("manifactor.archive.tempfile.mkstemp", full)
+    monkeypatch.setattr("manifactor.files.tempfile.mkdtemp", full)
+    monkeypatch.setattr("manifactor.files.tempfile.mkstemp", full)
     fit = ManifoldFactorizer(random_state=0)
     fit._stages = Checkpoints(tmp_path)
     with pytest.warns(CheckpointWarning, match="could not be kept for --resume: .*No space left"):

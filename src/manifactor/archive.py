@@ -1,23 +1,16 @@
-"""A fit on disk: one .npz of arrays and a JSON manifest, or a run folder around it.
+"""A fit on disk: one .npz of arrays and a JSON manifest.
 
-No pickle is written or read; loading never executes anything. Files and folders appear whole or not at all.
+No pickle is written or read; loading never executes anything.
 """
 
 import dataclasses
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
 import scipy.sparse as sp
-import sklearn
 
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.factoring.chart import Chart, Cloud
@@ -26,8 +19,8 @@ from manifactor.factoring.factor import Factor
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.pure import Split
 from manifactor.factoring.triplets import Triplets
+from manifactor.files import write_whole
 from manifactor.forecast import Forecast
-from manifactor.places import Place, fitted_places, from_table, table_as_csv
 from manifactor.spectral.kernel import Affinity, Bandwidth
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.parts import Part
@@ -57,17 +50,6 @@ RECORDS: dict[str, Any] = {
     )
 }
 
-
-ENTRIES = {  # of run.json, where they are there, and their kind
-    **dict.fromkeys(("input", "command", "particles", "fingerprint", "reproduce", "input_changed"), str),
-    **dict.fromkeys(("n_samples", "n_fitted"), int),
-    **dict.fromkeys(("images", "arguments", "components", "neighbors", "seconds", "versions"), dict),
-    **dict.fromkeys(("factors", "confounders", "leakage"), list),
-}
-ROWS: dict[str, dict[str, type]] = {  # what each of those in lists has
-    "factors": {"topology": str},
-    "confounders": {"name": str, "factor": int, "r2": Real, "p": Real, "meaning": str},
-}
 
 UNSAVED = ("_stages",)  # what is there twice
 
@@ -151,202 +133,9 @@ class _OtherVersion(ValueError):
     """An archive that this release does not read."""
 
 
-def write_whole(path: Path, write) -> None:
-    """Call ``write(file)`` on a file beside `path`, then rename: `path` is whole or untouched."""
-    require_writable(path.parent)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(beside)
-        raise
-
-
-def write_run(
-    fit: ManifoldFactorizer,
-    folder,
-    *,
-    record: dict,
-    places: Sequence[Place] | None = None,
-    rows: np.ndarray | None = None,
-    files: Mapping[str, bytes] | None = None,
-    overwrite: bool = False,
-) -> None:
-    """Write a run folder: factorization.npz, coordinates.csv and run.json, which holds `record` and the verdict.
-
-    Parameters
-    ----------
-    fit : ManifoldFactorizer
-    folder : path
-        Must not exist yet, unless `overwrite` is set and it is a run folder.
-    record : dict
-        What was run: command, arguments, input.
-    places : sequence of Place or None
-        Of all samples of the input; None where all were fitted.
-    rows : ndarray of int or None
-        The samples' numbers in the input, from 0; None where they are all that the input has.
-    files : mapping of str to bytes or None
-        More files of the run.
-    """
-    folder = Path(folder)
-    places = fitted_places(fit) if places is None else places
-    rows = np.arange(len(places[0].coordinate)) if rows is None else rows
-    require_new_run(folder, overwrite=overwrite)
-    summary = {
-        "format": f"{FORMAT} run",
-        "version": VERSION,
-        **record,
-        "verdict": fit.verdict_,
-        "reason": fit.evidence_.reason,
-        "evidence": str(fit.evidence_),
-        "factors": [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_],
-        "agreement": _or_none(fit.evidence_.agreement),
-        "reliability": _or_none(fit.evidence_.reliability),
-        "leakage": [[_or_none(value) for value in row] for row in fit.evidence_.leakage],
-        "seconds": fit.timings_,
-        "versions": versions(),
-    }
-    with whole_folder(folder) as beside:
-        save(fit, beside / "factorization.npz")
-        (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
-        for name, content in (files or {}).items():
-            (beside / name).write_bytes(content)
-        (beside / "run.json").write_text(json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8")
-
-
-def _or_none(value: float) -> float | None:
-    """A number as JSON has it, which knows no nan."""
-    return float(value) if np.isfinite(value) else None
-
-
-def versions() -> dict[str, str]:
-    """The versions that a result depends on."""
-    return {"manifactor": __version__, **{m.__name__: m.__version__ for m in (np, scipy, sklearn)}}
-
-
-@contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into that takes the place of `folder` when all went well, and is removed otherwise."""
-    require_writable(folder.parent)
-    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        yield beside
-        beside.chmod(0o777 & ~_umask())
-        _exchange(beside, folder)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
-
-
-def _exchange(new: Path, folder: Path) -> None:
-    """Put a folder in the place of another, which is removed only when the new one stands."""
-    if not folder.exists():
-        new.rename(folder)
-        return
-    old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old.")) / folder.name
-    try:
-        folder.rename(old)
-        new.rename(folder)
-    except BaseException:
-        if old.exists() and not folder.exists():
-            old.rename(folder)
-        with suppress(OSError):
-            old.parent.rmdir()
-        raise
-    shutil.rmtree(old.parent, ignore_errors=True)
-
-
-def require_new_run(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that cannot be written or that would lose something, before any work is done."""
-    if folder.exists() and not (overwrite and is_run(folder)):
-        hint = "Choose another --out, or pass --overwrite." if is_run(folder) else "It is no run; choose another --out."
-        raise ValueError(f"the output folder must not exist yet; {folder} does. {hint}")
-    require_writable(folder.parent)
-
-
 def is_run(folder: Path) -> bool:
     """Whether this is a run folder."""
     return (folder / "run.json").is_file() and (folder / "factorization.npz").is_file()
-
-
-def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
-    """The record in run.json and the fit of a run folder."""
-    folder = Path(folder)
-    record, fit = read_record(folder), load(folder / "factorization.npz")
-    if not isinstance(fit, ManifoldFactorizer):
-        raise ValueError(f"{folder / 'factorization.npz'} holds no factors but a {type(fit).__name__}. Fit again.")
-    if [f.topology for f in fit.factors_] != [f["topology"] for f in record.get("factors", [])]:
-        raise ValueError(f"{folder / 'run.json'} and factorization.npz do not have the same factors. Fit again.")
-    return record, fit
-
-
-def read_record(folder: Path) -> dict:
-    """What run.json of a run folder says."""
-    if not is_run(folder):
-        raise ValueError(f"{folder} is not a run folder: it must hold run.json and factorization.npz.")
-    try:
-        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        if record["format"] == f"{FORMAT} run" and record["version"] == VERSION and dict(record["versions"]):
-            problem = _misshapen(record)
-            if not problem:
-                return record
-        else:
-            problem = "it was written by another version, or is no record of a run"
-    except (ValueError, TypeError, KeyError) as error:
-        problem = " ".join(str(error).split())
-    raise ValueError(f"{folder / 'run.json'} is damaged: {problem}. Fit again.")
-
-
-def _misshapen(record: dict) -> str:
-    """What is not as `write_run` and its callers have it, "" for nothing; an entry may be missing, not another kind."""
-    for name, kind in ENTRIES.items():
-        if name in record and not isinstance(record[name], kind):
-            return f"{name} is {type(record[name]).__name__}, not {kind.__name__}"
-    for name, kinds in ROWS.items():
-        for row in record.get(name, []):
-            if not (isinstance(row, dict) and all(isinstance(row.get(key), kind) for key, kind in kinds.items())):
-                return f"{name} must each have {', '.join(kinds)}"
-    components = record.get("components", {"text": ""})
-    ratios, weights = components.get("signal_to_noise", []), components.get("weights", [])
-    if not isinstance(components.get("text"), str) or not all(isinstance(n, Real) for n in [*ratios, *weights]):
-        return "components must have text, and numbers as signal_to_noise and weights"
-    view = record.get("view") or [0.0, 0.0]
-    return "" if len(view) == 2 and all(isinstance(angle, Real) for angle in view) else "view must be two angles"
-
-
-def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
-    """Numbers of a run's samples in the input, and their places on each factor."""
-    folder = Path(folder)
-    record = read_record(folder)
-    path = folder / "coordinates.csv"
-    try:
-        with path.open(encoding="utf-8") as file:
-            header = file.readline().strip().split(",")
-        columns = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
-        places = from_table(header, columns, [factor["topology"] for factor in record["factors"]])
-    except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}. Fit again.") from error
-    return columns[:, 0].astype(int), places
-
-
-def require_writable(folder: Path) -> None:
-    """Refuse a folder in which nothing can be written."""
-    try:
-        os.rmdir(tempfile.mkdtemp(dir=folder))  # asking for permission is not enough: root has it everywhere
-    except OSError as error:
-        raise ValueError(
-            f"the output goes into {folder}, which must be a writable folder: {error.strerror}."
-        ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _plain_parameter(value):

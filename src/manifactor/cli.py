@@ -16,25 +16,18 @@ import numpy as np
 from tqdm import tqdm
 
 from manifactor import datasets
-from manifactor.archive import (
-    is_run,
-    load,
-    read_record,
-    read_run,
-    require_new_run,
-    require_writable,
-    whole_folder,
-    write_whole,
-)
+from manifactor.archive import is_run, load
 from manifactor.arguments import SETTINGS, build_parser
 from manifactor.averaging import average, write_averages
 from manifactor.bridges import export
 from manifactor.checkpoints import Checkpoints
 from manifactor.cryoem.dataset import write_dataset
 from manifactor.extras import extra
+from manifactor.files import require_writable, whole_folder, write_whole
 from manifactor.inputs import ImageSettings
 from manifactor.jobs import Task, fit_side_by_side, open_run, selected, selection
 from manifactor.parameters import require_finite
+from manifactor.runs import read_record, read_run, require_new_run
 from manifactor.scores import coordinate_correlation
 from manifactor.views.report import write_report
 from manifactor.views.words import about_particles, report_text, summary

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 from joblib import Parallel, delayed
 
-from manifactor.archive import read_places, read_record, write_run
 from manifactor.cryoem.confounders import confounders
 from manifactor.cryoem.cryosparc import npy_bytes
 from manifactor.cryoem.formats import coordinate_columns, particles_with, read_particles
@@ -29,6 +28,7 @@ from manifactor.forecast import Forecast
 from manifactor.inputs import ImageSettings, Input, picked, read_input, require_one_view, run_images
 from manifactor.parameters import require_count
 from manifactor.places import Place, all_places, fitted_places, table_as_csv, to_table
+from manifactor.runs import read_places, read_record, write_run
 from manifactor.samples import read_samples
 from manifactor.spectral.neighbors import AUTO_NEIGHBORS, chosen
 from manifactor.stages import Stages

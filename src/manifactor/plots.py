@@ -15,7 +15,8 @@ from manifactor.extras import extra
 from manifactor.factoring import measures
 
 CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-FUNCTION_MAP, LINE_MAP, CIRCLE_MAP, SHARE_MAP = "PuOr", "viridis", "twilight", "Blues"
+FUNCTION_MAP, LINE_MAP, SHARE_MAP = "PuOr", "viridis", "Blues"
+CYCLE = ("#2f7fc1", "#8fd0a8", "#dd7a25", "#6a3d6e", "#2f7fc1")  # of hue and lightness, none lost on white or black
 GREY = "#666666"
 STYLE = {
     "font.size": 8,
@@ -102,7 +103,7 @@ def svg(figure, name: str) -> str:
     return f'<svg {box[0]} style="stroke-linejoin: round; fill: currentColor">{re.sub(chr(10) + " *", chr(10), body)}'
 
 
-def points(ax, xy: np.ndarray, values: np.ndarray, *, cmap: str = LINE_MAP, limits=None, size: float = 1.5):
+def points(ax, xy: np.ndarray, values: np.ndarray, *, cmap=LINE_MAP, limits=None, size: float = 1.5):
     """Draw samples, (n, 2), coloured by a value each, without axes; returns the Axes."""
     low, high = limits or (values.min(), values.max())
     shown = _thinned(len(xy))
@@ -138,7 +139,7 @@ def place(ax, embedding: np.ndarray, truth: np.ndarray):
     colour = np.arctan2(truth[:, 1], truth[:, 0]) if circle else truth[:, -1]
     if embedding.shape[1] == 1:
         embedding = np.column_stack([colour, embedding])
-    return points(ax, embedding[:, :2], colour, cmap=CIRCLE_MAP if circle else LINE_MAP)
+    return points(ax, embedding[:, :2], colour, cmap=circle_map() if circle else LINE_MAP)
 
 
 def matrix(ax, values: np.ndarray, *, groups: Sequence[int] = (), numbers: bool = False):
@@ -206,7 +207,7 @@ def embedding(ax, fit, factor: int, *, values: np.ndarray | None = None):
     own = found.embedding[:, 0] if found.coordinate is None else found.coordinate
     cyclic = values is None and found.topology == "circle"
     size = float(np.clip(FULL / len(xy), 1.5, 5.0))  # few samples are seen as well as many
-    points(ax, xy, own if values is None else values, cmap=CIRCLE_MAP if cyclic else LINE_MAP, size=size)
+    points(ax, xy, own if values is None else values, cmap=circle_map() if cyclic else LINE_MAP, size=size)
     ax.set_title(f"factor {factor + 1}: {_named(found)}", color=colour(factor))
     if found.topology == "circle":
         ax.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
@@ -269,6 +270,11 @@ def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     return ax
+
+
+def circle_map():
+    """The colours of a circle's places, the same at both ends."""
+    return extra("matplotlib.colors").LinearSegmentedColormap.from_list("cycle", CYCLE)
 
 
 def colour(factor: int) -> str:

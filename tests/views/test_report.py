@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets, plots
-from manifactor.archive import read_run, write_run
 from manifactor.arguments import build_parser
 from manifactor.averaging import average
 from manifactor.cli import COMMANDS, _Parser, _task, _with_views, main
 from manifactor.cryoem.pictures import write_stack
 from manifactor.inputs import ImageSettings
 from manifactor.jobs import Task, open_run
+from manifactor.runs import read_run, write_run
 from manifactor.views.choices import choices
 from manifactor.views.report import report_page, write_report
 from manifactor.views.words import shapes_in_words, verdict_sentence

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from manifactor.archive import require_writable, versions, write_whole
 from manifactor.extras import extra
+from manifactor.files import require_writable, write_whole
 from manifactor.plots import picture, style
 from manifactor.reproduce.beyond import beyond
 from manifactor.reproduce.fig1 import fig1
@@ -24,6 +24,7 @@ from manifactor.reproduce.page import as_html, as_markdown
 from manifactor.reproduce.section import Section, Settings
 from manifactor.reproduce.table1 import table1
 from manifactor.reproduce.trials import trials
+from manifactor.runs import versions
 
 RECIPES: dict[str, Callable[[Settings, Lab], Section]] = {
     "fig1": fig1,

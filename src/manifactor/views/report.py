@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.archive import read_run, write_whole
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.evidence import AGREEING, COMPLETE, LEAKING, PRODUCT, RELIABLE
+from manifactor.files import write_whole
 from manifactor.jobs import Run, open_run
+from manifactor.runs import read_run
 from manifactor.views import figures
 from manifactor.views.choices import choices
 from manifactor.views.markup import contents, page, paragraph, section, table

@@ -1,12 +1,15 @@
 import base64
 import io
 import json
+import re
 import shutil
+from importlib import resources
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from manifactor import plots
 from manifactor.cli import main
 from manifactor.cryoem.pictures import as_grey, write_volume
 from manifactor.views.explorer import scene as scenes
@@ -101,3 +104,10 @@ def test_spectrum_angles_and_evidence_are_those_of_the_fit(scene):
     assert len(angles["values"]) == sum(angles["sizes"])
     assert str(scene.fit.evidence_)[:60] in evidence["html"]
     assert json.dumps([spectrum, angles, evidence, scene.about()], allow_nan=False)
+
+
+def test_report_and_explorer_use_the_same_colours():
+    script = resources.files("manifactor.views.explorer").joinpath("page", "colours.js").read_text()
+    listed = {name: json.loads(colours) for name, colours in re.findall(r"const (\w+) = (\[.*\]);", script)}
+    assert tuple(listed["CYCLE"]) == plots.CYCLE
+    assert tuple(listed["FACTORS"]) == plots.CATEGORIES[:-1]  # black is lost in the dark

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.archive import load
 from manifactor.cryoem.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring import measures
 from manifactor.jobs import SELECTIONS, Run, open_run, selection
 from manifactor.places import Place
+from manifactor.runs import read_run
 from manifactor.views.explorer.behind import Behind, Features, Look, behind
 from manifactor.views.explorer.columns import (
     Column,
@@ -144,7 +144,7 @@ class Scene:
 def open_scene(folder) -> Scene:
     """A run folder, opened for looking."""
     run = open_run(folder)
-    fit = load(run.folder)
+    _, fit = read_run(run.folder)
     lies_behind = behind(run)
     columns = place_columns(run.places)
     if "particles" in run.record:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from manifactor.archive import write_whole
 from manifactor.extras import extra
+from manifactor.files import write_whole
 from manifactor.views.explorer import asked
 from manifactor.views.explorer.guard import HOSTS, Guard
 from manifactor.views.explorer.scene import Scene

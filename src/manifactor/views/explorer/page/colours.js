@@ -2,7 +2,7 @@
 
 export const FACTORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
 const VIRIDIS = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
-const CYCLE = ["#2f7fc1", "#b565a7", "#dd7a25", "#4e9f50", "#2f7fc1"];
+const CYCLE = ["#2f7fc1", "#8fd0a8", "#dd7a25", "#6a3d6e", "#2f7fc1"];
 const SIZE = 256;
 
 export const dark = matchMedia("(prefers-color-scheme: dark)");
