@@ -112,17 +112,24 @@ def read_record(folder: Path) -> dict:
     """What run.json of a run folder says."""
     if not is_run(folder):
         raise ValueError(f"{folder} is not a run folder: it must hold run.json and factorization.npz.")
+    path = folder / "run.json"
     try:
-        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        if record["format"] == f"{FORMAT} run" and record["version"] == VERSION and dict(record["versions"]):
-            problem = _misshapen(record)
-            if not problem:
-                return record
-        else:
-            problem = "it was written by another version, or is no record of a run"
-    except (ValueError, TypeError, KeyError) as error:
-        problem = " ".join(str(error).split())
-    raise ValueError(f"{folder / 'run.json'} is damaged: {problem}. Fit again.")
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["format"] != f"{FORMAT} run" or not dict(record["versions"]):
+            raise ValueError("it is no record of a run")
+        version, problem = record["version"], _misshapen(record)
+    except KeyError as error:
+        raise ValueError(f"{path} is damaged: it lacks {error}. Fit again.") from error
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}. Fit again.") from error
+    if version != VERSION:
+        raise ValueError(
+            f"{path} has version {version}; this release reads version {VERSION}. Read it with manifactor "
+            f"{record['versions'].get(FORMAT, 'of that time')}, or fit again."
+        )
+    if problem:
+        raise ValueError(f"{path} is damaged: {problem}. Fit again.")
+    return record
 
 
 def _misshapen(record: dict) -> str:
@@ -147,11 +154,16 @@ def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
     folder = Path(folder)
     record = read_record(folder)
     path = folder / "coordinates.csv"
+    if not path.is_file():
+        raise ValueError(f"{path} is missing. Fit again.")
     try:
         with path.open(encoding="utf-8") as file:
             header = file.readline().strip().split(",")
         columns = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
         places = from_table(header, columns, [factor["topology"] for factor in record["factors"]])
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}. Fit again.") from error
+        problem = " ".join(str(error).split()).partition(";")[0]  # what follows is for those who call loadtxt
+        raise ValueError(f"{path} is damaged: {problem}. Fit again.") from error
+    if len(columns) != record.get("n_samples", len(columns)):
+        raise ValueError(f"{path} is damaged: it has {len(columns)} of {record['n_samples']} samples. Fit again.")
     return columns[:, 0].astype(int), places

@@ -220,7 +220,8 @@ def change(run, **entries):
     [
         (lambda run: (run / "run.json").write_text('{"format": "manifactor run", '), "run.json is damaged"),
         (lambda run: (run / "run.json").write_text("[1, 2]"), "run.json is damaged"),
-        (lambda run: change(run, version=3), "written by another version"),
+        (lambda run: change(run, version=3), "has version 3; this release reads version 4"),
+        (lambda run: (run / "run.json").write_text("{}"), "it lacks 'format'"),
         (lambda run: change(run, versions=None), "run.json is damaged"),
         (lambda run: change(run, confounders=[{"name": "defocus"}]), "confounders must each have name, factor, r2, p"),
         (lambda run: change(run, components={}), "components must have text"),
@@ -229,13 +230,16 @@ def change(run, **entries):
         (lambda run: change(run, factors=[]), "do not have the same factors"),
         (lambda run: cut(run / "factorization.npz"), "is not a whole manifactor archive"),
         (lambda run: cut(run / "coordinates.csv"), "coordinates.csv is damaged"),
+        (lambda run: cut(run / "coordinates.csv", whole_lines=True), "coordinates.csv is damaged: it has 299 of 600"),
+        (lambda run: (run / "coordinates.csv").unlink(), "coordinates.csv is missing"),
         (lambda run: (run / "factorization.npz").unlink(), "is not a run folder"),
     ],
 )
-def test_a_damaged_run_is_one_line_and_exit_code_2(run, capsys, damage, message):
+@pytest.mark.parametrize("command", ["report", "explore"])
+def test_a_damaged_run_is_one_line_and_exit_code_2(run, capsys, command, damage, message):
     damage(run)
     before = (run / "report.html").read_bytes()
-    assert main(["report", str(run)]) == 2
+    assert main([command, str(run)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert err.startswith("manifactor: error: ")
@@ -243,8 +247,11 @@ def test_a_damaged_run_is_one_line_and_exit_code_2(run, capsys, damage, message)
     assert (run / "report.html").read_bytes() == before
 
 
-def cut(path):
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+def cut(path, *, whole_lines=False):
+    if whole_lines:
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:300]))
+    else:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
 def test_without_matplotlib_the_words_come_and_then_one_line(run, capsys, monkeypatch):
