@@ -1,5 +1,5 @@
 # `make demo` shows the main job, `make test` checks everything. Both set up .venv first; nothing is reinstalled
-# until pyproject.toml changes.
+# until pyproject.toml changes. Modules are compiled when they are first used: doing it for all takes as long again.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -23,17 +23,17 @@ $(BIN)/python:
 
 $(VENV)/.core: pyproject.toml | $(BIN)/python
 	@echo "installing manifactor into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cryoem,explore,plots]'
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[cryoem,explore,plots]'
 	@touch $@ $(VENV)/.plots
 
 $(VENV)/.plots: pyproject.toml | $(BIN)/python
 	@echo "installing manifactor with its figures into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[plots]'
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[plots]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "installing manifactor and its test tools into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.core $(VENV)/.plots
 
 demo: $(VENV)/.core
