@@ -291,11 +291,19 @@ def explore(arguments) -> None:
         warm_up(scene)
         port = bound.getsockname()[1]
         print(f"Open in a browser on this machine: http://127.0.0.1:{port}/?token={token}")
-        print(f"From another machine, first there: ssh -L {port}:127.0.0.1:{port} {getuser()}@{gethostname()}")
+        print(f"From another machine, first there: ssh -L {port}:127.0.0.1:{port} {_user()}@{gethostname()}")
         print("Stop with Ctrl-C.", flush=True)
         with suppress(KeyboardInterrupt):  # the way to stop
             serve(application(scene, token, folder=folder), bound)
     print("Stopped.")
+
+
+def _user() -> str:
+    """The user's name, which some containers do not know."""
+    try:
+        return getuser()
+    except (KeyError, OSError, ImportError):
+        return "you"
 
 
 def demo(arguments) -> None:

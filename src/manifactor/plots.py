@@ -46,7 +46,6 @@ MOST_POINTS = 10_000  # points of a scatter plot; more only take time
 FULL = 9000  # square points, the size of a point, that fill a cloud
 PALETTE = 255  # colours of a .png
 BINS = 40  # of a histogram
-MOST_SHOWN = 8  # functions of a factor in the matrix of angles
 
 
 @contextmanager
@@ -183,11 +182,10 @@ def spectrum(ax, fit):
 
 def angles(ax, fit):
     """Draw the mean squared cosines between the gradients of the factors' functions, ordered by factor; the Axes."""
-    blocks = [factor.coefficients[:, :MOST_SHOWN] for factor in fit.factors_ if len(factor.coefficients)]
-    if not blocks:
+    values, sizes = measures.angle_matrix(fit.spectrum_, fit.factors_)
+    if not sizes:
         return nothing(ax, "the factors have no functions\nof the data's own spectrum")
-    sizes = [block.shape[1] for block in blocks]
-    matrix(ax, measures.angles(fit.spectrum_, blocks), groups=sizes)
+    matrix(ax, values, groups=sizes)
     middle = np.cumsum(sizes) - np.array(sizes) / 2 - 0.5
     names = [f for f, factor in enumerate(fit.factors_, start=1) if len(factor.coefficients)]
     ax.set(xticks=middle, xticklabels=names, yticks=middle, yticklabels=names, xlabel="factor", ylabel="factor")

@@ -120,7 +120,7 @@ def read_record(folder: Path) -> dict:
         version, problem = record["version"], _misshapen(record)
     except KeyError as error:
         raise ValueError(f"{path} is damaged: it lacks {error}. Fit again.") from error
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {' '.join(str(error).split())}. Fit again.") from error
     if version != VERSION:
         raise ValueError(
@@ -164,6 +164,23 @@ def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
     except (ValueError, KeyError, IndexError, TypeError) as error:
         problem = " ".join(str(error).split()).partition(";")[0]  # what follows is for those who call loadtxt
         raise ValueError(f"{path} is damaged: {problem}. Fit again.") from error
-    if len(columns) != record.get("n_samples", len(columns)):
-        raise ValueError(f"{path} is damaged: it has {len(columns)} of {record['n_samples']} samples. Fit again.")
+    problem = _misplaced(columns, places, record)
+    if problem:
+        raise ValueError(f"{path} is damaged: {problem}. Fit again.")
     return columns[:, 0].astype(int), places
+
+
+def _misplaced(columns: np.ndarray, places: Sequence[Place], record: dict) -> str:
+    """What is wrong with places that were read, "" for nothing."""
+    if len(columns) != record.get("n_samples", len(columns)):
+        return f"it has {len(columns)} of {record['n_samples']} samples"
+    if not np.isfinite(columns).all():
+        return f"row {int((~np.isfinite(columns)).any(axis=1).argmax()) + 1} has NaN or inf values"
+    numbers = columns[:, 0]
+    if (numbers % 1 != 0).any() or numbers.min(initial=0) < 0 or (np.diff(numbers) <= 0).any():
+        return "the numbers of the samples must be whole, from 0, and ascend"
+    for number, place in enumerate(places, start=1):
+        high = {"interval": 1, "circle": 360}.get(place.topology)
+        if high is not None and not 0 <= place.coordinate.min(initial=0) <= place.coordinate.max(initial=0) <= high:
+            return f"places on factor {number} must lie in [0, {high}]"
+    return ""

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from playwright.sync_api import sync_playwright
 
 from manifactor import datasets
 from manifactor.cli import main
@@ -88,7 +87,7 @@ def browser():
     if path is None:
         pytest.skip(f"no browser found: install one of {', '.join(BROWSERS)} (Debian: apt-get install chromium)")
     options = ["--enable-unsafe-swiftshader", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-    with sync_playwright() as playwright:
+    with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=options)
         yield opened
         opened.close()
@@ -112,5 +111,7 @@ def window(browser):
 
     yield opened
     for context in contexts:
+        for page in context.pages:
+            complaints += page.locator("#problem:visible").all_inner_texts()
         context.close()
     assert complaints == []

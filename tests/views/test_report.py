@@ -232,6 +232,10 @@ def change(run, **entries):
         (lambda run: cut(run / "coordinates.csv"), "coordinates.csv is damaged"),
         (lambda run: cut(run / "coordinates.csv", whole_lines=True), "coordinates.csv is damaged: it has 299 of 600"),
         (lambda run: (run / "coordinates.csv").unlink(), "coordinates.csv is missing"),
+        (lambda run: replaced(run / "coordinates.csv", "nan,0,0,0,0"), "row 2 has NaN or inf values"),
+        (lambda run: replaced(run / "coordinates.csv", "-5,0,0,0,0"), "whole, from 0, and ascend"),
+        (lambda run: replaced(run / "coordinates.csv", "1,400,1,0,1"), "places on factor 1 must lie in [0, 360]"),
+        (lambda run: (run / "run.json").write_text("[" * 100_000), "run.json is damaged"),
         (lambda run: (run / "factorization.npz").unlink(), "is not a run folder"),
     ],
 )
@@ -245,6 +249,11 @@ def test_a_damaged_run_is_one_line_and_exit_code_2(run, capsys, command, damage,
     assert err.startswith("manifactor: error: ")
     assert message in err
     assert (run / "report.html").read_bytes() == before
+
+
+def replaced(path, line):
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], line, *lines[3:]]) + "\n")
 
 
 def cut(path, *, whole_lines=False):

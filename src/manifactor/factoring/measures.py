@@ -13,6 +13,7 @@ from manifactor.factoring.pure import Look, batch_size
 from manifactor.regression import neighbour_means
 from manifactor.spectral.spectrum import Spectrum
 
+MOST_COMPARED = 8  # functions of a factor in the matrix of angles
 LOW = 16  # functions that are the low spectrum at least
 MOST_MAIN = 20  # principal components that are looked at
 MAIN = 0.01  # share of the variance from which on a principal component is a main direction
@@ -189,3 +190,9 @@ def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     energy = np.einsum("xaa->xa", champ)
     across = np.einsum("x,xab->ab", weights, champ**2)
     return np.clip(across / np.maximum((energy * weights[:, None]).T @ energy, 1e-300), 0, 1)
+
+
+def angle_matrix(spectrum: Spectrum, factors: Sequence[Factor]) -> tuple[np.ndarray, list[int]]:
+    """`angles` of the lowest functions of every factor, and how many of each; empty where they have none."""
+    blocks = [factor.coefficients[:, :MOST_COMPARED] for factor in factors if len(factor.coefficients)]
+    return angles(spectrum, blocks) if blocks else np.zeros((0, 0)), [block.shape[1] for block in blocks]

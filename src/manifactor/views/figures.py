@@ -118,13 +118,13 @@ def spectrum(fit: ManifoldFactorizer) -> str:
 
 def angles(fit: ManifoldFactorizer) -> str:
     """The angles between gradients of the factors' functions; "" where these are not of the data's own spectrum."""
-    blocks = [factor.coefficients[:, : plots.MOST_SHOWN] for factor in fit.factors_ if len(factor.coefficients)]
-    if not blocks:
+    values, sizes = measures.angle_matrix(fit.spectrum_, fit.factors_)
+    if not sizes:
         return ""
     text = "Squared cosines between the gradients of the factors' lowest functions, from 0 to 1"
-    if len(blocks) > 1:
-        owner = np.repeat(np.arange(len(blocks)), [block.shape[1] for block in blocks])
-        between = measures.angles(fit.spectrum_, blocks)[owner[:, None] != owner]
+    if len(sizes) > 1:
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        between = values[owner[:, None] != owner]
         text += f": at most {between.max():.2f} between different factors"
     picture = drawn("angles", PANEL, lambda ax: plots.angles(ax, fit))
     return figure(drawing(picture, f"Matrix of angles. {text}."), escape(f"{text}."), kind="turned")

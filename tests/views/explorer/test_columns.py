@@ -10,11 +10,16 @@ from manifactor.views.explorer.columns import Column, in_polygon, inside, partic
 
 
 def test_points_in_a_polygon_are_those_that_matplotlib_finds(rng):
-    points = rng.uniform(size=(5000, 2))
-    polygon = rng.uniform(size=(23, 2))  # crosses itself: even and odd turns
-    star = polygon[np.argsort(np.arctan2(*(polygon - 0.5).T))]
+    points, corners = rng.uniform(size=(5000, 2)), rng.uniform(size=(23, 2))
+    star = corners[np.argsort(np.arctan2(*(corners - 0.5).T))]
     assert 500 < in_polygon(*points.T, star).sum() < 4500
     assert (in_polygon(*points.T, star) == Outline(star, closed=False).contains_points(points)).all()
+
+
+def test_the_middle_of_a_pentagram_is_outside():
+    turn = np.radians(90 + 144 * np.arange(5))
+    pentagram = np.column_stack([np.cos(turn), np.sin(turn)])
+    assert in_polygon(np.array([0.0, 0.0]), np.array([0.0, 0.8]), pentagram).tolist() == [False, True]
 
 
 def test_conditions_hold_together():

@@ -70,3 +70,20 @@ def test_more_samples_than_there_are_gives_all_of_them(rng):
     rows, weights = matched(line, 0, count=400).nearest(point_of(line, [[0.5], [0.5]], 0), 400)
     assert sorted(rows) == list(range(30))
     assert weights.sum() == pytest.approx(1)
+
+
+def test_unequal_parts_of_the_other_factors_count_by_their_size(rng):
+    line = rng.uniform(size=20_000)
+    near = np.clip(line + 0.1 * rng.normal(size=len(line)), 0, 1)
+    places = (Place(rng.uniform(size=len(line)), "interval"), Place(line, "interval"), Place(near, "interval"))
+    rows, weights = matched(places, 0, count=2000).nearest(point_of(places, [[0.5]] * 3, 0), 2000)
+    apart = np.abs(line - near)
+    assert weights.sum() == pytest.approx(1)
+    assert weights @ apart[rows] == pytest.approx(apart.mean(), rel=0.05)
+
+
+def test_nine_in_ten_samples_lie_within_reach():
+    line = Place(np.arange(101) / 100, "interval")
+    assert reach(line, [0.0], np.arange(101)) == pytest.approx(0.9)
+    ring = Place(np.arange(0.0, 360.0), "circle")
+    assert reach(ring, [350.0], np.array([340, 0, 10])) == pytest.approx(18)

@@ -108,6 +108,8 @@ def test_spectrum_angles_and_evidence_are_those_of_the_fit(scene):
 
 def test_report_and_explorer_use_the_same_colours():
     script = resources.files("manifactor.views.explorer").joinpath("page", "colours.js").read_text()
-    listed = {name: json.loads(colours) for name, colours in re.findall(r"const (\w+) = (\[.*\]);", script)}
+    listed = {
+        name: re.findall(r'"(#\w+)"', colours) for name, colours in re.findall(r"const (\w+) = (\[[^\]]*\]);", script)
+    }
     assert tuple(listed["CYCLE"]) == plots.CYCLE
     assert tuple(listed["FACTORS"]) == plots.CATEGORIES[:-1]  # black is lost in the dark

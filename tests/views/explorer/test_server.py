@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Timer
@@ -73,7 +74,7 @@ def test_a_tunnel_may_end_at_another_port(port):
     assert answer(port, "/api/about", Host="localhost:9000")[0] == 200
 
 
-@pytest.mark.parametrize("origin", ["http://example.org", "null", "http://127.0.0.1:1", "http://localhost"])
+@pytest.mark.parametrize("origin", ["http://example.org", "null", "http://127.0.0.1:1", "http://localhost", "http://["])
 def test_requests_of_other_sites_are_refused(port, origin):
     assert answer(port, "/api/select", ALL, Origin=origin)[0] == 403
     assert answer(port, "/api/select", ALL, Origin=f"http://127.0.0.1:{port}", Host=f"127.0.0.1:{port}")[0] == 200
@@ -81,7 +82,10 @@ def test_requests_of_other_sites_are_refused(port, origin):
 
 def test_a_form_of_another_site_cannot_ask(port):
     status, content, _ = answer(port, "/api/select", ALL, Content_Type="text/plain")
-    assert (status, json.loads(content)) == (400, {"error": "a request must be JSON."})
+    assert (status, json.loads(content)) == (
+        400,
+        {"error": "a request must have the type application/json; got text/plain."},
+    )
 
 
 def test_every_answer_is_fenced_in(port):
@@ -114,6 +118,11 @@ def test_the_page_names_nothing_that_lies_elsewhere(port):
 def test_a_column_is_that_of_the_run(port, scene):
     values = np.frombuffer(answer(port, "/api/column/factor2")[1], dtype="<f4")
     assert np.allclose(values, scene.run.places[1].coordinate, rtol=1e-6)
+
+
+def test_places_beyond_a_factor_are_those_at_its_end(port):
+    far, end = (asked(port, "near", {"at": [[x], [40]], "mode": "held"})[1] for x in (1e99, 1.0))
+    assert far["samples"] == end["samples"]
 
 
 def test_counts_are_exact(port, scene):
@@ -218,7 +227,15 @@ def test_the_command_prints_its_address_and_stops_on_interrupt(run):
         port, token = re.fullmatch(r".*http://127\.0\.0\.1:(\d+)/\?token=(\S{16,})\n", lines[0]).groups()
         assert f"ssh -L {port}:127.0.0.1:{port} " in lines[1]
         assert answer(int(port), "/api/about", token=token)[0] == 200
+        waiting = HTTPConnection("127.0.0.1", int(port), timeout=20)
+        waiting.putrequest("POST", "/api/select")  # a request that never ends holds nothing up
+        for name, value in {"X-Manifactor-Token": token, "Content-Type": "application/json"}.items():
+            waiting.putheader(name, value)
+        waiting.putheader("Content-Length", "1000")
+        waiting.endheaders(b"{")
+        time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         out, error = process.communicate()
+        waiting.close()
         too_late.cancel()
     assert (process.returncode, out, error) == (0, "Stopped.\n", "")

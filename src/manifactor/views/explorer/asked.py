@@ -3,31 +3,35 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from manifactor.views.explorer.behind import Look
 from manifactor.views.explorer.columns import Column
-from manifactor.views.explorer.scene import MODES, Scene
+from manifactor.views.explorer.scene import MODES, MOST_CORNERS, Scene
 
-MOST_CONDITIONS, MOST_CORNERS = 50, 1000
-MOST_AVERAGED = 5000
+MOST_CONDITIONS = 50
+LARGE = 1e100  # numbers whose products are still numbers
 
 
 def near(body: Any, scene: Scene) -> dict:
     """The arguments of `Scene.near`."""
-    n_factors = len(scene.run.places)
+    about = scene.about()
+    limits = [factor["limits"] for factor in about["factors"]]
+    n_factors = len(limits)
     at = _listed("at", _part(body, "at"), n_factors, n_factors)
-    widths = [np.atleast_2d(place.coordinate.T).shape[0] for place in scene.run.places]
-    most = min(MOST_AVERAGED, len(scene.run.rows))
     return {
-        "at": [[_number("at", x) for x in _listed("at", where, w, w)] for where, w in zip(at, widths, strict=True)],
+        "at": [_place(where, own) for where, own in zip(at, limits, strict=True)],
         "factor": _whole("factor", body.get("factor", 0), 0, n_factors - 1),
         "mode": _known("mode", body.get("mode", MODES[0]), MODES),
-        "count": _whole("count", body.get("count", scene.behind.count), 1, most),
+        "count": _whole("count", body.get("count", scene.behind.count), 1, about["most_averaged"]),
         "look": Look(
             _whole("axis", body.get("axis", 0), 0, 2), min(max(_number("depth", body.get("depth", 0.5)), 0), 1)
         ),
     }
+
+
+def _place(where: Any, limits: Sequence[Sequence[float]]) -> list[float]:
+    """A place on a factor, inside its limits."""
+    numbers = [_number("at", value) for value in _listed("at", where, len(limits), len(limits))]
+    return [min(max(number, low), high) for number, (low, high) in zip(numbers, limits, strict=True)]
 
 
 def conditions(body: Any, columns: Mapping[str, Column]) -> list[dict]:
@@ -76,7 +80,7 @@ def _listed(name: str, value: Any, least: int, most: int) -> list:
 
 
 def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:  # nor nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < LARGE:  # nor nan
         raise ValueError(f"`{name}` must hold finite numbers; got {value!r:.40}.")
     return float(value)
 

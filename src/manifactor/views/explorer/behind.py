@@ -18,6 +18,7 @@ from manifactor.jobs import Run
 THUMBNAIL = 96  # most pixels of a side
 MOST_IMAGES, MOST_BYTES = 128, 2**26  # that a mean reads unless asked for more
 MOST_FEATURES = 400  # columns shown
+MOST_RANGED = 5000  # samples that the scale of the columns is read from
 
 
 class Behind(Protocol):
@@ -83,11 +84,8 @@ class Images:
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
         """The mean image and the nearest single ones."""
-        stack = gathered(self.images, rows)
-        return {
-            "image": data_url(np.tensordot(weights, stack, axes=1)),
-            "thumbnails": [data_url(image, most=THUMBNAIL) for image in stack[: look.singles]],
-        }
+        mean, first = mean_and_first(self.images, rows, weights, singles=look.singles)
+        return {"image": data_url(mean), "thumbnails": [data_url(image, most=THUMBNAIL) for image in first]}
 
 
 @dataclass(frozen=True)
@@ -102,10 +100,11 @@ class Volumes:
     @cached_property
     def mean(self) -> Callable[[tuple[int, ...], tuple[float, ...]], np.ndarray]:
         """Mean volumes by rows and weights; the last are kept, since other slices of them need no reading."""
-        return lru_cache(maxsize=2)(lambda rows, weights: np.tensordot(weights, self._read(rows), axes=1))
 
-    def _read(self, rows: tuple[int, ...]) -> np.ndarray:
-        return gathered(self.volumes, np.array(rows))
+        def read(rows: tuple[int, ...], weights: tuple[float, ...]) -> np.ndarray:
+            return mean_and_first(self.volumes, np.array(rows), np.array(weights), singles=0)[0]
+
+        return lru_cache(maxsize=2)(read)
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
         """A slice of the mean volume."""
@@ -117,10 +116,11 @@ class Volumes:
 
 @dataclass(frozen=True)
 class Features:
-    """Means of the columns of the samples, and single samples."""
+    """Means of the columns of the samples, on a scale that does not move, and single samples."""
 
     samples: np.ndarray
     count: int
+    limits: tuple[float, float]
     kind: str = "features"
     why: str = ""
 
@@ -136,7 +136,8 @@ def _features(run: Run, why: str) -> Features:
     samples = run.samples()
     width = samples.shape[1]
     why = why or (f"The first {MOST_FEATURES} of {width} columns." if width > MOST_FEATURES else "")
-    return Features(samples, min(50, max(1, len(samples) // 20)), why=why)
+    some = samples[:: -(-len(samples) // MOST_RANGED), :MOST_FEATURES]
+    return Features(samples, min(50, max(1, len(samples) // 20)), (float(some.min()), float(some.max())), why=why)
 
 
 @dataclass(frozen=True)
@@ -152,15 +153,22 @@ class Nothing:
         return {}
 
 
-def gathered(images: View | ImageSource, rows: np.ndarray) -> np.ndarray:
-    """Images or volumes, (m, *shape), in the order of the rows."""
-    out: np.ndarray | None = None
+def mean_and_first(
+    images: View | ImageSource, rows: np.ndarray, weights: np.ndarray, *, singles: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted mean of images or volumes, a block in memory at a time, and the first of them in the rows' order."""
     order = np.argsort(rows, kind="stable")
+    mean: np.ndarray | None = None
     for found, block in images.blocks(rows):
-        out = np.empty((len(rows), *block.shape[1:]), dtype=np.float32) if out is None else out
-        out[order[np.searchsorted(rows[order], found)]] = block
-    assert out is not None
-    return out
+        which = order[np.searchsorted(rows[order], found)]
+        part = np.tensordot(weights[which].astype(np.float32), block, axes=1)
+        if mean is None:
+            mean, first = np.zeros_like(part), np.empty((min(singles, len(rows)), *part.shape), dtype=np.float32)
+        mean += part
+        early = which < singles
+        first[which[early]] = block[early]
+    assert mean is not None
+    return mean, first
 
 
 def data_url(image: np.ndarray, *, most: int = 4096) -> str:

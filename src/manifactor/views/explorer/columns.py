@@ -9,7 +9,7 @@ from manifactor.cryoem.particles import Particles
 from manifactor.places import Place
 
 INNER = 0.4  # radius of a circle's samples without confidence; 1 with full confidence
-MOST_FEATURES = 100  # columns of the samples themselves that are offered
+MOST_OFFERED = 100  # columns of the samples themselves
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Column:
     cyclic: bool = False
 
     def limits(self) -> tuple[float, float]:
-        """The lowest and the highest number, a full turn for a circle."""
-        if self.cyclic:
-            return 0.0, 360.0
+        """The lowest and the highest number; a full turn for a circle, 0 and 1 for confidence."""
+        if self.cyclic or self.group == "confidence":
+            return 0.0, 360.0 if self.cyclic else 1.0
         finite = self.values[np.isfinite(self.values)]
         return (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
 
@@ -87,7 +87,7 @@ def _numbers(values: np.ndarray) -> np.ndarray:
 
 def feature_columns(samples: np.ndarray) -> dict[str, Column]:
     """The first columns of the samples themselves."""
-    count = min(samples.shape[1], MOST_FEATURES)
+    count = min(samples.shape[1], MOST_OFFERED)
     return {f"column {j + 1}": Column(f"column {j + 1}", samples[:, j], "samples") for j in range(count)}
 
 
@@ -140,8 +140,13 @@ def in_polygon(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
     >>> in_polygon(np.array([0.5, 1.5]), np.array([0.5, 0.5]), square).tolist()
     [True, False]
     """
-    out = np.zeros(len(x), dtype=bool)
+    order = np.argsort(y, kind="stable")  # so that an edge is compared with points of its own height only
+    x, y = x[order], y[order]
+    crossed = np.zeros(len(x), dtype=bool)
     for (x1, y1), (x2, y2) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
         if y1 != y2:
-            out ^= ((y1 > y) != (y2 > y)) & (x < (x2 - x1) * (y - y1) / (y2 - y1) + x1)
+            level = slice(*np.searchsorted(y, [min(y1, y2), max(y1, y2)]))
+            crossed[level] ^= x[level] < (x2 - x1) * ((y[level] - y1) / (y2 - y1)) + x1
+    out = np.empty_like(crossed)
+    out[order] = crossed
     return out

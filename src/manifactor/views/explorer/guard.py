@@ -1,8 +1,9 @@
 """Who may ask: this machine, the explorer's own page, and whoever has the token."""
 
+import logging
 import secrets
 from collections.abc import Callable, Collection
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from manifactor.extras import extra
 
@@ -20,7 +21,7 @@ NO_TOKEN = "This page needs the address that `manifactor explore` printed, with 
 
 
 class Guard:
-    """An ASGI application around another, which is asked only what may be answered.
+    """An ASGI application for HTTP around another, which is asked only what may be answered.
 
     Parameters
     ----------
@@ -35,15 +36,16 @@ class Guard:
 
     async def __call__(self, scope, receive, send):
         """Answer one request."""
-        if scope["type"] == "lifespan":  # the server's own start and stop
-            return await self.app(scope, receive, send)
-        if scope["type"] != "http":
-            return await send({"type": "websocket.close", "code": 1008})
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         token = None if scope["path"] in self.public else self.token
         problem = refusal(scope["query_string"].decode("latin-1"), headers, token)
-        refused = extra("starlette.responses").PlainTextResponse(problem, status_code=403)
-        return await (self.app if problem is None else refused)(scope, receive, _with_headers(send))
+        answer = self.app
+        if problem is not None:
+            answer = extra("starlette.responses").PlainTextResponse(problem, status_code=403)
+        try:
+            await answer(scope, receive, _with_headers(send))
+        except Exception:  # a mistake of ours: the browser was told, and goes on
+            logging.getLogger("manifactor").exception("the explorer could not answer %s", scope["path"])
 
 
 def refusal(query: str, headers: dict[str, str], token: str | None) -> str | None:
@@ -73,7 +75,7 @@ def refusal(query: str, headers: dict[str, str], token: str | None) -> str | Non
     if (name if port.isdigit() else host) not in HOSTS:
         return f"The address must be that of this machine: {' or '.join(HOSTS)}."
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
         return "Requests of other sites are refused."
     if token is None:
         return None

@@ -12,7 +12,7 @@ from manifactor.places import Place
 
 @dataclass(frozen=True)
 class Strata:
-    """Samples in cells, each searched by itself, so that every cell is heard.
+    """Samples in cells, each searched by itself, so that every cell has its say.
 
     Attributes
     ----------
@@ -29,15 +29,19 @@ class Strata:
     unit: np.ndarray
 
     def nearest(self, point: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """About `count` samples near a point, the nearest first, and weights with which all cells count the same."""
+        """About `count` samples near a point, the nearest first, and weights with which a cell counts by its size.
+
+        At least one sample of each cell.
+        """
         point = point / self.unit
         each = -(-count // len(self.trees))
+        total = sum(map(len, self.rows))
         rows, weights, distances = [], [], []
         for tree, own in zip(self.trees, self.rows, strict=True):
             distance, found = tree.query(point, k=np.arange(1, min(each, len(own)) + 1))
             rows.append(own[found])
             distances.append(distance)
-            weights.append(np.full(len(found), 1 / (len(self.trees) * len(found))))
+            weights.append(np.full(len(found), len(own) / (total * len(found))))
         order = np.argsort(np.concatenate(distances), kind="stable")
         return np.concatenate(rows)[order], np.concatenate(weights)[order]
 

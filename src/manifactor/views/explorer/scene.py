@@ -3,9 +3,10 @@
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from manifactor.places import Place
 from manifactor.runs import read_run
 from manifactor.views.explorer.behind import Behind, Features, Look, behind
 from manifactor.views.explorer.columns import (
+    INNER,
     Column,
     feature_columns,
     inside,
@@ -30,7 +32,8 @@ from manifactor.views.report import choices_table, diagnostics_section, evidence
 from manifactor.views.words import about_particles, evidence, input_name, named_shape, verdict_sentence
 
 MOST_SHOWN = 50_000  # points drawn; selections count all samples
-MOST_FUNCTIONS = 8  # of a factor in the matrix of angles
+MOST_AVERAGED = 5000  # samples of a mean
+MOST_CORNERS = 1000  # of a lasso
 MODES = ("matched", "held")
 
 
@@ -54,10 +57,16 @@ class Scene:
     columns: dict[str, Column]
     shown: np.ndarray
     behind: Behind
+    making: Lock = field(default_factory=Lock, repr=False, compare=False)
+
+    @property
+    def strata(self) -> dict[tuple[str, int], Strata]:
+        """Samples by mode and factor, ready to be searched; whoever asks first makes them, others wait."""
+        with self.making:
+            return self._strata
 
     @cached_property
-    def strata(self) -> dict[tuple[str, int], Strata]:
-        """Samples by mode and factor, ready to be searched."""
+    def _strata(self) -> dict[tuple[str, int], Strata]:
         places, count = self.run.places, self.behind.count
         together = held(places)
         out = {("held", f): together for f in range(len(places))}
@@ -65,6 +74,10 @@ class Scene:
 
     def about(self) -> dict:
         """What the page must know to build itself."""
+        return self._about
+
+    @cached_property
+    def _about(self) -> dict:
         record = self.run.record
         return {
             "name": self.run.folder.resolve().name,
@@ -76,6 +89,10 @@ class Scene:
             "factors": [self._factor(number) for number in range(1, len(self.run.places) + 1)],
             "columns": {name: _described(column) for name, column in self.columns.items()},
             "behind": {"kind": self.behind.kind, "count": self.behind.count, "why": self.behind.why},
+            "limits": getattr(self.behind, "limits", None),
+            "inner": INNER,
+            "most_averaged": min(MOST_AVERAGED, len(self.run.rows)),
+            "most_corners": MOST_CORNERS,
             "exports": self.exports(),
         }
 
@@ -130,9 +147,8 @@ class Scene:
 
     def angles(self) -> dict:
         """Mean squared cosines between gradients of the factors' functions, and how many functions each has there."""
-        blocks = [f.coefficients[:, :MOST_FUNCTIONS] for f in self.fit.factors_ if len(f.coefficients)]
-        values = measures.angles(self.fit.spectrum_, blocks) if blocks else np.zeros((0, 0))
-        return {"values": np.round(values, 4).tolist(), "sizes": [block.shape[1] for block in blocks]}
+        values, sizes = measures.angle_matrix(self.fit.spectrum_, self.fit.factors_)
+        return {"values": np.round(values, 4).tolist(), "sizes": sizes}
 
     def evidence(self) -> dict:
         """The report's words and tables as HTML: why the verdict is what it is, what else may explain the factors."""

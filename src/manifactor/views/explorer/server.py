@@ -23,6 +23,7 @@ from manifactor.views.explorer.scene import Scene
 
 PORT = 8642  # taken if free, and any free one otherwise
 MOST_BYTES = 2**20  # of a request
+PATIENCE = 1  # seconds that a request may take after Ctrl-C
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -75,7 +76,9 @@ def _column(scene: Scene) -> Callable:
     def answer(request):
         column = scene.columns.get(request.path_params["name"])
         if column is None:
-            return responses.JSONResponse({"error": "there is no such column."}, status_code=404)
+            return responses.JSONResponse(
+                {"error": "the column must be one of the run's; there is none of that name."}, status_code=404
+            )
         values = np.asarray(column.values[scene.shown], dtype="<f4")
         return responses.Response(values.tobytes(), media_type="application/octet-stream")
 
@@ -85,18 +88,29 @@ def _column(scene: Scene) -> Callable:
 def _post(make: Callable[[Any], Any]) -> Callable:
     """An answer to JSON, which must come as such: other sites' forms cannot send it."""
     responses, run_in_threadpool = extra("starlette.responses"), extra("starlette.concurrency").run_in_threadpool
+    gone = extra("starlette.requests").ClientDisconnect
 
     async def answer(request):
         try:
-            if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-                raise ValueError("a request must be JSON.")
-            return await run_in_threadpool(make, json.loads(await _body(request)))
-        except (ValueError, RecursionError) as error:
+            kind = request.headers.get("content-type", "none").partition(";")[0]
+            if kind.lower() != "application/json":
+                raise ValueError(f"a request must have the type application/json; got {kind}.")
+            return await run_in_threadpool(make, _parsed(await _body(request)))
+        except ValueError as error:
             return responses.JSONResponse({"error": str(error)}, status_code=400)
         except OSError as error:
             return responses.JSONResponse({"error": f"{error.strerror or error}."}, status_code=500)
+        except gone:  # nobody is left to be answered
+            return responses.Response(status_code=400)
 
     return answer
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("a request must be JSON; what came is none.") from error
 
 
 async def _body(request) -> bytes:
@@ -137,7 +151,7 @@ def _save(scene: Scene, folder: Path | None) -> Callable:
         with one_at_a_time:
             path = free_name(folder, suffix)
             write_whole(path, lambda file: file.write(content))
-        return _json({"saved": str(path)})
+        return _json({"saved": str(path.resolve())})
 
     return answer
 
@@ -170,7 +184,8 @@ def listening(port: int | None) -> socket.socket:
 def serve(app: Guard, bound: socket.socket) -> None:
     """Answer requests until interrupted."""
     uvicorn = extra("uvicorn")
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, ws="none", lifespan="off")
+    quiet = {"log_level": "critical", "access_log": False, "server_header": False}  # the guard tells of mistakes
+    config = uvicorn.Config(app, ws="none", lifespan="off", timeout_graceful_shutdown=PATIENCE, **quiet)
     uvicorn.Server(config).run(sockets=[bound])
 
 

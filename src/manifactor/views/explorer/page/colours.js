@@ -1,7 +1,18 @@
 // Colours that the colour-blind tell apart: Okabe and Ito's for factors, viridis for numbers, a cycle for angles.
 
 export const FACTORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
-const VIRIDIS = ["#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b", "#fde725"];
+const VIRIDIS = [
+  "#440154",
+  "#482878",
+  "#3e4989",
+  "#31688e",
+  "#26828e",
+  "#1f9e89",
+  "#35b779",
+  "#6ece58",
+  "#b5de2b",
+  "#fde725",
+];
 const CYCLE = ["#2f7fc1", "#8fd0a8", "#dd7a25", "#6a3d6e", "#2f7fc1"];
 const SIZE = 256;
 

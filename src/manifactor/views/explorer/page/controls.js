@@ -6,7 +6,7 @@ import { html, short, svg } from "./elements.js";
 const FRAMES = 48; // of one way along a factor
 const PAUSE = 120; // milliseconds between two of them
 
-/** The card of a factor; `heard`: moved(place), ranged(low, high) or ranged(null). Has show(place) and showRange(range). */
+/** The card of a factor; `heard`: moved(place), ranged([low, high]) or ranged(null). Has show(place) and showRange(range). */
 export function control(number, factor, heard) {
   const circle = factor.topology === "circle";
   const card = html("section", { class: "factor", "aria-labelledby": `factor${number}` });
@@ -24,7 +24,14 @@ export function control(number, factor, heard) {
     return (circle ? dial : slider)(row, number, factor, axis, (value) => move(axis, value));
   });
   const row = card.querySelector(".row");
-  if (factor.topology !== "other") row.append(player(factor, () => place[0], (value) => move(0, value)));
+  if (factor.topology !== "other")
+    row.append(
+      player(
+        factor,
+        () => place[0],
+        (value) => move(0, value),
+      ),
+    );
   const range = factor.topology === "other" ? () => {} : ranges(card, number, factor, heard.ranged);
   const show = (given) => {
     place = given;
@@ -34,19 +41,29 @@ export function control(number, factor, heard) {
 }
 
 function field(name, [low, high], circle) {
-  return html("input", { type: "number", "aria-label": name, min: circle ? -360 : low, max: high, step: circle ? 1 : "any" });
+  return html("input", { type: "number", "aria-label": name, min: circle ? -360 : low, max: high, step: "any" });
 }
 
 function slider(row, number, factor, axis, moved) {
   const limits = factor.limits[axis];
   const span = limits[1] - limits[0];
   const name = `place on factor ${number}${factor.limits.length > 1 ? `, axis ${axis + 1}` : ""}`;
-  const slide = html("input", { type: "range", class: "slide", "aria-label": name, min: limits[0], max: limits[1], step: span / 200 || "any" });
-  const number_ = field(`${name}, as a number`, limits);
+  const slide = html("input", {
+    type: "range",
+    class: "slide",
+    "aria-label": name,
+    min: limits[0],
+    max: limits[1],
+    step: span / 200 || "any",
+  });
+  const exact = field(`${name}, as a number`, limits);
   slide.addEventListener("input", () => moved(Number(slide.value)));
-  number_.addEventListener("change", () => number_.value !== "" && moved(Number(number_.value)));
-  row.append(slide, number_);
-  return (value) => { slide.value = value; number_.value = short(value, span / 10); };
+  exact.addEventListener("change", () => exact.value !== "" && moved(Number(exact.value)));
+  row.append(...(factor.limits.length > 1 ? [`axis ${axis + 1}`] : []), slide, exact);
+  return (value) => {
+    slide.value = value;
+    exact.value = short(value, span / 10);
+  };
 }
 
 const KEYS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 30, PageDown: -30 };
@@ -56,18 +73,39 @@ function dial(row, number, factor, axis, moved) {
   const hand = svg("line", { x1: 0, y1: 0 });
   const knob = svg("circle", { class: "knob", r: 8 });
   const text = svg("text", { y: 5 });
-  const face = svg("svg", { class: "dial", viewBox: "-50 -50 100 100", role: "slider", tabindex: 0, "aria-label": name, "aria-valuemin": 0, "aria-valuemax": 360 }, svg("circle", { r: 40 }), hand, knob, text);
+  const face = svg(
+    "svg",
+    {
+      class: "dial",
+      viewBox: "-50 -50 100 100",
+      role: "slider",
+      tabindex: 0,
+      "aria-label": name,
+      "aria-valuemin": 0,
+      "aria-valuemax": 360,
+    },
+    svg("circle", { r: 40 }),
+    hand,
+    knob,
+    text,
+  );
   const exact = field(`${name}, as a number`, factor.limits[axis], true);
   let now = 0;
   const turn = (event) => {
     const box = face.getBoundingClientRect();
-    moved((Math.atan2(box.top + box.height / 2 - event.clientY, event.clientX - box.left - box.width / 2) * 180) / Math.PI);
+    moved(
+      (Math.atan2(box.top + box.height / 2 - event.clientY, event.clientX - box.left - box.width / 2) * 180) / Math.PI,
+    );
   };
-  face.addEventListener("pointerdown", (event) => { face.setPointerCapture(event.pointerId); turn(event); });
+  face.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    face.setPointerCapture(event.pointerId);
+    turn(event);
+  });
   face.addEventListener("pointermove", (event) => face.hasPointerCapture(event.pointerId) && turn(event));
   face.addEventListener("keydown", (event) => {
     const step = { Home: -now, End: 359 - now }[event.key] ?? KEYS[event.key] * (event.shiftKey ? 10 : 1);
-    if (!Number.isFinite(step)) return;
+    if (!Number.isFinite(step) || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     moved(now + step);
   });
@@ -77,7 +115,13 @@ function dial(row, number, factor, axis, moved) {
     now = value;
     const angle = (value * Math.PI) / 180;
     const [x, y] = [40 * Math.cos(angle), -40 * Math.sin(angle)];
-    for (const [key, end] of [["x1", 0.6 * x], ["y1", 0.6 * y], ["x2", 0.8 * x], ["y2", 0.8 * y]]) hand.setAttribute(key, end);
+    for (const [key, end] of [
+      ["x1", 0.6 * x],
+      ["y1", 0.6 * y],
+      ["x2", 0.8 * x],
+      ["y2", 0.8 * y],
+    ])
+      hand.setAttribute(key, end);
     knob.setAttribute("cx", x);
     knob.setAttribute("cy", y);
     text.textContent = `${Math.round(value) % 360}°`;
@@ -99,7 +143,7 @@ function player(factor, place, moved) {
     moved(place() + way * step);
   };
   button.addEventListener("click", () => {
-    timer = timer === null ? setInterval(tick, PAUSE) : clearInterval(timer) ?? null;
+    timer = timer === null ? setInterval(tick, PAUSE) : (clearInterval(timer) ?? null);
     button.setAttribute("aria-pressed", String(timer !== null));
     button.textContent = timer === null ? "▶ Play" : "❚❚ Pause";
   });
@@ -110,13 +154,31 @@ function ranges(card, number, factor, ranged) {
   const circle = factor.topology === "circle";
   const ends = ["from", "to"].map((end) => field(`select on factor ${number}: ${end}`, factor.limits[0], circle));
   const unit = circle ? "°" : "";
-  card.append(html("div", { class: "row" }, html("label", {}, "Select", ends[0]), html("label", {}, "to", ends[1], unit)));
-  const given = () => {
-    const values = ends.map((end) => end.value);
-    const sound = ends.every((end) => end.validity.valid);
-    if (values.every((value) => value === "")) ranged(null);
-    else if (values.every((value) => value !== "") && sound) ranged(values.map(Number));
+  card.append(
+    html("div", { class: "row" }, html("label", {}, "Select", ends[0]), html("label", {}, "to", ends[1], unit)),
+  );
+  const hint = html(
+    "span",
+    { class: "hint", hidden: true },
+    circle ? "two numbers, of degrees" : "two numbers, from 0 to 1, ascending",
+  );
+  card.lastElementChild.append(hint);
+  ends.forEach((end) =>
+    end.addEventListener("input", () => {
+      const empty = ends.every((each) => each.value === "" && each.validity.valid);
+      const [low, high] = ends.map((each) => Number(each.value));
+      const whole = ends.every((each) => each.value !== "" && each.validity.valid) && (circle || low <= high);
+      hint.hidden = empty || whole;
+      ends.forEach((each) => each.setAttribute("aria-invalid", String(!hint.hidden)));
+      ranged(whole ? [low, high] : null);
+    }),
+  );
+  return (range) => {
+    if (ends.includes(document.activeElement)) return; // still being typed
+    hint.hidden = true;
+    ends.forEach((end, i) => {
+      end.value = range ? range[i] : "";
+      end.setAttribute("aria-invalid", "false");
+    });
   };
-  ends.forEach((end) => end.addEventListener("input", given));
-  return (range) => ends.forEach((end, i) => { if (document.activeElement !== end) end.value = range ? range[i] : ""; });
 }

@@ -4,16 +4,26 @@ import { byId, html, short, svg, ticks, whole } from "./elements.js";
 
 /** Words for a distance on a factor. */
 const within = (factor, reach, [at]) =>
-  factor.topology === "circle" ? `${short(reach, 10)}° of ${Math.round(at)}°` : factor.topology === "interval" ? `${short(reach, 0.5)} of ${short(at, 0.5)}` : `${short(reach)} of the place chosen`;
-
-const THINGS = { images: "images", volumes: "volumes" };
+  factor.topology === "circle"
+    ? `${short(reach, 10)}° of ${Math.round(at)}°`
+    : factor.topology === "interval"
+      ? `${short(reach, 0.5)} of ${short(at, 0.5)}`
+      : `${short(reach)} of the place chosen`;
 
 export function showNear(found, about, state) {
-  const things = THINGS[about.behind.kind] ?? "samples";
-  const parts = Object.entries(found.reach).map(([f, reach]) => `within ${within(about.factors[f], reach, state.at[f])} on factor ${Number(f) + 1}`);
-  const others = state.mode === "matched" && about.factors.length > 1 ? `, spread over the other factor${about.factors.length > 2 ? "s" : ""} as all samples are` : "";
+  const things = ["images", "volumes"].includes(about.behind.kind) ? about.behind.kind : "samples";
+  const parts = Object.entries(found.reach).map(
+    ([f, reach]) => `within ${within(about.factors[f], reach, state.at[f])} on factor ${Number(f) + 1}`,
+  );
+  const others =
+    state.mode === "matched" && about.factors.length > 1
+      ? `, spread over the other factor${about.factors.length > 2 ? "s" : ""} as all samples are`
+      : "";
   const cut = found.slice ? `Slice ${found.slice} of the mean` : "Mean";
-  byId("caption").textContent = about.behind.kind === "nothing" ? about.behind.why : `${cut} of ${whole(found.count)} ${things}, nine in ten ${parts.join(", ")}${others}. ${about.behind.kind === "features" ? about.behind.why : ""}`;
+  byId("caption").textContent =
+    about.behind.kind === "nothing"
+      ? about.behind.why
+      : `${cut} of ${whole(found.count)} ${things}, nine in ten ${parts.join(", ")}${others}. ${about.behind.kind === "features" ? about.behind.why : ""}`;
   if (found.image) showImage(found.image, things, state);
   if (found.mean) showFeatures(found, about);
   byId("samples").replaceChildren(...(found.thumbnails ? thumbnails(found, about) : [table(found, about)]));
@@ -32,9 +42,7 @@ const LEFT = 44;
 
 /** Means and spreads of the columns, on a scale that does not move. */
 function showFeatures(found, about) {
-  const known = Object.values(about.columns).filter((column) => column.group === "samples");
-  const low = Math.min(...known.map((column) => column.low));
-  const high = Math.max(...known.map((column) => column.high));
+  const [low, high] = about.limits;
   const n = found.mean.length;
   const x = (j) => LEFT + ((j + 0.5) * (WIDTH - LEFT)) / n;
   const y = (value) => 8 + ((HEIGHT - 34) * (high - value)) / (high - low || 1);
@@ -43,19 +51,55 @@ function showFeatures(found, about) {
   const lower = at(found.mean.map((mean, j) => mean - found.spread[j]));
   const few = n <= 12;
   const parts = few
-    ? found.mean.flatMap((mean, j) => [svg("path", { class: "axis", d: `M${x(j)} ${y(mean - found.spread[j])}V${y(mean + found.spread[j])}`, "stroke-width": 6 }), svg("circle", { class: "dot", cx: x(j), cy: y(mean), r: 5 }), svg("text", { x: x(j), y: HEIGHT - 10, "text-anchor": "middle" }, j + 1)])
-    : [svg("polygon", { class: "band", points: [...upper, ...lower.reverse()].join(" ") }), svg("polyline", { class: "mean", points: at(found.mean).join(" ") }), svg("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 10, "text-anchor": "middle" }, `columns 1 to ${n}`)];
-  const scale = ticks(low, high - low || 1).flatMap(([value, text]) => [svg("path", { class: "axis", d: `M${LEFT} ${y(value)}H${WIDTH}`, "stroke-dasharray": "2 3" }), svg("text", { x: LEFT - 5, y: y(value) + 4, "text-anchor": "end" }, text)]);
-  const label = `Mean of every column: ${found.mean.slice(0, 12).map((mean) => short(mean)).join(", ")}`;
-  byId("seen").replaceChildren(svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label }, ...scale, ...parts));
+    ? found.mean.flatMap((mean, j) => [
+        svg("path", {
+          class: "axis",
+          d: `M${x(j)} ${y(mean - found.spread[j])}V${y(mean + found.spread[j])}`,
+          "stroke-width": 6,
+        }),
+        svg("circle", { class: "dot", cx: x(j), cy: y(mean), r: 5 }),
+        svg("text", { x: x(j), y: HEIGHT - 10, "text-anchor": "middle" }, j + 1),
+      ])
+    : [
+        svg("polygon", { class: "band", points: [...upper, ...lower.reverse()].join(" ") }),
+        svg("polyline", { class: "mean", points: at(found.mean).join(" ") }),
+        svg("text", { x: (LEFT + WIDTH) / 2, y: HEIGHT - 10, "text-anchor": "middle" }, `columns 1 to ${n}`),
+      ];
+  const scale = ticks(low, high - low || 1).flatMap(([value, text]) => [
+    svg("path", { class: "axis", d: `M${LEFT} ${y(value)}H${WIDTH}`, "stroke-dasharray": "2 3" }),
+    svg("text", { x: LEFT - 5, y: y(value) + 4, "text-anchor": "end" }, text),
+  ]);
+  const label = `Means of the first columns: ${found.mean
+    .slice(0, 12)
+    .map((mean) => short(mean))
+    .join(", ")}`;
+  byId("seen").replaceChildren(
+    svg(
+      "svg",
+      { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
+      ...scale,
+      ...parts,
+    ),
+  );
 }
 
-const written = (place, factor) => (factor.topology === "circle" ? `${Math.round(place)}°` : [place].flat().map((value) => short(value, 0.5)).join(", "));
+const placed = (place, factor) =>
+  factor.topology === "circle"
+    ? `${Math.round(place)}°`
+    : [place]
+        .flat()
+        .map((value) => short(value, 0.5))
+        .join(", ");
 
 function thumbnails(found, about) {
   return found.thumbnails.map((address, i) => {
-    const where = about.factors.map((factor, f) => written(found.places[f][i], factor)).join(" · ");
-    return html("figure", {}, html("img", { src: address, alt: `Image ${found.samples[i] + 1}` }), html("figcaption", {}, `${whole(found.samples[i] + 1)}: ${where}`));
+    const where = about.factors.map((factor, f) => placed(found.places[f][i], factor)).join(" · ");
+    return html(
+      "figure",
+      {},
+      html("img", { src: address, alt: `Image ${found.samples[i]}` }),
+      html("figcaption", {}, `${whole(found.samples[i])}: ${where}`),
+    );
   });
 }
 
@@ -65,12 +109,26 @@ function table(found, about) {
   const features = found.features ?? [];
   const columns = Array.from({ length: Math.min(SHOWN, features[0]?.length ?? 0) }, (_, j) => `column ${j + 1}`);
   const head = ["sample", ...about.factors.map((_, f) => `factor ${f + 1}`), ...columns];
-  const rows = found.samples.map((sample, i) => [whole(sample + 1), ...about.factors.map((factor, f) => written(found.places[f][i], factor)), ...(features[i] ?? []).slice(0, SHOWN).map((value) => short(value))]);
-  return wide("Samples are counted from 1, as rows of the input.", head, rows);
+  const rows = found.samples.map((sample, i) => [
+    whole(sample),
+    ...about.factors.map((factor, f) => placed(found.places[f][i], factor)),
+    ...(features[i] ?? []).slice(0, SHOWN).map((value) => short(value)),
+  ]);
+  return wide("Numbers of samples as in coordinates.csv, from 0.", head, rows);
 }
 
 /** A table in a box of its own to scroll in. */
 function wide(caption, head, rows) {
   const cells = (row) => row.map((cell, i) => html(i ? "td" : "th", i ? {} : { scope: "row" }, cell));
-  return html("div", { class: "wide", tabindex: 0, role: "region", "aria-label": caption }, html("table", {}, html("caption", {}, caption), html("thead", {}, html("tr", {}, ...head.map((cell) => html("th", { scope: "col" }, cell)))), html("tbody", {}, ...rows.map((row) => html("tr", {}, ...cells(row))))));
+  return html(
+    "div",
+    { class: "wide", tabindex: 0, role: "region", "aria-label": caption },
+    html(
+      "table",
+      {},
+      html("caption", {}, caption),
+      html("thead", {}, html("tr", {}, ...head.map((cell) => html("th", { scope: "col" }, cell)))),
+      html("tbody", {}, ...rows.map((row) => html("tr", {}, ...cells(row)))),
+    ),
+  );
 }

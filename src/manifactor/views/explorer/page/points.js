@@ -37,7 +37,10 @@ class Graphics {
     this.gl = gl;
     this.count = 0;
     const program = gl.createProgram();
-    for (const [kind, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]]) {
+    for (const [kind, source] of [
+      [gl.VERTEX_SHADER, VERTEX],
+      [gl.FRAGMENT_SHADER, FRAGMENT],
+    ]) {
       const shader = gl.createShader(kind);
       gl.shaderSource(shader, source);
       gl.compileShader(shader);
@@ -56,7 +59,12 @@ class Graphics {
       gl.vertexAttribPointer(attribute, 1, gl.FLOAT, false, 0, 0);
     }
     gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
-    for (const [key, value] of [["MIN_FILTER", gl.LINEAR], ["MAG_FILTER", gl.LINEAR], ["WRAP_S", gl.CLAMP_TO_EDGE], ["WRAP_T", gl.CLAMP_TO_EDGE]]) {
+    for (const [key, value] of [
+      ["MIN_FILTER", gl.LINEAR],
+      ["MAG_FILTER", gl.LINEAR],
+      ["WRAP_S", gl.CLAMP_TO_EDGE],
+      ["WRAP_T", gl.CLAMP_TO_EDGE],
+    ]) {
       gl.texParameteri(gl.TEXTURE_2D, gl[`TEXTURE_${key}`], value);
     }
   }
@@ -71,7 +79,10 @@ class Graphics {
   colours(map, grey) {
     const { gl } = this;
     gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, map.length / 4, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, map);
-    gl.uniform3fv(this.place("grey"), grey.map((c) => c / 255));
+    gl.uniform3fv(
+      this.place("grey"),
+      grey.map((c) => c / 255),
+    );
   }
 
   draw({ low, span, size, some }) {
@@ -95,10 +106,15 @@ class ByHand {
     this.arrays = {};
   }
 
-  set(name, array) { this.arrays[name] = array; }
+  set(name, array) {
+    this.arrays[name] = array;
+  }
 
   colours(map, grey) {
-    this.shades = Array.from({ length: map.length / 4 }, (_, i) => `rgb(${map[4 * i]},${map[4 * i + 1]},${map[4 * i + 2]})`);
+    this.shades = Array.from(
+      { length: map.length / 4 },
+      (_, i) => `rgb(${map[4 * i]},${map[4 * i + 1]},${map[4 * i + 2]})`,
+    );
     this.grey = `rgb(${grey.join()})`;
   }
 

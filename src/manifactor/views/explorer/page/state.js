@@ -19,7 +19,9 @@ export function initial(about) {
   };
 }
 
-const rounded = (value) => Number(value.toPrecision(5));
+/** A number as it stands in links, so that a link selects what was selected. */
+export const rounded = (value) => Number(value.toPrecision(6));
+
 const PAIR = "~"; // between the names of two columns
 
 /** The state as text, without what is as at first. */
@@ -28,7 +30,8 @@ export function written(state, first) {
   for (const name of ["page", "factor", "mode", "count", "axis", "depth", "tool", "colour"]) {
     if (state[name] !== first[name]) out.set(name, state[name]);
   }
-  if (String(state.at) !== String(first.at)) out.set("at", state.at.map((place) => place.map(rounded).join("_")).join(","));
+  if (String(state.at) !== String(first.at))
+    out.set("at", state.at.map((place) => place.map(rounded).join("_")).join(","));
   if (String(state.xy) !== String(first.xy)) out.set("xy", state.xy.join(PAIR));
   for (const [name, ends] of Object.entries(state.ranges)) out.append("range", [name, ...ends.map(rounded)].join(PAIR));
   for (const [pair, polygon] of Object.entries(state.lassos)) {
@@ -45,32 +48,47 @@ export function restored(text, about) {
     const value = given.has(name) ? convert(given.get(name)) : undefined;
     if (value !== undefined && valid(value)) state[name] = value;
   };
+  const known = (name) => Object.hasOwn(about.columns, name);
+  const named = (name) => known(name) && about.columns[name].group !== "";
   const between = (low, high) => (value) => value >= low && value <= high;
   const whole = (low, high) => (value) => Number.isInteger(value) && between(low, high)(value);
   take("page", (name) => ["explore", "spectrum", "angles", "evidence"].includes(name));
   take("mode", (name) => ["matched", "held"].includes(name));
   take("tool", (name) => ["lasso", "box", "zoom"].includes(name));
-  take("colour", (name) => Boolean(about.columns[name]?.group));
+  take("colour", named);
   take("factor", whole(0, about.factors.length - 1), Number);
-  take("count", whole(1, Math.min(about.samples, 5000)), Number);
+  take("count", whole(1, about.most_averaged), Number);
   take("axis", whole(0, 2), Number);
   take("depth", between(0, 1), Number);
-  take("xy", (pair) => pair.length === 2 && pair.every((name) => about.columns[name]?.group), (value) => value.split(PAIR));
-  const fits = (at) => at.length === state.at.length && at.every((place, f) => place.length === state.at[f].length && place.every(Number.isFinite));
+  take(
+    "xy",
+    (pair) => pair.length === 2 && pair.every(named),
+    (value) => value.split(PAIR),
+  );
+  const on = ({ limits }, place) =>
+    place.length === limits.length && limits.every(([low, high], i) => between(low, high)(place[i]));
+  const fits = (at) => at.length === about.factors.length && about.factors.every((factor, f) => on(factor, at[f]));
   take("at", fits, (value) => value.split(",").map((place) => place.split("_").map(Number)));
   for (const each of given.getAll("range")) {
     const [name, ...ends] = each.split(PAIR);
     const numbers = ends.map(Number);
-    if (about.columns[name] && numbers.length === 2 && numbers.every(Number.isFinite)) state.ranges[name] = numbers;
+    if (named(name) && numbers.length === 2 && numbers.every(sound(about.columns[name]))) state.ranges[name] = numbers;
   }
   for (const each of given.getAll("lasso")) {
     const [x, y, corners = ""] = each.split(PAIR);
     const polygon = corners.split(",").map((corner) => corner.split("_").map(Number));
-    const sound = polygon.length > 2 && polygon.length <= 1000 && polygon.every((corner) => corner.length === 2 && corner.every(Number.isFinite));
-    if (about.columns[x] && about.columns[y] && sound) state.lassos[[x, y].join(PAIR)] = polygon;
+    const closed = polygon.length > 2 && polygon.length <= about.most_corners;
+    const flat = polygon.every((corner) => corner.length === 2 && corner.every(sound({})));
+    if (known(x) && known(y) && closed && flat) state.lassos[pairOf(x, y)] = polygon;
   }
   return state;
 }
+
+/** Whether a number may be the end of a range of a column. */
+export const sound =
+  ({ cyclic }) =>
+  (value) =>
+    Number.isFinite(value) && Math.abs(value) <= (cyclic ? 360 : 1e99);
 
 export const pairOf = (x, y) => [x, y].join(PAIR);
 
