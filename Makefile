@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 
 help:
 	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
-	@echo "make explore    the same, then look at it in the browser; Ctrl-C stops it"
+	@echo "make explore    serve a page on the demo's result, at the address it prints; Ctrl-C stops it"
 	@echo "make test       set up, lint, type-check and run the tests"
 	@echo "make reproduce  set up, make every figure and the table of the paper, with numbers; half an hour"
 	@echo "make lint       ruff and mypy only"
@@ -39,7 +39,10 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.core
 	@$(BIN)/manifactor demo
 
-explore: demo
+demo-run/run.json:
+	@$(MAKE) --no-print-directory demo
+
+explore: $(VENV)/.core demo-run/run.json
 	@$(BIN)/manifactor explore demo-run
 
 reproduce: $(VENV)/.plots

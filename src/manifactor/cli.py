@@ -10,6 +10,7 @@ from contextlib import suppress
 from getpass import getuser
 from pathlib import Path
 from secrets import token_urlsafe
+from shutil import which
 from socket import gethostname
 
 import numpy as np
@@ -337,7 +338,8 @@ def demo(arguments) -> None:
     print(f"\nThe motions as movies: {movies}")
     print(f"Every particle's place: {out / 'particles.star'} (RELION reads it) and {out / 'coordinates.csv'}")
     print(f"All on one page, to open in a browser: {page}. The images themselves: {data}")
-    print(f"To move along the motions yourself: manifactor explore {out}")
+    program = "manifactor" if which("manifactor") else sys.argv[0]
+    print(f"To move along the motions yourself: {program} explore {out}")
 
 
 def bench(arguments) -> None:

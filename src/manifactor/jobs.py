@@ -194,7 +194,7 @@ class Task:
             "arguments": self.settings,
             "fit_samples": self.n_fitted,
             "reproduce": shlex.join(["manifactor", *self.arguments]),
-            "input_changed": datetime.fromtimestamp(self.path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+            "input_changed": last_changed(self.path),
             **given.record,
             "n_samples": len(given.rows),
             "n_fitted": len(fit.spectrum_.weights),
@@ -267,6 +267,11 @@ def _row(task: Task, out: Path) -> dict[str, str]:
     return dict(zip(VIEWS, values, strict=True))
 
 
+def last_changed(path: Path) -> str:
+    """When a file or folder was last changed, to the second."""
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+
+
 @dataclass(frozen=True)
 class Run:
     """A run folder, read for later commands."""
@@ -295,6 +300,18 @@ class Run:
         if whole and found.fingerprint != self.record.get("fingerprint"):
             raise ValueError(f"{everything.path} holds other particles, or another order, than when fitted. Fit again.")
         return found
+
+    @property
+    def warnings(self) -> list[str]:
+        """What may be wrong with the run, in sentences."""
+        path = Path(self.record.get("input", ""))
+        if "input_changed" not in self.record:
+            return []
+        if not path.exists():
+            return [f"The input {path} is no longer there."]
+        if last_changed(path) != self.record["input_changed"]:
+            return [f"The input {path} was changed after the fit; what is shown of it may be other samples."]
+        return []
 
     def seen_from(self, view: tuple[float, float], *, width: float) -> "Run":
         """The run's samples seen from a direction."""

@@ -37,6 +37,23 @@ def read_samples(path) -> np.ndarray:
     return X if isinstance(X, np.memmap) and X.dtype in FLOATS else X.astype(np.float64)
 
 
+def column_names(path) -> list[str]:
+    """The names of a table's columns, where its first line has them; none otherwise."""
+    path = Path(path)
+    if path.suffix.lower() == ".parquet":
+        return list(extra("pyarrow.parquet").read_schema(path).names)
+    if path.suffix.lower() not in DELIMITERS:
+        return []
+    cells = _first_cells(path, DELIMITERS[path.suffix.lower()])
+    return [] if any(_is_number(cell) for cell in cells) else cells
+
+
+def _first_cells(path: Path, delimiter: str | None) -> list[str]:
+    with path.open(encoding="utf-8-sig") as file:
+        first = file.readline().strip()
+    return first.split() if delimiter is None else next(csv.reader([first], delimiter=delimiter), [])
+
+
 def _read_npy(path: Path) -> np.ndarray:
     try:
         return np.lib.format.open_memmap(path, mode="r")
@@ -59,9 +76,7 @@ def _read_npz(path: Path) -> np.ndarray:
 def _read_table(delimiter: str | None) -> Callable[[Path], np.ndarray]:
     def read(path: Path) -> np.ndarray:
         try:
-            with path.open(encoding="utf-8-sig") as file:
-                first = file.readline().strip()
-            cells = first.split() if delimiter is None else next(csv.reader([first], delimiter=delimiter), [])
+            cells = _first_cells(path, delimiter)
             header = 0 if any(_is_number(cell) for cell in cells) else 1  # a row with a gap is no header
             with warnings.catch_warnings(action="ignore", category=UserWarning):  # no rows: said below
                 X = np.loadtxt(path, delimiter=delimiter, skiprows=header, ndmin=2, encoding="utf-8-sig")
@@ -100,12 +115,11 @@ def _read_components(path: Path) -> np.ndarray:
 FLOATS = (np.float32, np.float64)
 MODE = re.compile(r"components_mode_(\d+)/value")
 
+DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".txt": None}
 READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".npy": _read_npy,
     ".npz": _read_npz,
-    ".csv": _read_table(","),
-    ".tsv": _read_table("\t"),
-    ".txt": _read_table(None),
+    **{suffix: _read_table(delimiter) for suffix, delimiter in DELIMITERS.items()},
     ".parquet": _read_parquet,
     ".pkl": read_pickled_array,
     ".cs": _read_components,

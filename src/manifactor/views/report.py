@@ -75,15 +75,15 @@ def report_page(run: Run, fit: ManifoldFactorizer) -> str:
         "choices": choices_table(record, fit),
         "reproduce": reproduce_section(record, fit),
     }
-    body = verdict_section(record, fit) + contents(SECTIONS)
+    body = verdict_section(record, fit, run.warnings) + contents(SECTIONS)
     body += "".join(section(name, title, parts[name]) for name, title in SECTIONS.items())
     return page(f"{input_name(record)}: {verdict_sentence(fit)}", body, style=STYLE)
 
 
-def verdict_section(record: dict, fit: ManifoldFactorizer) -> str:
+def verdict_section(record: dict, fit: ManifoldFactorizer, warnings: Sequence[str] = ()) -> str:
     """What was found, first in one sentence, then why; what may be wrong; how many samples."""
     about = about_particles(record)
-    warnings = [text for text in about if text.startswith("Warning: ")]
+    warnings = [*(text for text in about if text.startswith("Warning: ")), *warnings]
     return (
         f"<h1>Factors of {escape(input_name(record))}</h1>\n"
         + paragraph(verdict_sentence(fit), kind="verdict")

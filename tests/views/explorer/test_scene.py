@@ -55,6 +55,22 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
     assert "column 4" in scene.columns
 
 
+def test_columns_keep_the_names_that_a_table_gives_them(torus_run, tmp_path):
+    X = open_scene(torus_run).run.samples()
+    np.savetxt(tmp_path / "named.csv", X, delimiter=",", header="a,b,c,tilt of d", comments="")
+    assert main(["fit", str(tmp_path / "named.csv"), "--out", str(tmp_path / "run")]) == 0
+    assert open_scene(tmp_path / "run").columns["column 4"].label == "tilt of d"
+
+
+def test_an_input_that_changed_after_the_fit_is_named(torus_run, tmp_path):
+    shutil.copytree(torus_run, tmp_path / "run")
+    assert open_scene(tmp_path / "run").about()["warnings"] == []
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    (tmp_path / "run" / "run.json").write_text(json.dumps({**record, "input_changed": "2020-01-01T00:00:00+00:00"}))
+    (warning,) = open_scene(tmp_path / "run").about()["warnings"]
+    assert "torus.npz was changed after the fit" in warning
+
+
 def test_volumes_are_shown_by_slices(tmp_path, rng):
     (tmp_path / "maps").mkdir()
     moving = rng.uniform(size=60)

@@ -56,11 +56,11 @@ def behind(run: Run) -> Behind:
     except (ValueError, OSError) as error:
         without = " ".join(str(error).split())
     if "components" in run.record:  # of images or volumes: no numbers to show instead
-        return Nothing(without)
+        return Nothing(f"Only the places can be shown: {without}")
     try:
-        return _features(run, without if "particles" in run.record else "")
+        return _features(run, f"No images are averaged: {without}" if "particles" in run.record else "")
     except (ValueError, OSError) as error:
-        return Nothing(" ".join(str(error).split()))
+        return Nothing(f"Only the places can be shown: {' '.join(str(error).split())}")
 
 
 def _pictures(run: Run) -> "Images | Volumes":

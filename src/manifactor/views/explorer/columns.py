@@ -85,10 +85,12 @@ def _numbers(values: np.ndarray) -> np.ndarray:
     return values.astype(float) if values.dtype.kind in "fiub" else np.unique(values, return_inverse=True)[1] * 1.0
 
 
-def feature_columns(samples: np.ndarray) -> dict[str, Column]:
-    """The first columns of the samples themselves."""
+def feature_columns(samples: np.ndarray, names: Sequence[str] = ()) -> dict[str, Column]:
+    """The first columns of the samples themselves, with the names that they have, if there is one for each."""
     count = min(samples.shape[1], MOST_OFFERED)
-    return {f"column {j + 1}": Column(f"column {j + 1}", samples[:, j], "samples") for j in range(count)}
+    numbered = [f"column {j + 1}" for j in range(count)]
+    labels = names if len(names) == samples.shape[1] else numbered
+    return {numbered[j]: Column(labels[j], samples[:, j], "samples") for j in range(count)}
 
 
 def inside(columns: Mapping[str, Column], conditions: Sequence[Mapping]) -> np.ndarray:

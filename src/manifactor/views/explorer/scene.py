@@ -16,6 +16,7 @@ from manifactor.factoring import measures
 from manifactor.jobs import SELECTIONS, Run, open_run, selection
 from manifactor.places import Place
 from manifactor.runs import read_run
+from manifactor.samples import column_names
 from manifactor.views.explorer.behind import Behind, Features, Look, behind
 from manifactor.views.explorer.columns import (
     INNER,
@@ -83,7 +84,7 @@ class Scene:
             "name": self.run.folder.resolve().name,
             "input": input_name(record),
             "verdict": verdict_sentence(self.fit),
-            "warnings": [text for text in about_particles(record) if text.startswith("Warning")],
+            "warnings": [*(t for t in about_particles(record) if t.startswith("Warning")), *self.run.warnings],
             "samples": len(self.run.rows),
             "shown": len(self.shown),
             "factors": [self._factor(number) for number in range(1, len(self.run.places) + 1)],
@@ -167,7 +168,7 @@ def open_scene(folder) -> Scene:
         with suppress(ValueError, OSError):  # particles that cannot be read: `lies_behind` says why
             columns |= particle_columns(run.particles())
     if isinstance(lies_behind, Features):
-        columns |= feature_columns(lies_behind.samples)
+        columns |= feature_columns(lies_behind.samples, column_names(run.record["input"]))
     n = len(run.rows)
     shown = np.random.default_rng(0).choice(n, MOST_SHOWN, replace=False) if n > MOST_SHOWN else np.arange(n)
     return Scene(run, fit, columns, np.sort(shown), lies_behind)

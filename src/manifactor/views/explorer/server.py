@@ -178,7 +178,8 @@ def listening(port: int | None) -> socket.socket:
         except (OSError, OverflowError) as error:
             bound.close()
             problem = error
-    raise ValueError(f"--port must be free and from 0 to 65535; got {port}: {problem}. Leave it out for a free one.")
+    why = getattr(problem, "strerror", None) or str(problem).rstrip(".")
+    raise ValueError(f"--port must be free and from 0 to 65535; got {port}: {why}. Leave it out for a free one.")
 
 
 def serve(app: Guard, bound: socket.socket) -> None:

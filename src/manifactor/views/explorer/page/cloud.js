@@ -12,7 +12,10 @@ const STEP = 6; // pixels between corners of a lasso
 const ROUND = 1.22; // half the width of a circle's picture, whose samples lie within 1
 
 export class Cloud {
-  /** `spec`: axes {x, y} with label, low, high; `round` for a circle. `heard`: tool(), lassoed(polygon), picked(x, y). */
+  /**
+   * `spec`: axes x and y with label, low, high; `round` for a circle. `heard`:
+   * tool(), lassoed(polygon), picked(x, y).
+   */
   constructor(host, spec, heard) {
     this.spec = spec;
     this.heard = heard;

@@ -6,7 +6,7 @@ import { html, short, svg } from "./elements.js";
 const FRAMES = 48; // of one way along a factor
 const PAUSE = 120; // milliseconds between two of them
 
-/** The card of a factor; `heard`: moved(place), ranged([low, high]) or ranged(null). Has show(place) and showRange(range). */
+/** The card of a factor, with show(place) and showRange(range). `heard`: moved(place), ranged([low, high] or null). */
 export function control(number, factor, heard) {
   const circle = factor.topology === "circle";
   const card = html("section", { class: "factor", "aria-labelledby": `factor${number}` });
@@ -137,7 +137,7 @@ function player(factor, place, moved) {
   const step = (high - low) / FRAMES;
   let timer = null;
   let way = 1;
-  const button = html("button", { type: "button", "aria-pressed": "false", title: "Move along this factor" }, "▶ Play");
+  const button = html("button", { type: "button", "aria-pressed": "false", title: "Move along" }, "▶ Play");
   const tick = () => {
     if (factor.topology !== "circle" && (place() + way * step > high || place() + way * step < low)) way = -way;
     moved(place() + way * step);

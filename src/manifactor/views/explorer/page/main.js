@@ -1,13 +1,13 @@
 // The page: builds itself from what the server says of the run, and keeps pictures, sliders and address in step.
 
-import { Cloud } from "./cloud.js";
-import { dark, drawBar, own } from "./colours.js";
+import { dark, drawBar } from "./colours.js";
 import { control } from "./controls.js";
 import { byId, html, short, whole } from "./elements.js";
 import { showNear } from "./near.js";
 import { showPage } from "./pages.js";
 import { ask, column, file, latest, read, Refusal } from "./server.js";
-import { conditions, initial, pairOf, restored, rounded, sound, written } from "./state.js";
+import { conditions, initial, named, pairOf, restored, rounded, sound, written } from "./state.js";
+import { factorView, jointView, options } from "./views.js";
 
 const SETTLED = 250; // milliseconds without a change after which the address is written
 
@@ -85,7 +85,11 @@ function moved(factor, place) {
 }
 
 function showPlaces() {
-  controls.forEach(({ show }, f) => show(state.at[f]));
+  const only = state.mode === "matched" && about.factors.length > 1;
+  controls.forEach((each, f) => {
+    each.show(state.at[f]);
+    each.card.classList.toggle("active", only && f === state.factor);
+  });
   for (const view of views) view.cloud.setMark(view.mark());
 }
 
@@ -113,12 +117,8 @@ function chips() {
   );
   const pictured = (pair) => {
     const f = about.factors.findIndex(({ view }) => pairOf(view.x, view.y) === pair);
-    return f < 0
-      ? pair
-          .split("~")
-          .map((name) => columns[name].label)
-          .join(" × ")
-      : `picture of factor ${f + 1}`;
+    const labels = named(pair).map((name) => columns[name].label);
+    return f < 0 ? labels.join(" × ") : `picture of factor ${f + 1}`;
   };
   return [...ranges, ...Object.keys(state.lassos).map((pair) => chip(`lasso: ${pictured(pair)}`, "lassos", pair))];
 }
@@ -139,172 +139,6 @@ const colourViews = latest(
   }),
 );
 
-const axisOf = (name) => about.columns[name];
-const describe = (x, y) => `${whole(about.shown)} samples, ${x} across and ${y} upwards`;
-
-/** A picture in a card of its own. */
-function card(title, ...more) {
-  const plot = html("div", { class: "plot" });
-  byId("clouds").append(
-    html("section", { class: "cloud" }, html("div", { class: "title" }, html("h3", {}, title), ...more), plot),
-  );
-  return plot;
-}
-
-function heardBy(view, picked) {
-  return {
-    tool: () => state.tool,
-    lassoed: (polygon) => {
-      const every = Math.ceil(polygon.length / about.most_corners);
-      state.lassos[view.pair()] = polygon.filter((_, i) => i % every === 0).map((corner) => corner.map(rounded));
-      showSelection();
-    },
-    picked,
-  };
-}
-
-function factorView(f) {
-  const {
-    topology,
-    shape,
-    view: { x, y },
-    columns,
-  } = about.factors[f];
-  const round = topology === "circle";
-  const named = (name) => ({
-    ...axisOf(name),
-    label: name.endsWith("_confidence") ? "confidence" : axisOf(name).label,
-  });
-  const label = round
-    ? describe("angle on the circle, confidence outwards:", "")
-    : describe(named(x).label, named(y).label);
-  const view = { pair: () => pairOf(x, y) };
-  const plot = card(`Factor ${f + 1}: ${shape}`);
-  plot.parentElement.style.setProperty("--own", own(f));
-  view.cloud = new Cloud(
-    plot,
-    { x: named(x), y: named(y), round, equal: topology !== "interval", label },
-    heardBy(view, async (across, up) => {
-      if (round) moved(f, [((Math.atan2(up, across) * 180) / Math.PI + 360) % 360]);
-      else if (topology === "interval") moved(f, [Math.min(Math.max(across, 0), 1)]);
-      else {
-        const i = view.cloud.nearest(across, up);
-        moved(
-          f,
-          (await Promise.all(columns.map(column))).map((values) => values[i]),
-        );
-      }
-    }),
-  );
-  view.mark = () => {
-    const at = state.at[f];
-    const turn = (at[0] * Math.PI) / 180;
-    if (round)
-      return { lines: [[about.inner, 1.02].map((radius) => [radius * Math.cos(turn), radius * Math.sin(turn)])] };
-    return topology === "interval"
-      ? {
-          lines: [
-            [
-              [at[0], axisOf(y).low],
-              [at[0], axisOf(y).high],
-            ],
-          ],
-        }
-      : { rings: [[at[0], at[1] ?? axisOf(y).high]] };
-  };
-  view.points = () => Promise.all([column(x), column(y)]);
-  return view;
-}
-
-/** Where a column's factor and axis are, if it is a place. */
-function placeOf(name) {
-  const f = about.factors.findIndex(({ columns }) => columns.includes(name));
-  return f < 0 ? null : { f, axis: about.factors[f].columns.indexOf(name) };
-}
-
-function jointView() {
-  const choices = state.xy.map((_, i) => html("select", { "aria-label": i ? "upwards" : "across" }, ...options()));
-  const view = { pair: () => pairOf(...state.xy) };
-  const spec = () => {
-    const [x, y] = state.xy.map(axisOf);
-    return { x, y, equal: false, label: describe(x.label, y.label) };
-  };
-  const plot = card("Together", html("span", {}, choices[0], " × ", choices[1]));
-  plot.parentElement.classList.add("joint");
-  view.cloud = new Cloud(
-    plot,
-    spec(),
-    heardBy(view, (...at) => {
-      const places = [...state.at];
-      state.xy.forEach((name, i) => {
-        const place = placeOf(name);
-        const { low, high } = axisOf(name);
-        if (place) {
-          places[place.f] = places[place.f].with(place.axis, Math.min(Math.max(at[i], low), high));
-          state.factor = place.f;
-        }
-      });
-      state.at = places;
-      moved(state.factor, places[state.factor]);
-    }),
-  );
-  view.mark = () => {
-    const at = state.xy.map((name) => {
-      const place = placeOf(name);
-      return place ? state.at[place.f][place.axis] : null;
-    });
-    const [x, y] = state.xy.map(axisOf);
-    const lines = [];
-    if (at[0] !== null)
-      lines.push([
-        [at[0], y.low],
-        [at[0], y.high],
-      ]);
-    if (at[1] !== null)
-      lines.push([
-        [x.low, at[1]],
-        [x.high, at[1]],
-      ]);
-    return { lines };
-  };
-  view.points = () => Promise.all(state.xy.map(column));
-  view.show = latest(
-    safely(async () => {
-      choices.forEach((choice, i) => {
-        choice.value = state.xy[i];
-      });
-      const points = await view.points();
-      view.cloud.respec(spec());
-      view.cloud.setPoints(...points);
-      showPlaces();
-      showSelection();
-    }),
-  );
-  choices.forEach((choice, i) =>
-    choice.addEventListener("change", () => {
-      state.xy = state.xy.with(i, choice.value);
-      view.show();
-    }),
-  );
-  return view;
-}
-
-const GROUPS = { places: "Places", confidence: "Confidence", particles: "Particles", samples: "Samples" };
-
-/** All columns with a name, under headings. */
-function options() {
-  return Object.entries(GROUPS)
-    .map(([group, title]) => {
-      const own = Object.entries(about.columns).filter(([, found]) => found.group === group);
-      return html(
-        "optgroup",
-        { label: title },
-        ...own.map(([name, { label }]) => html("option", { value: name }, label)),
-      );
-    })
-    .filter((group) => group.children.length);
-}
-
 function describeRun() {
   document.title = `${about.name} · manifactor`;
   byId("title").textContent = `${about.name}: ${about.input}`;
@@ -316,8 +150,8 @@ function describeRun() {
   byId("modes").hidden = about.factors.length < 2;
   byId("count").max = about.most_averaged;
   byId("cut").hidden = about.behind.kind !== "volumes";
-  byId("colour").append(...options());
-  byId("by").append(...options());
+  byId("colour").append(...options(about));
+  byId("by").append(...options(about));
   byId("suffix").append(
     ...about.exports.map((suffix) =>
       html(
@@ -356,7 +190,10 @@ function listen() {
         changed();
       }),
     );
-  bind([...document.getElementsByName("mode")], "mode", String, askNear);
+  bind([...document.getElementsByName("mode")], "mode", String, () => {
+    showPlaces();
+    askNear();
+  });
   bind([...document.getElementsByName("tool")], "tool", String, () => {});
   bind([byId("count")], "count", Number, askNear);
   bind([byId("axis")], "axis", Number, askNear);
@@ -396,6 +233,7 @@ function listen() {
   dark.addEventListener("change", colourViews);
   addEventListener("hashchange", () => {
     state = restored(location.hash.slice(1), about);
+    askNear();
     show();
   });
 }
@@ -404,7 +242,6 @@ const show = safely(async () => {
   showSettings();
   showPlaces();
   showSelection();
-  askNear();
   await Promise.all([colourViews(), showPage(state.page, about)]);
 });
 
@@ -424,7 +261,16 @@ async function start() {
     }),
   );
   byId("controls").append(...controls.map((each) => each.card));
-  views = [...about.factors.map((_, f) => factorView(f)), jointView()];
+  const app = {
+    about,
+    moved,
+    showPlaces,
+    showSelection,
+    get state() {
+      return state;
+    },
+  };
+  views = [...about.factors.map((_, f) => factorView(app, f)), jointView(app, (work) => latest(safely(work)))];
   const all = new Float32Array(about.shown).fill(1);
   for (const { cloud } of views) cloud.setChosen(all, false);
   askNear();

@@ -11,29 +11,34 @@ const within = (factor, reach, [at]) =>
       : `${short(reach)} of the place chosen`;
 
 export function showNear(found, about, state) {
-  const things = ["images", "volumes"].includes(about.behind.kind) ? about.behind.kind : "samples";
-  const parts = Object.entries(found.reach).map(
-    ([f, reach]) => `within ${within(about.factors[f], reach, state.at[f])} on factor ${Number(f) + 1}`,
-  );
-  const others =
-    state.mode === "matched" && about.factors.length > 1
-      ? `, spread over the other factor${about.factors.length > 2 ? "s" : ""} as all samples are`
-      : "";
-  const cut = found.slice ? `Slice ${found.slice} of the mean` : "Mean";
-  byId("caption").textContent =
-    about.behind.kind === "nothing"
-      ? about.behind.why
-      : `${cut} of ${whole(found.count)} ${things}, nine in ten ${parts.join(", ")}${others}. ${about.behind.kind === "features" ? about.behind.why : ""}`;
-  if (found.image) showImage(found.image, things, state);
+  const { kind } = about.behind;
+  byId("caption").textContent = kind === "nothing" ? about.behind.why : caption(found, about, state);
+  if (found.image) showImage(found.image, about, state);
   if (found.mean) showFeatures(found, about);
   byId("samples").replaceChildren(...(found.thumbnails ? thumbnails(found, about) : [table(found, about)]));
 }
 
-function showImage(address, things, state) {
+const things = ({ kind }) => (["images", "volumes"].includes(kind) ? kind : "samples");
+
+/** How many samples the mean is of, how near they are, and what of the other factors. */
+function caption(found, about, state) {
+  const near = Object.entries(found.reach).map(
+    ([f, reach]) => `within ${within(about.factors[f], reach, state.at[f])} on factor ${Number(f) + 1}`,
+  );
+  const cut = found.slice ? `Slice ${found.slice} of the mean` : "Mean";
+  const one = about.factors.length < 3 ? "factor" : "factors";
+  const alone = state.mode === "held" || about.factors.length === 1;
+  const others = alone ? "" : `, spread over the other ${one} as all samples are`;
+  const note = about.behind.why ? ` ${about.behind.why}` : "";
+  return `${cut} of ${whole(found.count)} ${things(about.behind)}, nine in ten ${near.join(", ")}${others}.${note}`;
+}
+
+function showImage(address, about, state) {
   const seen = byId("seen");
   const image = seen.querySelector("img") ?? seen.appendChild(html("img"));
+  const where = state.at.map((at, f) => `${at.map((value) => short(value, 1)).join(", ")} on factor ${f + 1}`);
   image.src = address;
-  image.alt = `Mean of ${things} at ${state.at.map((place, f) => `${place.map((value) => short(value, 1)).join(", ")} on factor ${f + 1}`).join(" and ")}`;
+  image.alt = `Mean of ${things(about.behind)} at ${where.join(" and ")}`;
 }
 
 const WIDTH = 320;
@@ -107,7 +112,10 @@ const SHOWN = 8; // columns of a sample in the table
 
 function table(found, about) {
   const features = found.features ?? [];
-  const columns = Array.from({ length: Math.min(SHOWN, features[0]?.length ?? 0) }, (_, j) => `column ${j + 1}`);
+  const columns = Array.from(
+    { length: Math.min(SHOWN, features[0]?.length ?? 0) },
+    (_, j) => about.columns[`column ${j + 1}`].label,
+  );
   const head = ["sample", ...about.factors.map((_, f) => `factor ${f + 1}`), ...columns];
   const rows = found.samples.map((sample, i) => [
     whole(sample),

@@ -42,7 +42,8 @@ async function spectrum(about) {
   const pure = about.factors
     .map((_, f) => `${owners.filter((owner) => owner === f).length} of factor ${f + 1}`)
     .join(", ");
-  const label = `${eigenvalues.length} eigenvalues from ${short(eigenvalues[0])} to ${short(most)}; pure functions: ${pure}`;
+  const span = `${eigenvalues.length} eigenvalues from ${short(eigenvalues[0])} to ${short(most)}`;
+  const label = `${span}; pure functions: ${pure}`;
   byId("spectrum").replaceChildren(
     legend(about),
     html(

@@ -49,30 +49,31 @@ export function restored(text, about) {
     if (value !== undefined && valid(value)) state[name] = value;
   };
   const known = (name) => Object.hasOwn(about.columns, name);
-  const named = (name) => known(name) && about.columns[name].group !== "";
+  const shown = (name) => known(name) && about.columns[name].group !== "";
   const between = (low, high) => (value) => value >= low && value <= high;
   const whole = (low, high) => (value) => Number.isInteger(value) && between(low, high)(value);
   take("page", (name) => ["explore", "spectrum", "angles", "evidence"].includes(name));
   take("mode", (name) => ["matched", "held"].includes(name));
   take("tool", (name) => ["lasso", "box", "zoom"].includes(name));
-  take("colour", named);
+  take("colour", shown);
   take("factor", whole(0, about.factors.length - 1), Number);
   take("count", whole(1, about.most_averaged), Number);
   take("axis", whole(0, 2), Number);
   take("depth", between(0, 1), Number);
   take(
     "xy",
-    (pair) => pair.length === 2 && pair.every(named),
+    (pair) => pair.length === 2 && pair.every(shown),
     (value) => value.split(PAIR),
   );
-  const on = ({ limits }, place) =>
-    place.length === limits.length && limits.every(([low, high], i) => between(low, high)(place[i]));
+  const on = ({ limits }, place) => place.length === limits.length && place.every(Number.isFinite);
   const fits = (at) => at.length === about.factors.length && about.factors.every((factor, f) => on(factor, at[f]));
   take("at", fits, (value) => value.split(",").map((place) => place.split("_").map(Number)));
+  const inside = (value, [low, high]) => Math.min(Math.max(value, low), high); // what rounding moved out
+  state.at = state.at.map((place, f) => place.map((value, axis) => inside(value, about.factors[f].limits[axis])));
   for (const each of given.getAll("range")) {
     const [name, ...ends] = each.split(PAIR);
     const numbers = ends.map(Number);
-    if (named(name) && numbers.length === 2 && numbers.every(sound(about.columns[name]))) state.ranges[name] = numbers;
+    if (shown(name) && numbers.length === 2 && numbers.every(sound(about.columns[name]))) state.ranges[name] = numbers;
   }
   for (const each of given.getAll("lasso")) {
     const [x, y, corners = ""] = each.split(PAIR);
@@ -92,11 +93,14 @@ export const sound =
 
 export const pairOf = (x, y) => [x, y].join(PAIR);
 
+/** The names in a pair. */
+export const named = (pair) => pair.split(PAIR);
+
 /** The conditions of the state's selection, as the server takes them. */
 export function conditions(state) {
   const ranges = Object.entries(state.ranges).map(([column, [low, high]]) => ({ column, low, high }));
   const lassos = Object.entries(state.lassos).map(([pair, polygon]) => {
-    const [x, y] = pair.split(PAIR);
+    const [x, y] = named(pair);
     return { x, y, polygon };
   });
   return [...ranges, ...lassos];
