@@ -95,6 +95,25 @@ def measure(page: Page, address: str, known: dict) -> None:
         known[f"milliseconds_to_{mode}_image"] = {"median": round(np.median(moves)), "most": round(max(moves))}
     counts = [page.evaluate(RANGE, [f"{low:.2f}", f"{low + 0.3:.2f}"]) for low in np.linspace(0, 0.6, MOVES)]
     known["milliseconds_to_count"] = {"median": round(np.median(counts)), "most": round(max(counts))}
+    known["milliseconds_to_count_of_a_lasso"] = [round(lassoed(page)) for _ in range(3)]
+
+
+def lassoed(page: Page) -> float:
+    """Milliseconds from the end of a lasso around half of the picture of both factors to the count."""
+    page.get_by_role("button", name="Clear").click()
+    page.wait_for_selector("#selected:has-text('All')")
+    plot = page.locator(".cloud.joint .plot > svg")
+    plot.scroll_into_view_if_needed()
+    box, before = plot.bounding_box(), page.evaluate("document.body.dataset.selected")
+    turns = np.linspace(0, 2 * np.pi, 100)
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.5 * box["height"])
+    page.mouse.down()
+    for x, y in zip(0.5 + 0.4 * np.cos(turns), 0.5 + 0.4 * np.sin(turns), strict=True):
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
+    start = time.perf_counter()
+    page.mouse.up()
+    page.wait_for_function("before => document.body.dataset.selected !== before", arg=before)
+    return 1e3 * (time.perf_counter() - start)
 
 
 def main() -> None:
