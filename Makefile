@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explore test reproduce lint clean
+.PHONY: help demo explore test pytest reproduce lint clean
 
 help:
 	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
@@ -53,8 +53,11 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-test: lint
+pytest: $(VENV)/.dev
 	@$(BIN)/python -m pytest
+
+test: $(VENV)/.dev # mypy needs one core for half a minute: the tests have the other meanwhile
+	@$(MAKE) --no-print-directory --jobs=2 lint pytest
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -40,6 +40,7 @@ def sections(folder: Path) -> dict:
 
 def test_a_quick_run_of_everything_leaves_numbers_figures_and_one_page(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(plots, "RESOLUTION", 50)
     folder = tmp_path / "reproduction"
     assert list(dict(reproduce([], folder, QUICK, n_jobs=1))) == list(RECIPES)
     every_recipe_left_numbers_and_every_figure_two_files(folder)
@@ -120,7 +121,7 @@ def what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder, capsys):
 def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path):
     runs = []
     for name, seed in (("one", 0), ("two", 0), ("three", 1)):
-        list(reproduce(["fig1", "fig4"], tmp_path / name, Settings(True, seed), n_jobs=1))
+        list(reproduce(["fig1"], tmp_path / name, Settings(True, seed), n_jobs=1))
         runs.append({key: section["numbers"] for key, section in sections(tmp_path / name).items()})
     assert runs[0] == runs[1]
     assert all(runs[0][key] != runs[2][key] for key in runs[0])
