@@ -375,8 +375,8 @@ def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(fol
 
 
 def test_uncorrected_defocus_is_named(folder, capsys):
-    size = ["--snr", "30", "--defocus", "10000", "25000"]
-    assert main(["simulate", "molecule", "--n", "1500", *size, "--out", "data"]) == 0
+    size = ["--size", "54", "--pixel-size", "4", "--snr", "30", "--defocus", "10000", "25000"]
+    assert main(["simulate", "molecule", "--n", "1200", *size, "--out", "data"]) == 0
     assert main(["fit", "data/particles.star", "--out", "run"]) == 0
     out = capsys.readouterr().out
     assert "Warning: " in out
