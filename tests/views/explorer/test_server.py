@@ -184,6 +184,17 @@ def test_saved_files_get_new_names_and_nothing_else_is_left(port):
     assert first.read_bytes() == second.read_bytes()
 
 
+def test_a_save_that_fails_leaves_nothing_behind(scene, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with serving(scene, folder=tmp_path) as port:
+        monkeypatch.setattr("manifactor.files.os.replace", full)
+        status, found = asked(port, "save", {**HALF, "suffix": ".csv"})
+    assert (status, found) == (500, {"error": "No space left on device."})
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_saving_needs_a_folder_from_the_command_line(scene):
     with serving(scene) as port:
         status, found = asked(port, "save", {**ALL, "suffix": ".csv"})
