@@ -206,7 +206,7 @@ def embedding(ax, fit, factor: int, *, values: np.ndarray | None = None):
     cyclic = values is None and found.topology == "circle"
     size = float(np.clip(FULL / len(xy), 1.5, 5.0))  # few samples are seen as well as many
     points(ax, xy, own if values is None else values, cmap=circle_map() if cyclic else LINE_MAP, size=size)
-    ax.set_title(f"factor {factor + 1}: {_named(found)}", color=colour(factor))
+    ax.set_title(f"factor {factor + 1}: {found.shape}", color=colour(factor))
     if found.topology == "circle":
         ax.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
     if found.topology == "interval":
@@ -218,7 +218,7 @@ def coordinate(ax, fit, factor: int):
     """Draw how the samples are spread along a factor, a circle's in degrees; returns the Axes."""
     found = fit.factors_[factor]
     if found.coordinate is None:
-        return nothing(ax, f"factor {factor + 1} is {_named(found)}\nand has no single coordinate")
+        return nothing(ax, f"factor {factor + 1} is {found.shape}\nand has no single coordinate")
     scale, unit = _unit(found)
     ax.hist(found.coordinate * scale, bins=BINS, color=colour(factor), histtype="stepfilled")
     ax.set(xlabel=f"place on factor {factor + 1}{unit}", ylabel="samples", xlim=(0, scale * _length(found)))
@@ -278,10 +278,6 @@ def circle_map():
 def colour(factor: int) -> str:
     """The colour of a factor, the same in all pictures."""
     return CATEGORIES[factor % len(CATEGORIES)]
-
-
-def _named(factor) -> str:
-    return {"interval": "an interval", "circle": "a circle"}.get(factor.topology, f"a {factor.dimension}-D shape")
 
 
 def _unit(factor) -> tuple[float, str]:

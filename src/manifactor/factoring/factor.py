@@ -76,10 +76,14 @@ class Factor:
             )
         return _place(self.topology, self.chart(spectrum_functions), self.cloud, self.ends)
 
+    @property
+    def shape(self) -> str:
+        """What the factor looks like, in two or three words."""
+        named = {"interval": "an interval", "circle": "a circle"}
+        return named.get(self.topology, f"a {self.dimension}-dimensional shape")
+
     def __str__(self) -> str:
-        shape = {"interval": "an interval", "circle": "a circle"}.get(self.topology)
-        shape = shape or f"a {self.dimension}-dimensional shape"
-        return f"{shape}, {len(self.eigenvalues)} functions, eigenvalues from {self.eigenvalues[0]:.4g}"
+        return f"{self.shape}, {len(self.eigenvalues)} functions, eigenvalues from {self.eigenvalues[0]:.4g}"
 
 
 def make_factors(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> tuple[Factor, ...]:

@@ -12,7 +12,6 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring import measures
 from manifactor.jobs import Run
 from manifactor.views.markup import drawing, figure, image, paragraph, scrolled
-from manifactor.views.words import shape_name
 
 BINS = 12  # of averages along a factor
 MOST_AVERAGED = 20_000  # samples; more only take time
@@ -37,7 +36,7 @@ def embedding(fit: ManifoldFactorizer, f: int) -> str:
         _scale(ax, name, degrees=factor.topology == "circle")
 
     n = len(factor.confidence)
-    alt = f"Cloud of {plots.drawn(n):,} samples on factor {f + 1}, a {shape_name(factor)}, coloured by {name}."
+    alt = f"Cloud of {plots.drawn(n):,} samples on factor {f + 1}, {factor.shape}, coloured by {name}."
     where = {"circle": "around the circle, confidence outwards", "interval": "from end to end, confidence upwards"}
     caption = f"Places {where.get(factor.topology, 'by the first two directions of the embedding')}. {thinned(n)}"
     return figure(drawing(drawn(f"embedding{f + 1}", PANEL, draw), alt), escape(caption), kind="cloud")

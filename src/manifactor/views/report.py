@@ -19,7 +19,7 @@ from manifactor.runs import read_run
 from manifactor.views import figures
 from manifactor.views.choices import choices
 from manifactor.views.markup import contents, page, paragraph, section, table
-from manifactor.views.words import about_particles, evidence, input_name, named_shape, verdict_sentence
+from manifactor.views.words import about_particles, evidence, input_name, verdict_sentence
 
 NAME = "report.html"
 AGAIN = "again"  # the run folder that the page's command writes
@@ -130,7 +130,7 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int) -> str:
     body = f'{paragraph(text)}<div class="panels">{"".join(pictures)}</div>\n'
     if factor.coordinate is not None:
         body += figures.averages(run, f + 1)
-    return section(f"factor-{f + 1}", f"Factor {f + 1}: {named_shape(factor)}", body, level=3)
+    return section(f"factor-{f + 1}", f"Factor {f + 1}: {factor.shape}", body, level=3)
 
 
 def evidence_section(fit: ManifoldFactorizer, *, pictures: bool = False) -> str:

@@ -72,21 +72,9 @@ def verdict_sentence(fit: ManifoldFactorizer) -> str:
 
 def shapes_in_words(factors: Sequence[Factor]) -> str:
     """The factors' shapes, the same ones counted: a circle and two intervals."""
-    counts = Counter(shape_name(factor) for factor in factors)
-    articled = {shape_name(factor): named_shape(factor) for factor in factors}
-    shapes = [articled[name] if k == 1 else f"{_number(k)} {name}s" for name, k in counts.items()]
+    counts = Counter(factor.shape for factor in factors)
+    shapes = [shape if k == 1 else f"{_number(k)} {shape.partition(' ')[2]}s" for shape, k in counts.items()]
     return shapes[0] if len(shapes) == 1 else f"{', '.join(shapes[:-1])} and {shapes[-1]}"
-
-
-def shape_name(factor: Factor) -> str:
-    """A factor's shape in a word or two."""
-    return factor.topology if factor.topology != "other" else f"{factor.dimension}-dimensional shape"
-
-
-def named_shape(factor: Factor) -> str:
-    """A factor's shape with its article."""
-    name = shape_name(factor)
-    return f"a{'n' * (name[0] == 'i')} {name}"
 
 
 def _number(count: int) -> str:

@@ -142,7 +142,7 @@ def test_zoom_looks_closer_and_back(explorer):
     assert "Infinity" not in joint.inner_html()
     page.get_by_role("button", name="Show all").click()
     page.wait_for_function("whole => document.querySelector('.joint .plot > svg').textContent === whole", arg=whole)
-    assert "selected" not in page.locator("#selected strong").all_inner_texts()
+    assert page.locator("#selected strong").count() == 0  # zoom selects nothing
 
 
 def test_a_selection_is_saved_in_the_folder_of_the_command_line(scene, window, tmp_path):

@@ -41,6 +41,7 @@ def test_the_image_changes_along_each_factor_and_not_across(scene):
 
     here = image(0.2, 90.0, 0)
     assert np.corrcoef(here.ravel(), image(0.8, 90.0, 0).ravel())[0, 1] < 0.97
+    assert np.corrcoef(here.ravel(), image(0.2, 270.0, 1).ravel())[0, 1] < 0.97
     matched = [near(scene, [[0.5], [turn]], count=40)["image"] for turn in (0.0, 180.0)]
     assert matched[0] == matched[1]  # spread over the circle, wherever its dial stands
 

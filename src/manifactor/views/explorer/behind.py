@@ -69,40 +69,39 @@ def _pictures(run: Run) -> "Images | Volumes":
     if len(source) != len(run.rows):
         raise ValueError(f"the input has {len(source)} images now and had {len(run.rows)} when fitted. Fit again.")
     extra("PIL.Image")
-    make = Images if len(source.shape) == 2 else Volumes
+    make: type[Images] | type[Volumes] = Images if len(source.shape) == 2 else Volumes
     return make(images, _affordable(len(source), source.shape))
 
 
 @dataclass(frozen=True)
-class Images:
+class _Pictures:
+    source: View | ImageSource
+    count: int
+    why: str = ""
+
+
+class Images(_Pictures):
     """Mean images, and single ones as thumbnails."""
 
-    images: View | ImageSource
-    count: int
-    kind: str = "images"
-    why: str = ""
+    kind = "images"
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
         """The mean image and the nearest single ones."""
-        mean, first = mean_and_first(self.images, rows, weights, singles=look.singles)
+        mean, first = mean_and_first(self.source, rows, weights, singles=look.singles)
         return {"image": data_url(mean), "thumbnails": [data_url(image, most=THUMBNAIL) for image in first]}
 
 
-@dataclass(frozen=True)
-class Volumes:
+class Volumes(_Pictures):
     """Slices of mean volumes."""
 
-    volumes: View | ImageSource
-    count: int
-    kind: str = "volumes"
-    why: str = ""
+    kind = "volumes"
 
     @cached_property
     def mean(self) -> Callable[[tuple[int, ...], tuple[float, ...]], np.ndarray]:
         """Mean volumes by rows and weights; the last are kept, since other slices of them need no reading."""
 
         def read(rows: tuple[int, ...], weights: tuple[float, ...]) -> np.ndarray:
-            return mean_and_first(self.volumes, np.array(rows), np.array(weights), singles=0)[0]
+            return mean_and_first(self.source, np.array(rows), np.array(weights), singles=0)[0]
 
         return lru_cache(maxsize=2)(read)
 

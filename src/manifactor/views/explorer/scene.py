@@ -30,7 +30,7 @@ from manifactor.views.explorer.columns import (
 from manifactor.views.explorer.near import Strata, held, matched, point_of, reach
 from manifactor.views.markup import paragraph
 from manifactor.views.report import choices_table, diagnostics_section, evidence_section
-from manifactor.views.words import about_particles, evidence, input_name, named_shape, verdict_sentence
+from manifactor.views.words import about_particles, evidence, input_name, verdict_sentence
 
 MOST_SHOWN = 50_000  # points drawn; selections count all samples
 MOST_AVERAGED = 5000  # samples of a mean
@@ -102,7 +102,7 @@ class Scene:
         x, y = view_of(number, place)
         return {
             "topology": place.topology,
-            "shape": named_shape(self.fit.factors_[number - 1]),
+            "shape": self.fit.factors_[number - 1].shape,
             "columns": [name for name, c in self.columns.items() if c.group == "places" and _is_of(name, number)],
             "view": {"x": x, "y": y},
             **_extent(place),
