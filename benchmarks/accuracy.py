@@ -2,7 +2,7 @@
 
 import sys
 
-from manifactor.cli import main
+from manifactor.command.cli import main
 
 if __name__ == "__main__":
     sys.exit(main(["bench", "accuracy", *sys.argv[1:]]))

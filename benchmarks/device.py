@@ -20,7 +20,9 @@ def timed(X, device):
     fit = ManifoldFactorizer(device=device, random_state=0).fit(X)
     seconds = round(time.perf_counter() - start, 2)
     assert fit.verdict_ == "product", fit.verdict_
-    assert [factor.topology for factor in fit.factors_] == ["circle", "circle"], fit.factors_
+    assert [factor.topology for factor in fit.factors_] == ["circle", "circle"], (
+        fit.factors_
+    )
     thin = slice(None, None, max(1, len(X) // 10_000))
     places = [factor.embedding[thin] for factor in fit.factors_]
     stages = {stage: round(value, 2) for stage, value in fit.timings_.items()}
@@ -32,13 +34,22 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--samples", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--cpu", action="store_true", help="fit on the CPU too, for the ratio")
+    parser.add_argument(
+        "--cpu", action="store_true", help="fit on the CPU too, for the ratio"
+    )
     arguments = parser.parse_args()
     for n in arguments.samples:
         X, truth = datasets.sample("torus", n, random_state=0)
-        runs = [timed(X, arguments.device) for _ in range(1 + arguments.repeats)][arguments.repeats > 0 :]
-        seconds, stages, (verdict, places, residual) = sorted(runs, key=lambda run: run[0])[len(runs) // 2]
-        found = {"seconds": {arguments.device: seconds}, "stages": {arguments.device: stages}}
+        runs = [timed(X, arguments.device) for _ in range(1 + arguments.repeats)][
+            arguments.repeats > 0 :
+        ]
+        seconds, stages, (verdict, places, residual) = sorted(
+            runs, key=lambda run: run[0]
+        )[len(runs) // 2]
+        found = {
+            "seconds": {arguments.device: seconds},
+            "stages": {arguments.device: stages},
+        }
         if arguments.cpu:
             found["seconds"]["cpu"], found["stages"]["cpu"], _ = timed(X, "cpu")
             found["ratio"] = round(found["seconds"]["cpu"] / seconds, 1)

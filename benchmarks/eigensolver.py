@@ -30,17 +30,25 @@ def main():
         matrix = affinity(neighbor_graph(X, 64)).normalized()
         n = arguments.functions
         solvers = {
-            "chebyshev": partial(chebyshev, matrix, n, tolerance=TOLERANCE, rng=np.random.default_rng(0)),
+            "chebyshev": partial(
+                chebyshev, matrix, n, tolerance=TOLERANCE, rng=np.random.default_rng(0)
+            ),
             "eigsh": partial(eigsh, matrix, k=n, which="LA"),
-            "eigsh, same tolerance": partial(eigsh, matrix, k=n, which="LA", tol=TOLERANCE),
+            "eigsh, same tolerance": partial(
+                eigsh, matrix, k=n, which="LA", tol=TOLERANCE
+            ),
         }
         seconds, residual = {}, {}
         for name, solve in solvers.items():
             start = time.perf_counter()
             found = solve()
-            values, vectors = found if isinstance(found, tuple) else (found.values, found.vectors)
+            values, vectors = (
+                found if isinstance(found, tuple) else (found.values, found.vectors)
+            )
             seconds[name] = round(time.perf_counter() - start, 2)
-            residual[name] = float(np.linalg.norm(matrix @ vectors - vectors * values, axis=0).max())
+            residual[name] = float(
+                np.linalg.norm(matrix @ vectors - vectors * values, axis=0).max()
+            )
         record(
             "eigenpairs: ARPACK over Chebyshev",
             shape=shape,

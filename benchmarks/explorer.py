@@ -18,7 +18,7 @@ import mrcfile
 import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
-from manifactor.cli import main as manifactor
+from manifactor.command.cli import main as manifactor
 
 from record import record
 
@@ -45,34 +45,61 @@ def written(folder: Path, n: int, size: int, turned: bool) -> list[str]:
     """The arguments of `manifactor fit` for n images that were written into the folder."""
     rng = np.random.default_rng(0)
     angle, far = rng.uniform(0, 2 * np.pi, n), rng.uniform(size=n)
-    np.save(folder / "places.npy", np.column_stack([np.cos(angle), np.sin(angle), 4 * far]))
+    np.save(
+        folder / "places.npy", np.column_stack([np.cos(angle), np.sin(angle), 4 * far])
+    )
     grid = (np.arange(size) + 0.5) / size - 0.5
     with mrcfile.new_mmap(folder / "spots.mrcs", (n, size, size), mrc_mode=2) as stack:
         for start in range(0, n, 2000):
             part = slice(start, start + 2000)
             radius = 0.12 + 0.25 * far[part]
-            across = np.exp(-(((grid - (radius * np.cos(angle[part]))[:, None]) / 0.08) ** 2))
-            down = np.exp(-(((grid - (radius * np.sin(angle[part]))[:, None]) / 0.08) ** 2))
+            across = np.exp(
+                -(((grid - (radius * np.cos(angle[part]))[:, None]) / 0.08) ** 2)
+            )
+            down = np.exp(
+                -(((grid - (radius * np.sin(angle[part]))[:, None]) / 0.08) ** 2)
+            )
             stack.data[part] = down[:, :, None] * across[:, None] + rng.normal(
                 scale=0.5, size=(len(radius), size, size)
             )
     psi = rng.uniform(-180, 180, n) if turned else np.zeros(n)
     names = ["rlnImageName", "rlnAngleRot", "rlnAngleTilt", "rlnAnglePsi"]
     with (folder / "spots.star").open("w") as star:
-        star.write("data_particles\n\nloop_\n" + "".join(f"_{name} #{i}\n" for i, name in enumerate(names, start=1)))
+        star.write(
+            "data_particles\n\nloop_\n"
+            + "".join(f"_{name} #{i}\n" for i, name in enumerate(names, start=1))
+        )
         star.writelines(f"{i + 1}@spots.mrcs 0.0 0.0 {psi[i]:.3f}\n" for i in range(n))
-    return ["fit", str(folder / "places.npy"), "--particles", str(folder / "spots.star")]
+    return [
+        "fit",
+        str(folder / "places.npy"),
+        "--particles",
+        str(folder / "spots.star"),
+    ]
 
 
 def looked_at(run: Path, **known) -> None:
-    command = [sys.executable, "-m", "manifactor.command", "explore", str(run), "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "manifactor.__main__",
+        "explore",
+        str(run),
+        "--port",
+        "0",
+    ]
     begun = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as playwright:
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
+        sync_playwright() as playwright,
+    ):
         try:
             address = re.search(r"http\S+", server.stdout.readline()).group()
             known["seconds_to_address"] = round(time.perf_counter() - begun, 2)
             flags = ["--no-sandbox", "--enable-unsafe-swiftshader"]
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=flags
+            )
             measure(browser.new_page(), address, known)
         finally:
             server.terminate()
@@ -91,10 +118,22 @@ def measure(page: Page, address: str, known: dict) -> None:
     for mode in ("matched", "held"):
         page.get_by_label(mode).check()
         page.wait_for_timeout(1500)
-        moves = [page.evaluate(MOVE, float(value)) for value in np.random.default_rng(1).uniform(0.02, 0.98, MOVES)]
-        known[f"milliseconds_to_{mode}_image"] = {"median": round(np.median(moves)), "most": round(max(moves))}
-    counts = [page.evaluate(RANGE, [f"{low:.2f}", f"{low + 0.3:.2f}"]) for low in np.linspace(0, 0.6, MOVES)]
-    known["milliseconds_to_count"] = {"median": round(np.median(counts)), "most": round(max(counts))}
+        moves = [
+            page.evaluate(MOVE, float(value))
+            for value in np.random.default_rng(1).uniform(0.02, 0.98, MOVES)
+        ]
+        known[f"milliseconds_to_{mode}_image"] = {
+            "median": round(np.median(moves)),
+            "most": round(max(moves)),
+        }
+    counts = [
+        page.evaluate(RANGE, [f"{low:.2f}", f"{low + 0.3:.2f}"])
+        for low in np.linspace(0, 0.6, MOVES)
+    ]
+    known["milliseconds_to_count"] = {
+        "median": round(np.median(counts)),
+        "most": round(max(counts)),
+    }
     known["milliseconds_to_count_of_a_lasso"] = [round(lassoed(page)) for _ in range(3)]
 
 
@@ -112,15 +151,23 @@ def lassoed(page: Page) -> float:
         page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
     start = time.perf_counter()
     page.mouse.up()
-    page.wait_for_function("before => document.body.dataset.selected !== before", arg=before)
+    page.wait_for_function(
+        "before => document.body.dataset.selected !== before", arg=before
+    )
     return 1e3 * (time.perf_counter() - start)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, nargs="+", default=[10_000, 1_000_000])
-    parser.add_argument("--size", type=int, help="pixels (108 up to 100,000 images, 48 above)")
-    parser.add_argument("--in-plane", action="store_true", help="turn each image back, as for images of any psi")
+    parser.add_argument(
+        "--size", type=int, help="pixels (108 up to 100,000 images, 48 above)"
+    )
+    parser.add_argument(
+        "--in-plane",
+        action="store_true",
+        help="turn each image back, as for images of any psi",
+    )
     parser.add_argument("--run", type=Path, help="look at this run only")
     arguments = parser.parse_args()
     if arguments.run is not None:
@@ -131,7 +178,12 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             fit = written(Path(folder), n, size, arguments.in_plane)
             assert manifactor([*fit, "--out", f"{folder}/run"]) == 0
-            looked_at(Path(folder) / "run", samples=n, pixels=size, in_plane=arguments.in_plane)
+            looked_at(
+                Path(folder) / "run",
+                samples=n,
+                pixels=size,
+                in_plane=arguments.in_plane,
+            )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ def measure(n_samples, n_functions):
     fit = estimator(n_functions=n_functions or "auto", random_state=0).fit(X)
     found = {
         "seconds": round(time.perf_counter() - start, 2),
-        "gigabytes": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        "gigabytes": round(
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2
+        ),
         "forecast": str(fit.forecast_),
         "stages": {stage: round(value, 2) for stage, value in fit.timings_.items()},
         "largest_residual": float(fit.spectrum_.residuals.max()),
@@ -43,23 +45,40 @@ def measure(n_samples, n_functions):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--samples", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument(
+        "--samples", type=int, nargs="+", default=[10_000, 100_000, 1_000_000]
+    )
     parser.add_argument("--functions", type=int, nargs="+")
     parser.add_argument("--only", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.only:
-        measure(arguments.samples[0], arguments.functions[0] if arguments.functions else None)
+        measure(
+            arguments.samples[0],
+            arguments.functions[0] if arguments.functions else None,
+        )
         return
     sizes = arguments.functions or arguments.samples
     found = {}
     for size in sizes:
-        command = [sys.executable, __file__, "--only", "--samples", str(10_000 if arguments.functions else size)]
+        command = [
+            sys.executable,
+            __file__,
+            "--only",
+            "--samples",
+            str(10_000 if arguments.functions else size),
+        ]
         command += ["--functions", str(size)] if arguments.functions else []
-        found[size] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        found[size] = json.loads(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        )
         print(size, found[size], flush=True)
-    exponents = np.polyfit(np.log(sizes), np.log([found[size]["seconds"] for size in sizes]), 1)
+    exponents = np.polyfit(
+        np.log(sizes), np.log([found[size]["seconds"] for size in sizes]), 1
+    )
     record(
-        "growth with the functions" if arguments.functions else "growth with the samples",
+        "growth with the functions"
+        if arguments.functions
+        else "growth with the samples",
         sizes=found,
         exponent=round(float(exponents[0]), 3),
     )

@@ -16,19 +16,24 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from manifactor import datasets
-from manifactor.cryoem.confounders import confounders
-from manifactor.cryoem.dataset import write_dataset
-from manifactor.inputs import ImageSettings, read_input
-from manifactor.jobs import fit_input
+from manifactor.datasets.writing import write_dataset
+from manifactor.inputs.reading import ImageSettings, read_input
+from manifactor.runs.confounders import confounders
+from manifactor.runs.task import fit_input
 from manifactor.scores import coordinate_correlation, regression_r2
 
 from record import record
 
 CASES = {
-    "x": [({"motions": "x", "signal_to_noise": snr}, (2500, 10000)) for snr in (100, 10, 3, 1)],
+    "x": [
+        ({"motions": "x", "signal_to_noise": snr}, (2500, 10000))
+        for snr in (100, 10, 3, 1)
+    ],
     "xy": [({"motions": "xy", "signal_to_noise": 30}, (2500, 10000))],
     "correlated": [({"correlation": 0.5, "signal_to_noise": 10}, (2500, 10000))],
-    "defocus": [({"defocus": (10_000.0, 25_000.0), "signal_to_noise": 30}, (2500, 10000))],
+    "defocus": [
+        ({"defocus": (10_000.0, 25_000.0), "signal_to_noise": 30}, (2500, 10000))
+    ],
 }
 
 
@@ -38,23 +43,41 @@ def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
         write_dataset(Path(folder), simulation, name=Path(folder).name)
         start = time.perf_counter()
         settings = ImageSettings(phase_flip=phase_flip)
-        given = read_input(Path(folder) / "particles.star", settings=settings, rng=np.random.default_rng(seed))
+        given = read_input(
+            Path(folder) / "particles.star",
+            settings=settings,
+            rng=np.random.default_rng(seed),
+        )
         with warnings.catch_warnings(action="ignore"):
             fit, places = fit_input(given, settings={}, seed=seed)
         seconds = time.perf_counter() - start
     ring, stretch = simulation.truth
     found = [f"{place.topology}: " + describe(place, ring, stretch) for place in places]
-    named = [c.meaning for c in confounders(given.particles, places, rng=np.random.default_rng(0)) if c.meaning]
-    return {"verdict": fit.verdict_, "factors": found, "named": named, "seconds": round(seconds, 1)}
+    named = [
+        c.meaning
+        for c in confounders(given.particles, places, rng=np.random.default_rng(0))
+        if c.meaning
+    ]
+    return {
+        "verdict": fit.verdict_,
+        "factors": found,
+        "named": named,
+        "seconds": round(seconds, 1),
+    }
 
 
 def describe(place, ring, stretch) -> str:
     if place.topology == "circle":
         return f"turn {coordinate_correlation(np.radians(place.coordinate), ring):.4f}"
     if place.topology == "interval":
-        columns = [coordinate_correlation(place.coordinate, stretch[:, [k]]) for k in range(stretch.shape[1])]
+        columns = [
+            coordinate_correlation(place.coordinate, stretch[:, [k]])
+            for k in range(stretch.shape[1])
+        ]
         return f"stretch {max(columns):.4f}"
-    own, leak = (regression_r2(place.coordinate[:3000], true[:3000]) for true in (stretch, ring))
+    own, leak = (
+        regression_r2(place.coordinate[:3000], true[:3000]) for true in (stretch, ring)
+    )
     return f"both stretches R^2 {own:.3f}, turn R^2 {leak:.3f}"
 
 
@@ -62,7 +85,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES), help=", ".join(CASES))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--largest", type=int, default=10_000, help="leave out larger n")
+    parser.add_argument(
+        "--largest", type=int, default=10_000, help="leave out larger n"
+    )
     arguments = parser.parse_args()
     for name in arguments.cases:
         for case, sizes in CASES[name]:

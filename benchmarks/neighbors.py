@@ -24,7 +24,11 @@ FEW = 3  # columns of a square, which a tree is for
 
 def samples(n, columns, rng):
     angles = rng.uniform(0, 2 * np.pi, (n, 4))
-    flat = rng.uniform(size=(n, 2)) if columns <= FEW else np.hstack([np.cos(angles), np.sin(angles)])
+    flat = (
+        rng.uniform(size=(n, 2))
+        if columns <= FEW
+        else np.hstack([np.cos(angles), np.sin(angles)])
+    )
     turned = flat @ rng.normal(size=(flat.shape[1], columns)) / np.sqrt(columns)
     return (turned + 0.01 * rng.normal(size=(n, columns))).astype(np.float32)
 
@@ -32,7 +36,10 @@ def samples(n, columns, rng):
 def timed(search, X):
     start, used = time.perf_counter(), time.process_time()
     search.fit(X).transform(X)
-    return {"seconds": round(time.perf_counter() - start, 2), "cpu_seconds": round(time.process_time() - used, 2)}
+    return {
+        "seconds": round(time.perf_counter() - start, 2),
+        "cpu_seconds": round(time.process_time() - used, 2),
+    }
 
 
 def main():
@@ -43,11 +50,18 @@ def main():
     for columns in arguments.columns:
         X = samples(arguments.samples, columns, np.random.default_rng(0))
         algorithm = "kd_tree" if columns <= FEW else "brute"
-        ours, name = make_search(X, NEIGHBORS, "kd_tree" if columns <= FEW else "faiss", None)
+        ours, name = make_search(
+            X, NEIGHBORS, "kd_tree" if columns <= FEW else "faiss", None
+        )
         found = {name: timed(ours, X)}
-        plain = KNeighborsTransformer(n_neighbors=NEIGHBORS, algorithm=algorithm, n_jobs=-1)
+        plain = KNeighborsTransformer(
+            n_neighbors=NEIGHBORS, algorithm=algorithm, n_jobs=-1
+        )
         found[f"scikit-learn {algorithm}"] = timed(plain, X)
-        theirs, mine = found[f"scikit-learn {algorithm}"]["cpu_seconds"], found[name]["cpu_seconds"]
+        theirs, mine = (
+            found[f"scikit-learn {algorithm}"]["cpu_seconds"],
+            found[name]["cpu_seconds"],
+        )
         record(
             "neighbour search: scikit-learn's exact one over ours",
             samples=arguments.samples,

@@ -32,7 +32,9 @@ ROUNDING = 1e-13  # residuals below are as good as none
 def graph_of(n_samples):
     X, _ = datasets.sample("torus", n_samples, random_state=0)
     walk = affinity(neighbor_graph(X, 64))
-    adjacency = sp.csr_matrix(sp.diags_array(walk.pull) @ walk.kernel @ sp.diags_array(walk.pull))
+    adjacency = sp.csr_matrix(
+        sp.diags_array(walk.pull) @ walk.kernel @ sp.diags_array(walk.pull)
+    )
     return X, walk, adjacency / adjacency.max()
 
 
@@ -40,20 +42,28 @@ def residual(matrix, vectors):
     """The largest residual of columns as eigenvectors of a matrix."""
     vectors = vectors / np.linalg.norm(vectors, axis=0)
     image = matrix @ vectors
-    return float(np.linalg.norm(image - vectors * (vectors * image).sum(axis=0), axis=0).max())
+    return float(
+        np.linalg.norm(image - vectors * (vectors * image).sum(axis=0), axis=0).max()
+    )
 
 
 def normalized(adjacency):
     scale = 1 / np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
-    return sp.csr_array(sp.diags_array(scale) @ adjacency @ sp.diags_array(scale)), scale
+    return sp.csr_array(
+        sp.diags_array(scale) @ adjacency @ sp.diags_array(scale)
+    ), scale
 
 
 def ours(accuracy):
     def run(X, walk, adjacency, count):
         start = time.perf_counter()
-        spectrum = laplacian_spectrum(walk, count, accuracy=accuracy, rng=np.random.default_rng(0))
+        spectrum = laplacian_spectrum(
+            walk, count, accuracy=accuracy, rng=np.random.default_rng(0)
+        )
         seconds = time.perf_counter() - start
-        return seconds, residual(walk.normalized(), spectrum.functions * np.sqrt(spectrum.weights)[:, None])
+        return seconds, residual(
+            walk.normalized(), spectrum.functions * np.sqrt(spectrum.weights)[:, None]
+        )
 
     return run
 
@@ -63,9 +73,17 @@ def embedding(solver):
         from sklearn.manifold import spectral_embedding
 
         start = time.perf_counter()
-        found = spectral_embedding(adjacency, n_components=count, eigen_solver=solver, random_state=0, drop_first=False)
+        found = spectral_embedding(
+            adjacency,
+            n_components=count,
+            eigen_solver=solver,
+            random_state=0,
+            drop_first=False,
+        )
         seconds = time.perf_counter() - start
-        matrix, scale = normalized(adjacency - sp.diags(adjacency.diagonal()))  # its Laplacian knows no loops
+        matrix, scale = normalized(
+            adjacency - sp.diags(adjacency.diagonal())
+        )  # its Laplacian knows no loops
         return seconds, residual(matrix, found / scale[:, None])
 
     return run
@@ -84,10 +102,14 @@ def pydiffmap(X, walk, adjacency, count):
     from pydiffmap import diffusion_map
 
     start = time.perf_counter()
-    model = diffusion_map.DiffusionMap.from_sklearn(n_evecs=count - 1, k=64, epsilon=walk.bandwidth.value / 4, alpha=1)
+    model = diffusion_map.DiffusionMap.from_sklearn(
+        n_evecs=count - 1, k=64, epsilon=walk.bandwidth.value / 4, alpha=1
+    )
     model.fit(X)
     seconds = time.perf_counter() - start
-    return seconds, residual(model.epsilon_fitted * model.L, model.evecs)  # the walk less 1; L is that over epsilon
+    return seconds, residual(
+        model.epsilon_fitted * model.L, model.evecs
+    )  # the walk less 1; L is that over epsilon
 
 
 PEERS = {
@@ -118,23 +140,46 @@ def main():
     arguments = parser.parse_args()
     if arguments.only:
         warnings.simplefilter("ignore")
-        seconds, worst = PEERS[arguments.only][0](*graph_of(arguments.samples), arguments.functions)
+        seconds, worst = PEERS[arguments.only][0](
+            *graph_of(arguments.samples), arguments.functions
+        )
         print(json.dumps({"seconds": round(seconds, 1), "largest_residual": worst}))
         return
     found = {}
     for name, (_, package) in PEERS.items():
         if find_spec(package) is None:
             continue
-        command = [sys.executable, __file__, "--only", name, "--samples", str(arguments.samples)]
+        command = [
+            sys.executable,
+            __file__,
+            "--only",
+            name,
+            "--samples",
+            str(arguments.samples),
+        ]
         command += ["--functions", str(arguments.functions)]
         try:
-            run = subprocess.run(command, capture_output=True, text=True, timeout=60 * arguments.minutes)
-            found[name] = json.loads(run.stdout.splitlines()[-1]) if run.stdout else run.stderr.splitlines()[-1]
+            run = subprocess.run(
+                command, capture_output=True, text=True, timeout=60 * arguments.minutes
+            )
+            found[name] = (
+                json.loads(run.stdout.splitlines()[-1])
+                if run.stdout
+                else run.stderr.splitlines()[-1]
+            )
         except subprocess.TimeoutExpired:
             found[name] = f"not done after {arguments.minutes:g} minutes"
         print(name, found[name], flush=True)
-    rivals = {name: peer for name, peer in found.items() if "manifactor" not in name and isinstance(peer, dict)}
-    mine = [peer for name, peer in found.items() if "manifactor" in name and isinstance(peer, dict)]
+    rivals = {
+        name: peer
+        for name, peer in found.items()
+        if "manifactor" not in name and isinstance(peer, dict)
+    }
+    mine = [
+        peer
+        for name, peer in found.items()
+        if "manifactor" in name and isinstance(peer, dict)
+    ]
     record(
         "eigenpairs: seconds of other packages over ours at equal or smaller residuals",
         samples=arguments.samples,

@@ -19,9 +19,9 @@ import numpy as np
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring.maxcut import max_cut
-from manifactor.reproduce.cases import PAPER_UNIT
-from manifactor.reproduce.table1 import BANDWIDTH, DELTA, GAMMA, NOISE
-from manifactor.reproduce.textbook import algorithm_1, diffusion_map
+from manifactor.studies.paper.cases import PAPER_UNIT
+from manifactor.studies.paper.table1 import BANDWIDTH, DELTA, GAMMA, NOISE
+from manifactor.studies.paper.textbook import algorithm_1, diffusion_map
 
 from record import record
 
@@ -29,9 +29,17 @@ COUNTS = (("ours", 5), ("textbook", 1))  # runs with a seed each
 
 
 def ours(X, n_functions, seed):
-    settings = {"eigenvalue_tolerance": PAPER_UNIT * DELTA, "similarity_threshold": GAMMA, "density_correction": 0}
+    settings = {
+        "eigenvalue_tolerance": PAPER_UNIT * DELTA,
+        "similarity_threshold": GAMMA,
+        "density_correction": 0,
+    }
     return len(
-        ManifoldFactorizer(2, method="triplets", n_functions=n_functions, random_state=seed, **settings).fit(X).factors_
+        ManifoldFactorizer(
+            2, method="triplets", n_functions=n_functions, random_state=seed, **settings
+        )
+        .fit(X)
+        .factors_
     )
 
 
@@ -41,7 +49,9 @@ def textbook(X, n_functions, seed):
     parts = sorted({part for pair in triplets.values() for part in pair})
     separability = np.zeros((len(parts), len(parts)))
     for i, j in triplets.values():
-        separability[parts.index(i), parts.index(j)] = separability[parts.index(j), parts.index(i)] = 1
+        separability[parts.index(i), parts.index(j)] = separability[
+            parts.index(j), parts.index(i)
+        ] = 1
     return max_cut(separability, 2, rng=np.random.default_rng(0)).labels.max() + 1
 
 
@@ -53,14 +63,33 @@ def measure(name, n_samples, n_functions, seed):
     groups = {"ours": ours, "textbook": textbook}[name](X, n_functions, seed)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    print(json.dumps({"seconds": round(seconds, 2), "megabytes": round(peak / 1024), "groups": int(groups)}))
+    print(
+        json.dumps(
+            {
+                "seconds": round(seconds, 2),
+                "megabytes": round(peak / 1024),
+                "groups": int(groups),
+            }
+        )
+    )
 
 
 def _run(name, n_samples, n_functions, seed):
     """The same in a process of its own."""
-    command = [sys.executable, __file__, "--only", name, "--samples", str(n_samples), "--functions", str(n_functions)]
+    command = [
+        sys.executable,
+        __file__,
+        "--only",
+        name,
+        "--samples",
+        str(n_samples),
+        "--functions",
+        str(n_functions),
+    ]
     command += ["--seed", str(seed)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return json.loads(
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    )
 
 
 def main():
@@ -71,11 +100,17 @@ def main():
     parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.only:
-        measure(arguments.only, arguments.samples, arguments.functions[0], arguments.seed)
+        measure(
+            arguments.only, arguments.samples, arguments.functions[0], arguments.seed
+        )
         return
     for n_functions in arguments.functions:
         runs = {
-            name: [_run(name, arguments.samples, n_functions, seed) for seed in range(count)] for name, count in COUNTS
+            name: [
+                _run(name, arguments.samples, n_functions, seed)
+                for seed in range(count)
+            ]
+            for name, count in COUNTS
         }
         found = {
             name: {
@@ -91,7 +126,9 @@ def main():
             functions=n_functions,
             **found,
             ratio=round(found["textbook"]["seconds"] / found["ours"]["seconds"], 1),
-            memory_ratio=round(found["textbook"]["megabytes"] / found["ours"]["megabytes"], 1),
+            memory_ratio=round(
+                found["textbook"]["megabytes"] / found["ours"]["megabytes"], 1
+            ),
         )
 
 

@@ -7,7 +7,9 @@ from threadpoolctl import threadpool_limits
 from manifactor import DiffusionMap, datasets
 from manifactor.spectral.spectrum import Spectrum
 
-threadpool_limits(1)  # each test process has one core; BLAS threads that wait for another's make it ten times slower
+threadpool_limits(
+    1
+)  # each test process has one core; BLAS threads that wait for another's make it ten times slower
 
 
 def read_only(array):
@@ -49,10 +51,21 @@ def box_spectrum(lengths, n_functions, n_samples=400):
     """The analytic spectrum of a box on a grid of about n_samples, and the wave numbers of its functions."""
     t = grid(round(n_samples ** (1 / len(lengths))), len(lengths))
     n_samples = len(t)
-    waves = np.stack(np.meshgrid(*[np.arange(n_functions)] * len(lengths)), axis=-1).reshape(-1, len(lengths))
+    waves = np.stack(
+        np.meshgrid(*[np.arange(n_functions)] * len(lengths)), axis=-1
+    ).reshape(-1, len(lengths))
     eigenvalues = ((np.pi * waves / np.asarray(lengths)) ** 2).sum(axis=1)
     lowest = np.argsort(eigenvalues, kind="stable")[:n_functions]
     waves, eigenvalues = waves[lowest], eigenvalues[lowest]
-    functions = np.prod(np.sqrt(1.0 + (waves > 0)) * np.cos(np.pi * waves * t[:, None]), axis=2)
+    functions = np.prod(
+        np.sqrt(1.0 + (waves > 0)) * np.cos(np.pi * waves * t[:, None]), axis=2
+    )
     weights = np.full(n_samples, 1 / n_samples)
-    return Spectrum(eigenvalues, read_only(functions), read_only(weights), np.zeros(n_functions), 1e-3, "exact"), waves
+    return Spectrum(
+        eigenvalues,
+        read_only(functions),
+        read_only(weights),
+        np.zeros(n_functions),
+        1e-3,
+        "exact",
+    ), waves

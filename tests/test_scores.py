@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from manifactor.scores import coordinate_correlation, function_accuracy, regression_r2, score, wilson_interval
+from manifactor.scores import (
+    coordinate_correlation,
+    function_accuracy,
+    regression_r2,
+    score,
+    wilson_interval,
+)
 
 
 @pytest.fixture

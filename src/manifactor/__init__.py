@@ -3,35 +3,30 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from manifactor.version import __version__
+from manifactor._support.version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from manifactor import datasets
-    from manifactor.archive import load, save
-    from manifactor.estimators import DiffusionMap, ManifoldFactorizer
-    from manifactor.factoring.evidence import Evidence, NoProductStructureWarning, SampleWarning
-    from manifactor.factoring.factor import Factor
-    from manifactor.spectral.neighbors import DisconnectedGraphWarning
-    from manifactor.spectral.solvers import EigenpairWarning
-    from manifactor.spectral.spectrum import Spectrum
+if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
+    from manifactor import datasets as datasets
+    from manifactor import scores as scores
+    from manifactor.estimators import DiffusionMap as DiffusionMap
+    from manifactor.estimators import ManifoldFactorizer as ManifoldFactorizer
+    from manifactor.factoring.evidence import Evidence as Evidence
+    from manifactor.factoring.evidence import (
+        NoProductStructureWarning as NoProductStructureWarning,
+    )
+    from manifactor.factoring.evidence import SampleWarning as SampleWarning
+    from manifactor.factoring.factor import Factor as Factor
+    from manifactor.runs.archive import load as load
+    from manifactor.runs.archive import save as save
+    from manifactor.spectral.neighbors import (
+        DisconnectedGraphWarning as DisconnectedGraphWarning,
+    )
+    from manifactor.spectral.solvers import EigenpairWarning as EigenpairWarning
+    from manifactor.spectral.spectrum import Spectrum as Spectrum
+    from manifactor.views import plots as plots
 
-__all__ = [
-    "DiffusionMap",
-    "DisconnectedGraphWarning",
-    "EigenpairWarning",
-    "Evidence",
-    "Factor",
-    "ManifoldFactorizer",
-    "NoProductStructureWarning",
-    "SampleWarning",
-    "Spectrum",
-    "__version__",
-    "datasets",
-    "load",
-    "save",
-]
-
-# where each public name lives; imported when first asked for, so that the command answers an interrupt from the start
+# The public names and their modules. A module is imported when its name is first used:
+# numpy and scikit-learn take a second, during which the command must answer Ctrl-C.
 _HOMES = {
     "DiffusionMap": "manifactor.estimators",
     "DisconnectedGraphWarning": "manifactor.spectral.neighbors",
@@ -42,18 +37,22 @@ _HOMES = {
     "NoProductStructureWarning": "manifactor.factoring.evidence",
     "SampleWarning": "manifactor.factoring.evidence",
     "Spectrum": "manifactor.spectral.spectrum",
-    "load": "manifactor.archive",
-    "save": "manifactor.archive",
+    "datasets": "manifactor.datasets",
+    "load": "manifactor.runs.archive",
+    "plots": "manifactor.views.plots",
+    "save": "manifactor.runs.archive",
+    "scores": "manifactor.scores",
 }
+
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "datasets":
-        return import_module("manifactor.datasets")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'manifactor' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'manifactor' has no attribute {name!r}")
+    home = import_module(_HOMES[name])
+    return home if _HOMES[name].endswith(f".{name}") else getattr(home, name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted(__all__)

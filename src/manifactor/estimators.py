@@ -8,13 +8,19 @@ import scipy.sparse as sp
 from scipy.spatial import KDTree
 from sklearn.utils.validation import check_is_fitted
 
-from manifactor.factoring.factorize import METHODS, Diffusion
-from manifactor.factoring.pure import MAX_FACTORS
-from manifactor.fitting import SpectralEstimator
-from manifactor.parameters import require_choice, require_count, require_indices, require_number
+from manifactor._support.parameters import (
+    require_choice,
+    require_count,
+    require_indices,
+    require_number,
+)
+from manifactor._support.threads import one_blas_thread
+from manifactor.factoring.factorize import METHODS
+from manifactor.factoring.peeling import MAX_FACTORS
+from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.pipeline import SpectralEstimator
 from manifactor.spectral.resident import device_memory, like
 from manifactor.spectral.spectrum import Spectrum, extend
-from manifactor.threads import one_blas_thread
 
 BLOCK = 20_000  # new samples that are placed at a time
 REACH = 4.0  # bandwidths, as lengths, beyond which a new sample has no neighbours: the kernel is 1e-7 there
@@ -129,7 +135,9 @@ class DiffusionMap(SpectralEstimator):
     def get_feature_names_out(self, input_features=None):
         """Names of the columns that `transform` returns."""
         check_is_fitted(self)
-        return np.array([f"function{k}" for k in range(1, self.n_functions_)], dtype=object)
+        return np.array(
+            [f"function{k}" for k in range(1, self.n_functions_)], dtype=object
+        )
 
 
 class ManifoldFactorizer(SpectralEstimator):
@@ -248,10 +256,20 @@ class ManifoldFactorizer(SpectralEstimator):
                 exclude=tuple(self.exclude),
                 rng=rng,
             )
-        self.spectrum_, self.n_functions_ = result.spectrum, len(result.spectrum.eigenvalues)
+        self.spectrum_, self.n_functions_ = (
+            result.spectrum,
+            len(result.spectrum.eigenvalues),
+        )
         self.solver_ = result.spectrum.solver
-        self.factors_, self.evidence_ = self._with_outliers(result.factors), result.evidence
-        self.splits_, self.triplets_, self.cut_ = result.splits, result.triplets, result.cut
+        self.factors_, self.evidence_ = (
+            self._with_outliers(result.factors),
+            result.evidence,
+        )
+        self.splits_, self.triplets_, self.cut_ = (
+            result.splits,
+            result.triplets,
+            result.cut,
+        )
         self.verdict_, self.n_factors_ = result.evidence.verdict, len(result.factors)
         self._settle()
         return self
@@ -270,7 +288,10 @@ class ManifoldFactorizer(SpectralEstimator):
 
     def _with_outliers(self, factors):
         """Factors whose confidence is 0 for outliers: they lie where their nearest neighbour lies."""
-        return tuple(replace(f, confidence=np.where(self.outliers_, 0.0, f.confidence)) for f in factors)
+        return tuple(
+            replace(f, confidence=np.where(self.outliers_, 0.0, f.confidence))
+            for f in factors
+        )
 
     def fit_transform(self, X, y=None):
         """Fit, and return the embeddings of all factors side by side."""
@@ -279,7 +300,9 @@ class ManifoldFactorizer(SpectralEstimator):
     def transform(self, X):
         """Embeddings of new samples in all factors side by side, (n_new, sum of embedding widths)."""
         functions = self._functions_at(X)
-        return like(X, np.hstack([factor.place(functions)[0] for factor in self.factors_]))
+        return like(
+            X, np.hstack([factor.place(functions)[0] for factor in self.factors_])
+        )
 
     def coordinates(self, X=None):
         """One number for each sample and 1-D factor, (n, n_factors); nan columns for other factors.
@@ -297,7 +320,12 @@ class ManifoldFactorizer(SpectralEstimator):
             functions = self._functions_at(X)
             columns = [factor.place(functions)[1] for factor in self.factors_]
             nothing = np.full(len(functions), np.nan)
-        return like(X, np.column_stack([nothing if column is None else column for column in columns]))
+        return like(
+            X,
+            np.column_stack(
+                [nothing if column is None else column for column in columns]
+            ),
+        )
 
     def locate(self, X):
         """Embedding, coordinate (None for other shapes) and confidence of new samples on each factor.
@@ -306,22 +334,38 @@ class ManifoldFactorizer(SpectralEstimator):
         the nearest one lies, with confidence 0. Samples are placed a block at a time.
         """
         tree = KDTree(self._samples)
-        blocks = [self._located(block, tree) for block in np.array_split(X, max(1, -(-len(X) // BLOCK)))]
-        return [tuple(_joined(parts) for parts in zip(*found, strict=True)) for found in zip(*blocks, strict=True)]
+        blocks = [
+            self._located(block, tree)
+            for block in np.array_split(X, max(1, -(-len(X) // BLOCK)))
+        ]
+        return [
+            tuple(_joined(parts) for parts in zip(*found, strict=True))
+            for found in zip(*blocks, strict=True)
+        ]
 
     def _located(self, X, tree: KDTree) -> list[tuple]:
         prepared = self._prepared(X)
         distance, nearest = tree.query(prepared, workers=-1)
-        far = distance > REACH * np.sqrt(self.bandwidth_)  # beyond, the kernel is nothing but rounding
+        far = distance > REACH * np.sqrt(
+            self.bandwidth_
+        )  # beyond, the kernel is nothing but rounding
         prepared = np.where(far[:, None], self._samples[nearest], prepared)
-        functions = extend(prepared, self.spectrum_, self._affinity, self._graph, self._samples)
-        return [(*f.place(functions), np.where(far, 0.0, f.confidence[nearest])) for f in self.factors_]
+        functions = extend(
+            prepared, self.spectrum_, self._affinity, self._graph, self._samples
+        )
+        return [
+            (*f.place(functions), np.where(far, 0.0, f.confidence[nearest]))
+            for f in self.factors_
+        ]
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns that `transform` returns: factor1_0, ..."""
         check_is_fitted(self)
         widths = [factor.embedding.shape[1] for factor in self.factors_]
-        return np.array([f"factor{f + 1}_{j}" for f, w in enumerate(widths) for j in range(w)], dtype=object)
+        return np.array(
+            [f"factor{f + 1}_{j}" for f, w in enumerate(widths) for j in range(w)],
+            dtype=object,
+        )
 
     def _require_settings(self) -> None:
         require_choice("method", self.method, sorted(METHODS))

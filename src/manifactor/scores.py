@@ -9,7 +9,10 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 
-OWN, LEAK = 0.95, 0.10  # least R^2 with the own true factor, largest with any other, of a solved problem
+OWN, LEAK = (
+    0.95,
+    0.10,
+)  # least R^2 with the own true factor, largest with any other, of a solved problem
 
 
 @dataclass(frozen=True)
@@ -66,22 +69,32 @@ def score(recovered: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> Score
     >>> score([b**2, -a], [a, b]).solved
     True
     """
-    r2 = np.array([[regression_r2(found, true) for found in recovered] for true in truth])
+    r2 = np.array(
+        [[regression_r2(found, true) for found in recovered] for true in truth]
+    )
     return Score(r2, np.column_stack(linear_sum_assignment(-r2)))
 
 
-def regression_r2(source: np.ndarray, target: np.ndarray, *, n_neighbors: int = 20) -> float:
+def regression_r2(
+    source: np.ndarray, target: np.ndarray, *, n_neighbors: int = 20
+) -> float:
     """Cross-validated R^2 of k-nearest-neighbour regression, the mean over the target's columns, at least 0."""
     return float(column_r2(source, target, n_neighbors).mean())
 
 
-def column_r2(source: np.ndarray, target: np.ndarray, n_neighbors: int = 20) -> np.ndarray:
+def column_r2(
+    source: np.ndarray, target: np.ndarray, n_neighbors: int = 20
+) -> np.ndarray:
     """Cross-validated R^2 of k-nearest-neighbour regression for each column of the target; 0 for a constant one."""
     folds = KFold(5, shuffle=True, random_state=0)
     model = KNeighborsRegressor(min(n_neighbors, len(source) // 2))
     left = (target - cross_val_predict(model, source, target, cv=folds)).var(axis=0)
     variance = target.var(axis=0)
-    return np.clip(1 - np.divide(left, variance, out=np.ones_like(left), where=variance > 0), 0, None)
+    return np.clip(
+        1 - np.divide(left, variance, out=np.ones_like(left), where=variance > 0),
+        0,
+        None,
+    )
 
 
 def coordinate_correlation(coordinate: np.ndarray, true: np.ndarray) -> float:
@@ -97,16 +110,30 @@ def coordinate_correlation(coordinate: np.ndarray, true: np.ndarray) -> float:
     if true.shape[1] == 1:
         return float(abs(np.corrcoef(coordinate, true[:, 0])[0, 1]))
     circle = true[:, 0] + 1j * true[:, 1]
-    return float(max(abs(np.mean(np.exp(sign * coordinate) * circle)) for sign in (1j, -1j)))
+    return float(
+        max(abs(np.mean(np.exp(sign * coordinate) * circle)) for sign in (1j, -1j))
+    )
 
 
-def function_accuracy(functions: Sequence[np.ndarray], truth: Sequence[np.ndarray], *, enough: float = 0.9) -> float:
+def function_accuracy(
+    functions: Sequence[np.ndarray], truth: Sequence[np.ndarray], *, enough: float = 0.9
+) -> float:
     """Share of the recovered factors' functions, (n, r_j) each, that their own true factor explains to `enough`."""
-    good = np.array([[(column_r2(true, block) >= enough).sum() for block in functions] for true in truth])
-    return float(good[linear_sum_assignment(-good)].sum() / sum(block.shape[1] for block in functions))
+    good = np.array(
+        [
+            [(column_r2(true, block) >= enough).sum() for block in functions]
+            for true in truth
+        ]
+    )
+    return float(
+        good[linear_sum_assignment(-good)].sum()
+        / sum(block.shape[1] for block in functions)
+    )
 
 
-def wilson_interval(successes: int, trials: int, *, z: float = 1.96) -> tuple[float, float]:
+def wilson_interval(
+    successes: int, trials: int, *, z: float = 1.96
+) -> tuple[float, float]:
     """Confidence interval of a rate (95 % for z = 1.96).
 
     Examples
@@ -116,5 +143,9 @@ def wilson_interval(successes: int, trials: int, *, z: float = 1.96) -> tuple[fl
     """
     rate = successes / trials
     centre = (rate + z**2 / (2 * trials)) / (1 + z**2 / trials)
-    half = z * sqrt(rate * (1 - rate) / trials + z**2 / (4 * trials**2)) / (1 + z**2 / trials)
+    half = (
+        z
+        * sqrt(rate * (1 - rate) / trials + z**2 / (4 * trials**2))
+        / (1 + z**2 / trials)
+    )
     return max(0.0, centre - half), min(1.0, centre + half)

@@ -8,7 +8,9 @@ def row(*values: str) -> str:
 
 def loop(name: str, labels: str, rows: list[str]) -> str:
     """A block with a table."""
-    header = "".join(f"_{label} #{i} \n" for i, label in enumerate(labels.split(), start=1))
+    header = "".join(
+        f"_{label} #{i} \n" for i, label in enumerate(labels.split(), start=1)
+    )
     return f"data_{name}\n\nloop_ \n{header}" + "".join(rows) + "\n"
 
 
@@ -18,15 +20,66 @@ RELION_30 = "\n" + loop(
     "rlnDefocusU rlnDefocusV rlnDefocusAngle rlnDetectorPixelSize rlnMagnification rlnAngleRot rlnAngleTilt "
     "rlnAnglePsi rlnOriginX rlnOriginY rlnRandomSubset",
     [
-        row("1021.000000", f"{number}@Extract/job007/mic_{mic}.mrcs", f"mic_{mic}.mrc", "300.000000", "2.700000")[:-1]
-        + row("0.100000", u, "14810.5", "35.870000", "5.000000", "37037.037037", *pose, half)
+        row(
+            "1021.000000",
+            f"{number}@Extract/job007/mic_{mic}.mrcs",
+            f"mic_{mic}.mrc",
+            "300.000000",
+            "2.700000",
+        )[:-1]
+        + row(
+            "0.100000",
+            u,
+            "14810.5",
+            "35.870000",
+            "5.000000",
+            "37037.037037",
+            *pose,
+            half,
+        )
         for number, mic, u, pose, half in [
-            ("000001", "a", "15120.300781", ("-17.95410", "90.000000", "12.500000", "2.000000", "-1.000000"), "1"),
-            ("000002", "a", "15120.300781", ("171.00000", "12.250000", "-170.1", "0.500000", "3.250000"), "2"),
-            ("000003", "a", "15120.3", ("0.000000", "0.000000", "0.000000", "-4.000000", "0.000000"), "1"),
-            ("000012", "b", "2.101e+04", ("95.25", "178.500000", "1e-3", "1.000000", "1.000000"), "2"),
-            ("000001", "b", "21010.000000", ("-95.250000", "45.000000", "60", "0.000000", "-2.5"), "2"),
-            ("000002", "b", "21010.00", ("30.000000", "60.000000", "90.000000", "0", "0"), "1"),
+            (
+                "000001",
+                "a",
+                "15120.300781",
+                ("-17.95410", "90.000000", "12.500000", "2.000000", "-1.000000"),
+                "1",
+            ),
+            (
+                "000002",
+                "a",
+                "15120.300781",
+                ("171.00000", "12.250000", "-170.1", "0.500000", "3.250000"),
+                "2",
+            ),
+            (
+                "000003",
+                "a",
+                "15120.3",
+                ("0.000000", "0.000000", "0.000000", "-4.000000", "0.000000"),
+                "1",
+            ),
+            (
+                "000012",
+                "b",
+                "2.101e+04",
+                ("95.25", "178.500000", "1e-3", "1.000000", "1.000000"),
+                "2",
+            ),
+            (
+                "000001",
+                "b",
+                "21010.000000",
+                ("-95.250000", "45.000000", "60", "0.000000", "-2.5"),
+                "2",
+            ),
+            (
+                "000002",
+                "b",
+                "21010.00",
+                ("30.000000", "60.000000", "90.000000", "0", "0"),
+                "1",
+            ),
         ]
     ],
 )
@@ -38,8 +91,26 @@ RELION_31 = (
         "rlnOpticsGroupName rlnOpticsGroup rlnVoltage rlnSphericalAberration rlnAmplitudeContrast rlnImagePixelSize "
         "rlnImageSize rlnImageDimensionality",
         [
-            row("opticsGroup7", "7", "300.000000", "2.700000", "0.100000", "1.244531", "256", "2"),
-            row("opticsGroup2", "2", "200.000000", "0.010000", "0.070000", "1.244531", "256", "2"),
+            row(
+                "opticsGroup7",
+                "7",
+                "300.000000",
+                "2.700000",
+                "0.100000",
+                "1.244531",
+                "256",
+                "2",
+            ),
+            row(
+                "opticsGroup2",
+                "2",
+                "200.000000",
+                "0.010000",
+                "0.070000",
+                "1.244531",
+                "256",
+                "2",
+            ),
         ],
     )
     + "\n# version 30001\n\n"
@@ -49,15 +120,89 @@ RELION_31 = (
         "rlnAnglePsi rlnOriginXAngst rlnOriginYAngst rlnRandomSubset",
         [
             row(
-                "3@Extract/job012/m1.mrcs", "7", "9873.2", "9771.12", "-22.4", "0.0", "10", "20", "30", "1.5", "-2", "1"
+                "3@Extract/job012/m1.mrcs",
+                "7",
+                "9873.2",
+                "9771.12",
+                "-22.4",
+                "0.0",
+                "10",
+                "20",
+                "30",
+                "1.5",
+                "-2",
+                "1",
             ),
-            row("1@Extract/job012/m1.mrcs", "7", "9873.2", "9771.12", "-22.4", "0.0", "11", "21", "31", "0", "0", "2"),
             row(
-                "2@Extract/job012/m1.mrcs", "7", "9873.2", "9771.12", "-22.4", "0.0", "12", "22", "32", "0.25", "4", "1"
+                "1@Extract/job012/m1.mrcs",
+                "7",
+                "9873.2",
+                "9771.12",
+                "-22.4",
+                "0.0",
+                "11",
+                "21",
+                "31",
+                "0",
+                "0",
+                "2",
             ),
-            row("1@Extract/job012/m2.mrcs", "2", "8000", "7900", "80.25", "90.0", "-179.9", "23", "33", "7", "1", "2"),
-            row("2@Extract/job012/m2.mrcs", "2", "8000", "7900", "80.25", "90.0", "-9", "150", "34", "0.1", "0", "2"),
-            row("3@Extract/job012/m2.mrcs", "2", "8000", "7900", "80.25", "90.0", "45", "90", "35", "-3", "2.75", "1"),
+            row(
+                "2@Extract/job012/m1.mrcs",
+                "7",
+                "9873.2",
+                "9771.12",
+                "-22.4",
+                "0.0",
+                "12",
+                "22",
+                "32",
+                "0.25",
+                "4",
+                "1",
+            ),
+            row(
+                "1@Extract/job012/m2.mrcs",
+                "2",
+                "8000",
+                "7900",
+                "80.25",
+                "90.0",
+                "-179.9",
+                "23",
+                "33",
+                "7",
+                "1",
+                "2",
+            ),
+            row(
+                "2@Extract/job012/m2.mrcs",
+                "2",
+                "8000",
+                "7900",
+                "80.25",
+                "90.0",
+                "-9",
+                "150",
+                "34",
+                "0.1",
+                "0",
+                "2",
+            ),
+            row(
+                "3@Extract/job012/m2.mrcs",
+                "2",
+                "8000",
+                "7900",
+                "80.25",
+                "90.0",
+                "45",
+                "90",
+                "35",
+                "-3",
+                "2.75",
+                "1",
+            ),
         ],
     )
 )
@@ -75,7 +220,14 @@ RELION_5 = (
         "rlnCoordinateX rlnAutopickFigureOfMerit rlnImageName rlnOpticsGroup rlnDefocusU rlnDefocusV rlnDefocusAngle "
         "rlnAngleRot rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst rlnRandomSubset rlnGroupName",
         [
-            row("1862.0", "-999.00000", f"{i:06d}@Extract/job032/Movies/m.mrcs", "1", "10863.857422", "10575.72")[:-1]
+            row(
+                "1862.0",
+                "-999.00000",
+                f"{i:06d}@Extract/job032/Movies/m.mrcs",
+                "1",
+                "10863.857422",
+                "10575.72",
+            )[:-1]
             + row("77.967194", rot, "81.25", "-12.5", x, "0.177", "1", "group_01")
             for i, rot, x in [
                 (1, "-160.25971", "-2.12499"),
@@ -103,9 +255,17 @@ RELION_5_TOMO = (
         "rlnTomoName rlnTomoParticleName rlnCenteredCoordinateXAngst rlnOpticsGroup rlnImageName rlnAngleRot "
         "rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst rlnOriginZAngst",
         [
-            row("TS_01", f"TS_01/{i}", x, "1", f"Extract/job009/Subtomograms/TS_01/{i}_stack2d.mrcs")[:-1]
+            row(
+                "TS_01",
+                f"TS_01/{i}",
+                x,
+                "1",
+                f"Extract/job009/Subtomograms/TS_01/{i}_stack2d.mrcs",
+            )[:-1]
             + row("15.5", "85.000000", "-3", "0.540000", "-1.080000", "2.0")
-            for i, x in enumerate(["-1042.2", "330", "0.000000", "17.25", "1.5e+03", "-0.1"], start=1)
+            for i, x in enumerate(
+                ["-1042.2", "330", "0.000000", "17.25", "1.5e+03", "-0.1"], start=1
+            )
         ],
     )
 )

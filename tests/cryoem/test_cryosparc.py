@@ -35,7 +35,9 @@ def table(rng):
     """Seven particles as cryoSPARC keeps them."""
     table = np.zeros(7, dtype=FIELDS)
     table["uid"] = rng.integers(2**63, 2**64, size=7, dtype=np.uint64)
-    table["blob/path"] = [b">J12/extract/00%d_particles.mrc" % (i % 2) for i in range(7)]
+    table["blob/path"] = [
+        b">J12/extract/00%d_particles.mrc" % (i % 2) for i in range(7)
+    ]
     table["blob/idx"] = np.arange(7) // 2
     table["blob/shape"] = 128
     table["blob/psize_A"] = 1.6
@@ -89,10 +91,14 @@ def test_what_is_known_of_the_particles_is_read(save, table):
     particles = read_particles(save(table))
     assert particles.uid.dtype == np.uint64
     assert np.array_equal(particles.uid, table["uid"])
-    assert particles.stack.tolist() == [f"J12/extract/00{i % 2}_particles.mrc" for i in range(7)]
+    assert particles.stack.tolist() == [
+        f"J12/extract/00{i % 2}_particles.mrc" for i in range(7)
+    ]
     assert particles.slice.tolist() == [0, 0, 1, 1, 2, 2, 3]
     assert particles.pixel_size == pytest.approx(1.6)
-    assert particles.shift == pytest.approx(2 * table["alignments3D/shift"], rel=1e-6)  # aligned at twice the pixel
+    assert particles.shift == pytest.approx(
+        2 * table["alignments3D/shift"], rel=1e-6
+    )  # aligned at twice the pixel
     assert particles.microscope["defocus_u"] == pytest.approx(15000 + np.arange(7))
     assert particles.microscope["defocus_v"] == pytest.approx(14000 + np.arange(7))
     assert particles.microscope["defocus_angle"] == pytest.approx(30, rel=1e-6)
@@ -104,20 +110,32 @@ def test_what_is_known_of_the_particles_is_read(save, table):
     assert particles.microscope["half set"].tolist() == [0, 1, 0, 1, 1, 0, 0]
 
 
-def test_shifts_without_a_pixel_size_of_their_own_are_in_pixels_of_the_images(save, table):
+def test_shifts_without_a_pixel_size_of_their_own_are_in_pixels_of_the_images(
+    save, table
+):
     particles = read_particles(save(without(table, "alignments3D/psize_A")))
     assert particles.shift == pytest.approx(table["alignments3D/shift"], rel=1e-6)
 
 
 def test_what_a_file_does_not_tell_is_left_out(save, table):
     particles = read_particles(save(table[["uid", "ctf/df1_A"]]))
-    assert [particles.stack, particles.slice, particles.pixel_size, particles.angles, particles.shift] == [None] * 5
+    assert [
+        particles.stack,
+        particles.slice,
+        particles.pixel_size,
+        particles.angles,
+        particles.shift,
+    ] == [None] * 5
     assert list(particles.microscope) == ["defocus_u"]
 
 
 def test_old_fields_keep_their_order_and_bytes_and_new_ones_follow(save, load, table):
     new = load(particles_with(read_particles(save(table)), NEW))
-    assert new.dtype.names == (*table.dtype.names, "manifactor/factor1", "manifactor/factor1_confidence")
+    assert new.dtype.names == (
+        *table.dtype.names,
+        "manifactor/factor1",
+        "manifactor/factor1_confidence",
+    )
     for name in table.dtype.names:
         assert new.dtype[name] == table.dtype[name]
         assert new[name].tobytes() == table[name].tobytes()
@@ -128,7 +146,12 @@ def test_old_fields_keep_their_order_and_bytes_and_new_ones_follow(save, load, t
 
 def test_chosen_rows_keep_their_uids_and_values(save, load, table):
     rows = np.array([1, 2, 6])
-    new = load(particles_with(read_particles(save(table))[rows], {name: values[rows] for name, values in NEW.items()}))
+    new = load(
+        particles_with(
+            read_particles(save(table))[rows],
+            {name: values[rows] for name, values in NEW.items()},
+        )
+    )
     assert np.array_equal(new["uid"], table["uid"][rows])
     for name in table.dtype.names:
         assert new[name].tobytes() == table[rows][name].tobytes()
@@ -136,7 +159,12 @@ def test_chosen_rows_keep_their_uids_and_values(save, load, table):
 
 
 def test_gaps_between_fields_do_not_become_fields(save, load, table):
-    gaps = np.zeros(7, dtype=np.dtype([("uid", "<u8"), ("blob/idx", "u1"), ("ctf/df1_A", "<f8")], align=True))
+    gaps = np.zeros(
+        7,
+        dtype=np.dtype(
+            [("uid", "<u8"), ("blob/idx", "u1"), ("ctf/df1_A", "<f8")], align=True
+        ),
+    )
     gaps["uid"] = table["uid"]
     new = load(particles_with(read_particles(save(gaps)), {"factor1": NEW["factor1"]}))
     assert new.dtype.names == ("uid", "blob/idx", "ctf/df1_A", "manifactor/factor1")
@@ -158,14 +186,21 @@ def test_a_result_is_read_as_particles_again(save, table):
 
 def test_places_of_an_earlier_run_are_replaced(save, table):
     path = save(table)
-    once = particles_with(read_particles(path), {**NEW, "factor9": np.zeros(len(table))})
+    once = particles_with(
+        read_particles(path), {**NEW, "factor9": np.zeros(len(table))}
+    )
     path.write_bytes(once)
-    assert particles_with(read_particles(path), NEW) == particles_with(read_particles(save(table)), NEW)
+    assert particles_with(read_particles(path), NEW) == particles_with(
+        read_particles(save(table)), NEW
+    )
 
 
 def relion_matrix(rot, tilt, psi):
     """The matrix of RELION's Euler_angles2matrix, which brings the molecule into the frame of the image."""
-    (ca, cb, cg), (sa, sb, sg) = np.cos(np.radians([rot, tilt, psi])), np.sin(np.radians([rot, tilt, psi]))
+    (ca, cb, cg), (sa, sb, sg) = (
+        np.cos(np.radians([rot, tilt, psi])),
+        np.sin(np.radians([rot, tilt, psi])),
+    )
     return np.array(
         [
             [cg * cb * ca - sg * sa, cg * cb * sa + sg * ca, -cg * sb],
@@ -187,7 +222,9 @@ def cryosparc_pose(matrix):
 ANGLE = st.floats(-180, 180) | st.sampled_from([-180.0, -90.0, 0.0, 90.0, 180.0])
 
 
-@given(rot=ANGLE, tilt=st.floats(0, 180) | st.sampled_from([0.0, 90.0, 180.0]), psi=ANGLE)
+@given(
+    rot=ANGLE, tilt=st.floats(0, 180) | st.sampled_from([0.0, 90.0, 180.0]), psi=ANGLE
+)
 def test_angles_are_those_of_relion(rot, tilt, psi):
     matrix = relion_matrix(rot, tilt, psi)
     found = euler_angles(cryosparc_pose(matrix)[None])[0]
@@ -208,7 +245,9 @@ def test_at_the_poles_all_is_turned_in_the_plane(tilt):
 
 
 def test_a_turn_in_the_plane_of_the_image_does_not_change_the_view(save, table):
-    table["alignments3D/pose"] = [cryosparc_pose(relion_matrix(50, 60, psi)) for psi in np.linspace(0, 350, 7)]
+    table["alignments3D/pose"] = [
+        cryosparc_pose(relion_matrix(50, 60, psi)) for psi in np.linspace(0, 350, 7)
+    ]
     assert read_particles(save(table)).near_view(50, 60, width=0.1).all()
 
 
@@ -218,7 +257,8 @@ def test_no_rotation_is_the_view_from_above():
 
 def test_a_file_without_uid_is_refused(save, table):
     with pytest.raises(
-        ValueError, match=r"has no field `uid`, by which cryoSPARC knows its particles. Export it again"
+        ValueError,
+        match=r"has no field `uid`, by which cryoSPARC knows its particles. Export it again",
     ):
         read_particles(save(without(table, "uid")))
 
@@ -237,19 +277,26 @@ def test_pickled_objects_are_refused_and_nothing_is_run(save, tmp_path):
     objects = np.zeros(2, dtype=[("uid", "<u8"), ("blob/path", object)])
     objects["blob/path"] = [Bomb(tmp_path / "harm"), None]
     for array in (objects, objects["blob/path"]):
-        with pytest.raises(ValueError, match=r"is not a .cs file of plain fields; pickled objects are never loaded"):
+        with pytest.raises(
+            ValueError,
+            match=r"is not a .cs file of plain fields; pickled objects are never loaded",
+        ):
             read_particles(save(array, allow_pickle=True))
     assert not (tmp_path / "harm").exists()
 
 
 def test_a_bare_pickle_is_refused_and_nothing_is_run(tmp_path):
-    (tmp_path / "a.cs").write_bytes(b"cos\nmkdir\n(V" + str(tmp_path / "harm").encode() + b"\ntR.")
+    (tmp_path / "a.cs").write_bytes(
+        b"cos\nmkdir\n(V" + str(tmp_path / "harm").encode() + b"\ntR."
+    )
     with pytest.raises(ValueError, match=r"pickled objects are never loaded"):
         read_particles(tmp_path / "a.cs")
     assert not (tmp_path / "harm").exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"data_particles\n", b"PK\x03\x04not a zip", b"\x93NUMPY\x01\x00"])
+@pytest.mark.parametrize(
+    "content", [b"", b"data_particles\n", b"PK\x03\x04not a zip", b"\x93NUMPY\x01\x00"]
+)
 def test_a_foreign_or_damaged_file_is_refused(tmp_path, content):
     (tmp_path / "a.cs").write_bytes(content)
     with pytest.raises(ValueError, match=r"a.cs is not a .cs file of plain fields"):
@@ -271,7 +318,10 @@ def test_a_file_cut_short_is_refused(save, table):
 
 
 def test_a_plain_array_is_refused(save):
-    with pytest.raises(ValueError, match=r"must hold a table with named fields; got a plain array of shape \(4, 3\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"must hold a table with named fields; got a plain array of shape \(4, 3\)",
+    ):
         read_particles(save(np.zeros((4, 3))))
 
 
@@ -283,5 +333,7 @@ def test_a_table_without_rows_is_refused(save, table):
 def test_particles_of_different_pixel_sizes_are_refused(save, table):
     table["blob/psize_A"][3:] = 0.8
     mixed = read_particles(save(table))
-    with pytest.raises(ValueError, match=r"must have one pixel size; .* have 0.8 to 1.6 A"):
+    with pytest.raises(
+        ValueError, match=r"must have one pixel size; .* have 0.8 to 1.6 A"
+    ):
         _ = mixed.pixel_size

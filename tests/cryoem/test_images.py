@@ -23,7 +23,9 @@ def view_of(path, images, particles=None, **settings):
 
 @pytest.fixture(scope="module")
 def simulation():
-    return datasets.simulate_particles(600, size=SIZE, pixel_size=PIXEL, signal_to_noise=100, random_state=0)
+    return datasets.simulate_particles(
+        600, size=SIZE, pixel_size=PIXEL, signal_to_noise=100, random_state=0
+    )
 
 
 def components(view, **settings):
@@ -39,7 +41,15 @@ def blob(x, y, size=64):
 def test_an_image_is_turned_back_by_psi_and_moved_by_its_shift():
     # psi takes the point (x, y) of the upright image to (x cos + y sin, -x sin + y cos), as RELION's matrix does
     angle, (x, y), shift = np.radians(35.0), (10.0, -4.0), np.array([3.0, -2.0])
-    at = np.array([x * np.cos(angle) + y * np.sin(angle), -x * np.sin(angle) + y * np.cos(angle)]) - shift
+    at = (
+        np.array(
+            [
+                x * np.cos(angle) + y * np.sin(angle),
+                -x * np.sin(angle) + y * np.cos(angle),
+            ]
+        )
+        - shift
+    )
     found = aligned(blob(*at)[None], np.array([35.0]), shift[None])[0]
     assert np.abs(found - blob(x, y)).max() < 0.05
 
@@ -50,8 +60,12 @@ def test_images_that_need_no_turn_are_the_same_array():
 
 
 def test_the_frame_is_that_of_the_first_particle(tmp_path):
-    images = np.stack([blob(10, 0), blob(0, -10)])  # turned by psi = 90: (10, 0) goes to (0, -10)
-    particles = Particles(Path("a.star"), np.arange(2), angles=np.array([[0, 0, 20.0], [0, 0, 110.0]]))
+    images = np.stack(
+        [blob(10, 0), blob(0, -10)]
+    )  # turned by psi = 90: (10, 0) goes to (0, -10)
+    particles = Particles(
+        Path("a.star"), np.arange(2), angles=np.array([[0, 0, 20.0], [0, 0, 110.0]])
+    )
     _, seen = next(iter(view_of(tmp_path / "a.mrcs", images, particles).blocks()))
     np.testing.assert_allclose(seen[1], seen[0], atol=0.05)
 
@@ -59,10 +73,20 @@ def test_the_frame_is_that_of_the_first_particle(tmp_path):
 def test_flipped_phases_undo_the_signs_of_the_ctf(tmp_path):
     defocus = np.array([12_000.0, 21_000.0])
     ctf = contrast_transfer(64, PIXEL, defocus)
-    images = fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * ctf, s=(64, 64)).astype(np.float32)
-    particles = Particles(Path("a.star"), np.arange(2), microscope={"defocus_u": defocus})
-    _, flipped = next(iter(view_of(tmp_path / "a.mrcs", images, particles, flip=True).blocks()))
-    np.testing.assert_allclose(flipped, fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * np.abs(ctf)), atol=1e-4)
+    images = fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * ctf, s=(64, 64)).astype(
+        np.float32
+    )
+    particles = Particles(
+        Path("a.star"), np.arange(2), microscope={"defocus_u": defocus}
+    )
+    _, flipped = next(
+        iter(view_of(tmp_path / "a.mrcs", images, particles, flip=True).blocks())
+    )
+    np.testing.assert_allclose(
+        flipped,
+        fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * np.abs(ctf)),
+        atol=1e-4,
+    )
     np.testing.assert_allclose(particle_ctf(particles, 64, PIXEL), ctf)
 
 
@@ -79,7 +103,9 @@ def test_the_mask_is_one_inside_and_zero_outside():
 
 
 def test_components_have_the_signal_to_noise_of_the_simulation(tmp_path, simulation):
-    clean = datasets.simulate_particles(600, size=SIZE, pixel_size=PIXEL, signal_to_noise=None, random_state=0)
+    clean = datasets.simulate_particles(
+        600, size=SIZE, pixel_size=PIXEL, signal_to_noise=None, random_state=0
+    )
     centred = clean.images.reshape(600, -1) - clean.images.reshape(600, -1).mean(axis=0)
     true = np.linalg.svd(centred, compute_uv=False)[:4] ** 2 / 600 / simulation.noise**2
     found = components(view_of(tmp_path / "a.mrcs", simulation.images))
@@ -92,7 +118,9 @@ def test_an_offset_of_each_image_changes_nothing(tmp_path, simulation, rng):
     offset = 100 * rng.normal(size=(600, 1, 1)).astype(np.float32)
     plain = components(view_of(tmp_path / "a.mrcs", simulation.images))
     shifted = components(view_of(tmp_path / "b.mrcs", simulation.images + offset))
-    np.testing.assert_allclose(np.abs(shifted.samples[:, 0]), np.abs(plain.samples[:, 0]), atol=0.05)
+    np.testing.assert_allclose(
+        np.abs(shifted.samples[:, 0]), np.abs(plain.samples[:, 0]), atol=0.05
+    )
 
 
 def test_the_scale_of_the_images_changes_nothing(tmp_path, simulation):
@@ -105,19 +133,31 @@ def test_a_stack_masked_before_is_no_less_noisy(tmp_path, simulation):
     masked = simulation.images * circular_mask(SIZE, SIZE / 2).astype(np.float32)
     found = components(view_of(tmp_path / "a.mrcs", masked))
     plain = components(view_of(tmp_path / "b.mrcs", simulation.images))
-    np.testing.assert_allclose(found.signal_to_noise[:4], plain.signal_to_noise[:4], rtol=0.2)
+    np.testing.assert_allclose(
+        found.signal_to_noise[:4], plain.signal_to_noise[:4], rtol=0.2
+    )
 
 
-def test_the_papers_preparation_is_four_components_of_unit_variance(tmp_path, simulation):
-    found = components(view_of(tmp_path / "a.mrcs", simulation.images), n_components=4, standardise=True)
+def test_the_papers_preparation_is_four_components_of_unit_variance(
+    tmp_path, simulation
+):
+    found = components(
+        view_of(tmp_path / "a.mrcs", simulation.images),
+        n_components=4,
+        standardise=True,
+    )
     np.testing.assert_allclose(found.samples.std(axis=0), np.ones(4), rtol=1e-5)
-    np.testing.assert_allclose(found.weights, 1 / np.sqrt(1 + found.signal_to_noise), rtol=0.05)  # noise has variance 1
+    np.testing.assert_allclose(
+        found.weights, 1 / np.sqrt(1 + found.signal_to_noise), rtol=0.05
+    )  # noise has variance 1
 
 
 def test_many_images_are_projected_a_block_at_a_time(tmp_path, simulation, monkeypatch):
     view = view_of(tmp_path / "a.mrcs", simulation.images)
     whole = components(view)
-    monkeypatch.setattr("manifactor.cryoem.images.LEARNED_BYTES", 4 * whole.n_coefficients * 599)
+    monkeypatch.setattr(
+        "manifactor.cryoem.images.LEARNED_BYTES", 4 * whole.n_coefficients * 599
+    )
     monkeypatch.setattr("manifactor.cryoem.stacks.BLOCK_BYTES", 100 * 4 * SIZE**2)
     blocks = components(view)
     for j in range(3):
@@ -126,12 +166,18 @@ def test_many_images_are_projected_a_block_at_a_time(tmp_path, simulation, monke
 
 def test_noise_alone_is_refused(tmp_path, rng):
     with pytest.raises(ValueError, match=r"must (differ by|show) more than noise"):
-        components(view_of(tmp_path / "a.mrcs", rng.normal(size=(400, 32, 32)).astype(np.float32)))
+        components(
+            view_of(
+                tmp_path / "a.mrcs", rng.normal(size=(400, 32, 32)).astype(np.float32)
+            )
+        )
 
 
 @pytest.mark.parametrize("shape", [(20, 32, 34), (20, 33, 33), (20, 8, 8)])
 def test_odd_and_tiny_images_are_refused(tmp_path, shape):
-    with pytest.raises(ValueError, match="square with an even side of at least 16 pixels"):
+    with pytest.raises(
+        ValueError, match="square with an even side of at least 16 pixels"
+    ):
         components(view_of(tmp_path / "a.mrcs", np.zeros(shape, dtype=np.float32)))
 
 
@@ -140,7 +186,10 @@ def test_odd_and_tiny_images_are_refused(tmp_path, shape):
     [
         ({"mask_radius": -1.0}, "`mask_radius` must be a number in"),
         ({"low_pass": 0.0}, "`low_pass` must be a number above 0"),
-        ({"low_pass": 1.0}, "`low_pass` must lie between two pixels and half the box, 8 to 108 A; got 1"),
+        (
+            {"low_pass": 1.0},
+            "`low_pass` must lie between two pixels and half the box, 8 to 108 A; got 1",
+        ),
         ({"n_components": 0}, "`n_components` must be a whole number in"),
     ],
 )
@@ -156,14 +205,23 @@ def test_a_bare_stack_has_no_frame(tmp_path, simulation):
 
 
 def test_images_turned_and_shifted_at_random_give_the_same_components(tmp_path):
-    settings = {"size": SIZE, "pixel_size": PIXEL, "signal_to_noise": 30, "random_state": 0}
+    settings = {
+        "size": SIZE,
+        "pixel_size": PIXEL,
+        "signal_to_noise": 30,
+        "random_state": 0,
+    }
     still = datasets.simulate_particles(800, **settings)
     moved = datasets.simulate_particles(800, in_plane=True, **settings)
     angles = np.column_stack([np.zeros((800, 2)), moved.psi])
-    particles = Particles(Path("a.star"), np.arange(800), angles=angles, shift=moved.shift)
+    particles = Particles(
+        Path("a.star"), np.arange(800), angles=angles, shift=moved.shift
+    )
     expected = components(view_of(tmp_path / "a.mrcs", still.images))
     found = components(view_of(tmp_path / "b.mrcs", moved.images, particles))
-    np.testing.assert_allclose(found.signal_to_noise[:3], expected.signal_to_noise[:3], rtol=0.45)  # edges are cut off
+    np.testing.assert_allclose(
+        found.signal_to_noise[:3], expected.signal_to_noise[:3], rtol=0.45
+    )  # edges are cut off
     assert len(found.weights) < 20
     assert abs(np.corrcoef(found.samples[:, 0], moved.stretch[:, 0])[0, 1]) > 0.9
 
@@ -180,5 +238,7 @@ def test_an_image_with_nan_is_named(tmp_path, simulation):
     spoilt[7, 3, 3] = np.nan
     with warnings.catch_warnings(action="ignore"):  # of what writes the stack
         view = view_of(tmp_path / "a.mrcs", spoilt)
-    with pytest.raises(ValueError, match=r"images must be finite; number 8 of a.mrcs has NaN"):
+    with pytest.raises(
+        ValueError, match=r"images must be finite; number 8 of a.mrcs has NaN"
+    ):
         components(view)

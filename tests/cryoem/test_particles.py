@@ -5,9 +5,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from manifactor.cryoem.formats import coordinate_columns, read_particles
+from manifactor.cryoem.formats import read_particles
 from manifactor.cryoem.particles import Particles, euler_matrices, view_directions
-from manifactor.places import Place
+from manifactor.runs.places import Place, coordinate_columns
 
 from .star_files import FLAVOURS, RELION_5, RELION_5_TOMO, RELION_30, RELION_31
 
@@ -25,13 +25,22 @@ def read(tmp_path):
 def test_relion_3_0_has_optics_in_every_row_and_shifts_in_pixels(read):
     particles = read(RELION_30)
     assert len(particles) == 6
-    assert particles.pixel_size == pytest.approx(1.35)  # 5 micrometres on the detector, magnified 37,037 times
-    assert particles.shift == pytest.approx(np.array([[2, -1], [0.5, 3.25], [-4, 0], [1, 1], [0, -2.5], [0, 0]]))
+    assert particles.pixel_size == pytest.approx(
+        1.35
+    )  # 5 micrometres on the detector, magnified 37,037 times
+    assert particles.shift == pytest.approx(
+        np.array([[2, -1], [0.5, 3.25], [-4, 0], [1, 1], [0, -2.5], [0, 0]])
+    )
     assert particles.angles[0] == pytest.approx([-17.9541, 90, 12.5])
     assert particles.angles[3] == pytest.approx([95.25, 178.5, 0.001])
-    assert particles.stack.tolist() == ["Extract/job007/mic_a.mrcs"] * 3 + ["Extract/job007/mic_b.mrcs"] * 3
+    assert (
+        particles.stack.tolist()
+        == ["Extract/job007/mic_a.mrcs"] * 3 + ["Extract/job007/mic_b.mrcs"] * 3
+    )
     assert particles.slice.tolist() == [0, 1, 2, 11, 0, 1]
-    assert particles.microscope["defocus_u"] == pytest.approx([15120.300781] * 2 + [15120.3] + [21010] * 3)
+    assert particles.microscope["defocus_u"] == pytest.approx(
+        [15120.300781] * 2 + [15120.3] + [21010] * 3
+    )
     assert particles.microscope["defocus_v"] == pytest.approx(14810.5)
     assert particles.microscope["defocus_angle"] == pytest.approx(35.87)
     assert particles.microscope["voltage"] == pytest.approx(300)
@@ -48,21 +57,30 @@ def test_relion_3_1_has_optics_groups_and_shifts_in_angstrom(read):
     in_angstrom = np.array([[1.5, -2], [0, 0], [0.25, 4], [7, 1], [0.1, 0], [-3, 2.75]])
     assert particles.shift == pytest.approx(in_angstrom / 1.244531)
     assert particles.angles[3] == pytest.approx([-179.9, 23, 33])
-    assert particles.stack.tolist() == ["Extract/job012/m1.mrcs"] * 3 + ["Extract/job012/m2.mrcs"] * 3
+    assert (
+        particles.stack.tolist()
+        == ["Extract/job012/m1.mrcs"] * 3 + ["Extract/job012/m2.mrcs"] * 3
+    )
     assert particles.slice.tolist() == [2, 0, 1, 0, 1, 2]
     assert particles.microscope["defocus_u"] == pytest.approx([9873.2] * 3 + [8000] * 3)
     assert particles.microscope["phase_shift"] == pytest.approx([0] * 3 + [90] * 3)
     assert particles.microscope["optics group"].tolist() == [7, 7, 7, 2, 2, 2]
     assert particles.microscope["voltage"] == pytest.approx([300] * 3 + [200] * 3)
-    assert particles.microscope["spherical_aberration"] == pytest.approx([2.7] * 3 + [0.01] * 3)
-    assert particles.microscope["amplitude_contrast"] == pytest.approx([0.1] * 3 + [0.07] * 3)
+    assert particles.microscope["spherical_aberration"] == pytest.approx(
+        [2.7] * 3 + [0.01] * 3
+    )
+    assert particles.microscope["amplitude_contrast"] == pytest.approx(
+        [0.1] * 3 + [0.07] * 3
+    )
     assert particles.microscope["half set"].tolist() == [1, 2, 1, 2, 2, 1]
 
 
 def test_relion_5_is_read_as_3_1_is(read):
     particles = read(RELION_5)
     assert particles.pixel_size == pytest.approx(0.885)
-    assert particles.shift[[0, 5]] == pytest.approx(np.array([[-2.12499, 0.177], [12.3456789, 0.177]]) / 0.885)
+    assert particles.shift[[0, 5]] == pytest.approx(
+        np.array([[-2.12499, 0.177], [12.3456789, 0.177]]) / 0.885
+    )
     assert particles.angles[2] == pytest.approx([160, 81.25, -12.5])
     assert particles.slice.tolist() == [0, 1, 2, 3, 4, 5]
     assert set(particles.stack) == {"Extract/job032/Movies/m.mrcs"}
@@ -89,19 +107,33 @@ def test_optics_that_are_not_a_loop_count_too(read):
 
 
 def test_what_a_file_does_not_tell_is_left_out(read):
-    particles = read("data_particles\n\nloop_\n_rlnOriginX #1\n_rlnAngleRot #2\n0 1\n1 2\n")
+    particles = read(
+        "data_particles\n\nloop_\n_rlnOriginX #1\n_rlnAngleRot #2\n0 1\n1 2\n"
+    )
     assert particles.microscope == {}
-    assert [particles.stack, particles.slice, particles.pixel_size, particles.angles, particles.shift] == [None] * 5
+    assert [
+        particles.stack,
+        particles.slice,
+        particles.pixel_size,
+        particles.angles,
+        particles.shift,
+    ] == [None] * 5
 
 
 def test_an_optics_group_that_is_not_listed_is_named(read):
-    with pytest.raises(ValueError, match=r"particles of optics group 7, which its data_optics does not list"):
+    with pytest.raises(
+        ValueError,
+        match=r"particles of optics group 7, which its data_optics does not list",
+    ):
         read(RELION_31.replace("           7   300", "           8   300"))
 
 
 def test_images_of_different_pixel_sizes_are_refused_when_they_are_needed(read):
     mixed = read(RELION_31.replace("1.244531", "0.830000", 1))
-    with pytest.raises(ValueError, match=r"must have one pixel size; those of .* have 0.83 to 1.245 A. Rescale them"):
+    with pytest.raises(
+        ValueError,
+        match=r"must have one pixel size; those of .* have 0.83 to 1.245 A. Rescale them",
+    ):
         _ = mixed.pixel_size
     older = read(RELION_30.replace("37037.037037", "40000.000000", 1))
     with pytest.raises(ValueError, match=r"have 1.25 to 1.35 A"):
@@ -109,24 +141,34 @@ def test_images_of_different_pixel_sizes_are_refused_when_they_are_needed(read):
 
 
 def test_pixel_sizes_that_differ_by_rounding_are_one():
-    particles = Particles(Path("a.star"), np.arange(3), pixel_sizes=np.array([1.35, 1.3501, 1.35]))
+    particles = Particles(
+        Path("a.star"), np.arange(3), pixel_sizes=np.array([1.35, 1.3501, 1.35])
+    )
     assert particles.pixel_size == 1.35
 
 
 def test_rot_turns_an_image_that_is_seen_along_the_axis():
-    angles = np.array([[10.0, 0.0, 0.0], [0.0, 0.0, 10.0], [50.0, 0.0, -20.0], [10.0, 0.001, 7.0]])
+    angles = np.array(
+        [[10.0, 0.0, 0.0], [0.0, 0.0, 10.0], [50.0, 0.0, -20.0], [10.0, 0.001, 7.0]]
+    )
     particles = Particles(Path("a.star"), np.arange(4), angles=angles)
     np.testing.assert_allclose(particles.turned(), [0, 0, 20, 7], atol=1e-6)
 
 
 def test_psi_alone_turns_images_of_exactly_one_direction():
     angles = np.array([[30.0, 70.0, 5.0], [30.0, 70.0, 95.0], [30.0, 70.0, -85.0]])
-    np.testing.assert_allclose(Particles(Path("a"), np.arange(3), angles=angles).turned(), [0, 90, -90], atol=1e-9)
+    np.testing.assert_allclose(
+        Particles(Path("a"), np.arange(3), angles=angles).turned(),
+        [0, 90, -90],
+        atol=1e-9,
+    )
 
 
 def test_the_third_row_of_a_matrix_is_the_view():
     angles = np.random.default_rng(0).uniform(-180, 180, size=(20, 3))
-    np.testing.assert_allclose(euler_matrices(angles)[:, 2], view_directions(angles), atol=1e-12)
+    np.testing.assert_allclose(
+        euler_matrices(angles)[:, 2], view_directions(angles), atol=1e-12
+    )
 
 
 def test_other_particles_have_another_fingerprint(read):
@@ -137,7 +179,9 @@ def test_other_particles_have_another_fingerprint(read):
 
 @pytest.mark.parametrize("name", ["first@stack.mrcs", "1.5@stack.mrcs"])
 def test_images_must_have_a_number(read, name):
-    with pytest.raises(ValueError, match=f"must name images as 000001@stack.mrcs; got '{name}'"):
+    with pytest.raises(
+        ValueError, match=f"must name images as 000001@stack.mrcs; got '{name}'"
+    ):
         read(f"data_\nloop_\n_rlnImageName #1\n000001@stack.mrcs\n{name}\n")
 
 
@@ -167,7 +211,9 @@ def test_the_ending_may_be_in_capitals(tmp_path):
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-@pytest.mark.parametrize("chosen", [[4, 0], [False, True, True, False, False, True], slice(1, 3)])
+@pytest.mark.parametrize(
+    "chosen", [[4, 0], [False, True, True, False, False, True], slice(1, 3)]
+)
 def test_a_choice_of_particles_takes_all_that_is_known_along(read, flavour, chosen):
     particles = read(FLAVOURS[flavour])
     chosen = chosen if isinstance(chosen, slice) else np.array(chosen)
@@ -194,34 +240,64 @@ def seen_from(angles):
 
 def distance(rot, tilt, angles):
     """Degrees between directions on the sphere, by the haversine formula."""
-    rot, tilt, rots, tilts = np.radians(rot), np.radians(tilt), *np.radians(np.asarray(angles, dtype=float).T[:2])
-    half = np.sin((tilts - tilt) / 2) ** 2 + np.sin(tilts) * np.sin(tilt) * np.sin((rots - rot) / 2) ** 2
+    rot, tilt, rots, tilts = (
+        np.radians(rot),
+        np.radians(tilt),
+        *np.radians(np.asarray(angles, dtype=float).T[:2]),
+    )
+    half = (
+        np.sin((tilts - tilt) / 2) ** 2
+        + np.sin(tilts) * np.sin(tilt) * np.sin((rots - rot) / 2) ** 2
+    )
     return np.degrees(2 * np.arcsin(np.sqrt(np.clip(half, 0, 1))))
 
 
 ROT, TILT = st.floats(-180, 180), st.floats(0, 180)
 
 
-@given(angles=st.lists(st.tuples(ROT, TILT, ROT), min_size=1, max_size=8), rot=ROT, tilt=TILT, width=st.floats(1, 180))
+@given(
+    angles=st.lists(st.tuples(ROT, TILT, ROT), min_size=1, max_size=8),
+    rot=ROT,
+    tilt=TILT,
+    width=st.floats(1, 180),
+)
 def test_a_view_takes_what_is_near_on_the_sphere(angles, rot, tilt, width):
     apart = distance(rot, tilt, angles)
     assume((np.abs(apart - width) > 1e-3).all())
-    assert seen_from(angles).near_view(rot, tilt, width=width).tolist() == (apart < width).tolist()
+    assert (
+        seen_from(angles).near_view(rot, tilt, width=width).tolist()
+        == (apart < width).tolist()
+    )
 
 
 @given(rot=ROT, tilt=TILT, psi=ROT, turn=st.sampled_from([-360, 0, 360]))
-def test_the_angle_in_the_plane_and_full_turns_do_not_change_the_view(rot, tilt, psi, turn):
+def test_the_angle_in_the_plane_and_full_turns_do_not_change_the_view(
+    rot, tilt, psi, turn
+):
     assert seen_from([[rot + turn, tilt, psi]]).near_view(rot, tilt, width=0.01).all()
-    assert view_directions(np.array([[rot, tilt, psi]])) == pytest.approx(view_directions(np.array([[rot, tilt, 0]])))
+    assert view_directions(np.array([[rot, tilt, psi]])) == pytest.approx(
+        view_directions(np.array([[rot, tilt, 0]]))
+    )
 
 
 def test_at_the_pole_all_rotations_are_one_view_and_opposite_views_are_apart():
-    particles = seen_from([[0, 0, 0], [90, 0, 0], [200, 0.5, 0], [0, 180, 0], [0, 5, 0]])
-    assert particles.near_view(77, 0, width=1).tolist() == [True, True, True, False, False]
+    particles = seen_from(
+        [[0, 0, 0], [90, 0, 0], [200, 0.5, 0], [0, 180, 0], [0, 5, 0]]
+    )
+    assert particles.near_view(77, 0, width=1).tolist() == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_a_view_without_angles_is_refused():
-    with pytest.raises(ValueError, match=r"a view can be picked where angles are known; a.star has none"):
+    with pytest.raises(
+        ValueError,
+        match=r"a view can be picked where angles are known; a.star has none",
+    ):
         Particles(Path("a.star"), np.arange(2)).near_view(0, 0, width=5)
 
 
@@ -235,5 +311,10 @@ def test_columns_have_the_names_of_their_format():
         "mfFactor2Confidence",
     ]
     columns = coordinate_columns(places, ".cs")
-    assert list(columns) == ["factor1", "factor2_dimension1", "factor2_dimension2", "factor2_confidence"]
+    assert list(columns) == [
+        "factor1",
+        "factor2_dimension1",
+        "factor2_dimension2",
+        "factor2_confidence",
+    ]
     assert columns["factor2_dimension2"].tolist() == [1, 3, 5]

@@ -21,7 +21,12 @@ from manifactor.cryoem.pictures import (
 def moving_blob(n_images, size=36):
     """A bright spot that goes from left to right."""
     y, x = np.mgrid[:size, :size]
-    return np.stack([np.exp(-((x - c) ** 2 + (y - size / 2) ** 2) / 18) for c in np.linspace(5, size - 5, n_images)])
+    return np.stack(
+        [
+            np.exp(-((x - c) ** 2 + (y - size / 2) ** 2) / 18)
+            for c in np.linspace(5, size - 5, n_images)
+        ]
+    )
 
 
 def bright_column(picture):
@@ -59,9 +64,13 @@ def test_a_volume_comes_back_with_its_voxel_size(tmp_path, rng):
 
 
 def test_wrong_pixel_sizes_and_shapes_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="`pixel_size` must be a number above 0; got 0"):
+    with pytest.raises(
+        ValueError, match="`pixel_size` must be a number above 0; got 0"
+    ):
         write_stack(tmp_path / "a.mrcs", np.zeros((2, 3, 3)), pixel_size=0)
-    with pytest.raises(ValueError, match=r"`volume` must have three axes; got shape \(3, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"`volume` must have three axes; got shape \(3, 3\)"
+    ):
         write_volume(tmp_path / "a.mrc", np.zeros((3, 3)), pixel_size=1)
     assert not list(tmp_path.iterdir())
 
@@ -69,9 +78,14 @@ def test_wrong_pixel_sizes_and_shapes_are_refused(tmp_path):
 def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "mrcfile", None)
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
-    with pytest.raises(ValueError, match=r"needs the package mrcfile: pip install 'manifactor\[cryoem\]'"):
+    with pytest.raises(
+        ValueError,
+        match=r"needs the package mrcfile: pip install 'manifactor\[cryoem\]'",
+    ):
         write_stack(tmp_path / "a.mrcs", np.zeros((2, 2, 2)), pixel_size=1)
-    with pytest.raises(ValueError, match=r"needs the package PIL: pip install 'manifactor\[cryoem\]'"):
+    with pytest.raises(
+        ValueError, match=r"needs the package PIL: pip install 'manifactor\[cryoem\]'"
+    ):
         write_png(tmp_path / "a.png", np.zeros((2, 2), dtype=np.uint8))
 
 
@@ -80,7 +94,12 @@ def test_volumes_are_seen_from_where_their_change_is_seen():
     for i in range(4):
         volumes[i, 6, 3, i] = 1.0  # moves along x, near the top: not to be seen along x
     images = projections(volumes)
-    assert [tuple(np.argwhere(image)[0]) for image in images] == [(1, 0), (1, 1), (1, 2), (1, 3)]  # z points up
+    assert [tuple(np.argwhere(image)[0]) for image in images] == [
+        (1, 0),
+        (1, 1),
+        (1, 2),
+        (1, 3),
+    ]  # z points up
 
 
 def test_images_of_a_strip_stand_in_order_in_one_grey_scale():
@@ -98,7 +117,10 @@ def test_many_images_wrap_into_rows_and_small_ones_grow():
 
 def test_captions_add_a_line_of_dark_letters_under_the_images():
     images = moving_blob(3, size=96)
-    plain, named = strip(images), strip(images, captions=["0°", "a caption much too long for its image", "0.5"])
+    plain, named = (
+        strip(images),
+        strip(images, captions=["0°", "a caption much too long for its image", "0.5"]),
+    )
     line = named[6 + 96 : 6 + 96 + 18]
     assert named.shape[1] == plain.shape[1]
     assert all((line[:, 6 + 98 * k : 6 + 98 * k + 96] < 100).any() for k in range(3))
@@ -124,11 +146,18 @@ def test_a_grid_has_its_rows_and_columns_in_place():
 
 
 def test_pictures_refuse_volumes_and_missing_captions():
-    with pytest.raises(ValueError, match=r"`images` must be an array with 3 axes.*got shape \(2, 3, 3, 3\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"`images` must be an array with 3 axes.*got shape \(2, 3, 3, 3\)",
+    ):
         strip(np.zeros((2, 3, 3, 3)))
-    with pytest.raises(ValueError, match="`captions` must have one caption for each of 2; got 1"):
+    with pytest.raises(
+        ValueError, match="`captions` must have one caption for each of 2; got 1"
+    ):
         strip(moving_blob(2), captions=["0"])
-    with pytest.raises(ValueError, match="`rows` must have one caption for each of 1; got 2"):
+    with pytest.raises(
+        ValueError, match="`rows` must have one caption for each of 1; got 2"
+    ):
         grid_picture(moving_blob(2)[None], rows=["a", "b"])
 
 
@@ -148,13 +177,17 @@ def test_a_movie_along_an_interval_goes_forth_and_back(tmp_path):
 
 
 def test_a_movie_along_a_circle_goes_round(tmp_path):
-    write_movie(tmp_path / "a.gif", moving_blob(5), circular=True, seconds_per_frame=0.25)
+    write_movie(
+        tmp_path / "a.gif", moving_blob(5), circular=True, seconds_per_frame=0.25
+    )
     with Image.open(tmp_path / "a.gif") as movie:
         assert movie.n_frames == 5
         assert movie.info["loop"] == 0
         assert movie.info["duration"] == 250
         assert min(movie.size) >= 216
-    assert (np.diff([bright_column(frame) for frame in frames(tmp_path / "a.gif")]) > 0).all()
+    assert (
+        np.diff([bright_column(frame) for frame in frames(tmp_path / "a.gif")]) > 0
+    ).all()
 
 
 def test_a_movie_leaves_empty_bins_out(tmp_path):
@@ -167,7 +200,9 @@ def test_a_movie_leaves_empty_bins_out(tmp_path):
 
 
 def test_a_script_opens_the_maps_as_a_series_and_plays_it():
-    text = chimerax_script(["bin 0.mrc", "bin1.mrc"], circular=False, level=0.25, frames_per_second=8)
+    text = chimerax_script(
+        ["bin 0.mrc", "bin1.mrc"], circular=False, level=0.25, frames_per_second=8
+    )
     lines = text.splitlines()
     assert lines[1] == 'open "bin 0.mrc" bin1.mrc vseries true'
     assert lines[2].endswith("level 0.25")

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from manifactor.cryoem import stacks
 from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageArray, particle_images, stack_images, volume_series
+from manifactor.cryoem.stacks import (
+    ImageArray,
+    particle_images,
+    stack_images,
+    volume_series,
+)
 
 
 def save(path, data, *, voxel_size=None):
@@ -28,13 +33,19 @@ def save(path, data, *, voxel_size=None):
 
 def named(count, shape=(4, 6)):
     """Images whose pixels tell which image they are in."""
-    return (np.arange(count)[:, None, None] + np.arange(np.prod(shape)).reshape(shape) / 100).astype(np.float32)
+    return (
+        np.arange(count)[:, None, None] + np.arange(np.prod(shape)).reshape(shape) / 100
+    ).astype(np.float32)
 
 
 def particles_at(path, stack, places):
     stack = np.broadcast_to(np.array(stack), len(places))
     return Particles(
-        path, np.arange(len(places)), stack=stack, slice=np.array(places), pixel_sizes=np.full(len(places), 1.5)
+        path,
+        np.arange(len(places)),
+        stack=stack,
+        slice=np.array(places),
+        pixel_sizes=np.full(len(places), 1.5),
     )
 
 
@@ -59,35 +70,63 @@ def project(tmp_path):
 
 
 def test_images_of_several_stacks_come_to_their_rows(project):
-    source = particle_images(particles_at(project, ["b.mrcs", "a.mrcs", "a.mrcs", "b.mrcs"], [2, 4, 0, 0]))
+    source = particle_images(
+        particles_at(project, ["b.mrcs", "a.mrcs", "a.mrcs", "b.mrcs"], [2, 4, 0, 0])
+    )
     assert len(source) == 4
     assert source.shape == (4, 6)
     assert source.pixel_size == 1.5
-    assert np.array_equal(gathered(source), np.stack([100 + named(3)[2], named(5)[4], named(5)[0], 100 + named(3)[0]]))
+    assert np.array_equal(
+        gathered(source),
+        np.stack([100 + named(3)[2], named(5)[4], named(5)[0], 100 + named(3)[0]]),
+    )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=25,
+    deadline=None,
+)
 @given(
-    images=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 2)), min_size=1, max_size=9),
+    images=st.lists(
+        st.tuples(st.sampled_from("ab"), st.integers(0, 2)), min_size=1, max_size=9
+    ),
     size=st.integers(1, 4),
     data=st.data(),
 )
-def test_any_rows_in_any_order_and_block_size_have_the_right_content(project, images, size, data):
+def test_any_rows_in_any_order_and_block_size_have_the_right_content(
+    project, images, size, data
+):
     names, places = zip(*images, strict=True)
-    source = particle_images(particles_at(project, [f"{name}.mrcs" for name in names], places))
-    rows = np.array(data.draw(st.lists(st.integers(0, len(images) - 1), unique=True, min_size=1)))
+    source = particle_images(
+        particles_at(project, [f"{name}.mrcs" for name in names], places)
+    )
+    rows = np.array(
+        data.draw(st.lists(st.integers(0, len(images) - 1), unique=True, min_size=1))
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stacks, "BLOCK_BYTES", size * 4 * 24)
         assert max(len(block) for block, _ in source.blocks(rows)) <= size
         found = gathered(source, rows)
     for row, (name, place) in enumerate(images):
         expected = named(5)[place] + (100 if name == "b" else 0)
-        assert np.isnan(found[row]).all() if row not in rows else np.array_equal(found[row], expected.astype("f4"))
+        assert (
+            np.isnan(found[row]).all()
+            if row not in rows
+            else np.array_equal(found[row], expected.astype("f4"))
+        )
 
 
 def test_each_stack_is_read_from_front_to_back(project):
-    source = particle_images(particles_at(project, ["b.mrcs", "a.mrcs", "a.mrcs", "b.mrcs"], [2, 4, 0, 0]))
-    assert np.concatenate([rows for rows, _ in source.blocks()]).tolist() == [2, 1, 3, 0]
+    source = particle_images(
+        particles_at(project, ["b.mrcs", "a.mrcs", "a.mrcs", "b.mrcs"], [2, 4, 0, 0])
+    )
+    assert np.concatenate([rows for rows, _ in source.blocks()]).tolist() == [
+        2,
+        1,
+        3,
+        0,
+    ]
 
 
 def test_an_image_may_be_used_twice(project):
@@ -100,7 +139,10 @@ def test_stacks_are_found_from_a_folder_above_as_in_a_project_of_relion(tmp_path
     star = tmp_path / "Refine3D/job020/run_data.star"
     star.parent.mkdir(parents=True)
     assert np.array_equal(
-        gathered(particle_images(particles_at(star, "Extract/job007/mic.mrcs", [1, 0]))), named(2)[::-1]
+        gathered(
+            particle_images(particles_at(star, "Extract/job007/mic.mrcs", [1, 0]))
+        ),
+        named(2)[::-1],
     )
 
 
@@ -108,14 +150,20 @@ def test_a_stack_beside_the_file_comes_before_one_above(tmp_path):
     save(tmp_path / "a.mrcs", named(1))
     save(tmp_path / "inner/a.mrcs", 7 + named(1))
     assert np.array_equal(
-        gathered(particle_images(particles_at(tmp_path / "inner/p.star", "a.mrcs", [0]))), 7 + named(1)
+        gathered(
+            particle_images(particles_at(tmp_path / "inner/p.star", "a.mrcs", [0]))
+        ),
+        7 + named(1),
     )
 
 
 def test_a_whole_path_and_the_folder_one_is_in_count_too(tmp_path, monkeypatch):
     save(tmp_path / "far/a.mrcs", named(2))
     star = tmp_path / "elsewhere/p.star"
-    assert len(particle_images(particles_at(star, str(tmp_path / "far/a.mrcs"), [0, 1]))) == 2
+    assert (
+        len(particle_images(particles_at(star, str(tmp_path / "far/a.mrcs"), [0, 1])))
+        == 2
+    )
     monkeypatch.chdir(tmp_path / "far")
     assert len(particle_images(particles_at(star, "a.mrcs", [0, 1]))) == 2
 
@@ -124,8 +172,20 @@ def test_images_of_cryosparc_are_found_behind_their_mark(tmp_path):
     from manifactor.cryoem.cryosparc import read_cryosparc
 
     save(tmp_path / "J3/extract/stack.mrc", named(3))
-    table = np.zeros(2, dtype=[("uid", "<u8"), ("blob/path", "S32"), ("blob/idx", "<u4"), ("blob/psize_A", "<f4")])
-    table["blob/path"], table["blob/idx"], table["blob/psize_A"] = b">J3/extract/stack.mrc", [2, 0], 1.25
+    table = np.zeros(
+        2,
+        dtype=[
+            ("uid", "<u8"),
+            ("blob/path", "S32"),
+            ("blob/idx", "<u4"),
+            ("blob/psize_A", "<f4"),
+        ],
+    )
+    table["blob/path"], table["blob/idx"], table["blob/psize_A"] = (
+        b">J3/extract/stack.mrc",
+        [2, 0],
+        1.25,
+    )
     (tmp_path / "J9").mkdir()
     with (tmp_path / "J9/particles.cs").open("wb") as file:
         np.save(file, table)
@@ -134,10 +194,15 @@ def test_images_of_cryosparc_are_found_behind_their_mark(tmp_path):
     assert np.array_equal(gathered(source), named(3)[[2, 0]])
 
 
-@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "float16", "float32"])
+@pytest.mark.parametrize(
+    "kind", ["int8", "uint8", "int16", "uint16", "float16", "float32"]
+)
 def test_all_kinds_of_numbers_become_float32(tmp_path, kind):
     images = np.arange(48).reshape(2, 4, 6).astype(kind)
-    assert np.array_equal(gathered(stack_images(save(tmp_path / "a.mrcs", images))), images.astype(np.float32))
+    assert np.array_equal(
+        gathered(stack_images(save(tmp_path / "a.mrcs", images))),
+        images.astype(np.float32),
+    )
 
 
 def test_numbers_in_the_other_byte_order_are_read(tmp_path):
@@ -146,15 +211,25 @@ def test_numbers_in_the_other_byte_order_are_read(tmp_path):
 
 
 def test_a_single_image_is_a_stack_of_one(tmp_path):
-    assert np.array_equal(gathered(stack_images(save(tmp_path / "a.mrc", named(1)[0]))), named(1))
+    assert np.array_equal(
+        gathered(stack_images(save(tmp_path / "a.mrc", named(1)[0]))), named(1)
+    )
 
 
 def test_the_pixel_size_is_that_of_the_particles_or_of_the_stack_or_one(tmp_path):
     path = save(tmp_path / "a.mrcs", named(2), voxel_size=0.83)
-    unknown = Particles(tmp_path / "p.star", np.arange(1), stack=np.array(["a.mrcs"]), slice=np.array([0]))
+    unknown = Particles(
+        tmp_path / "p.star",
+        np.arange(1),
+        stack=np.array(["a.mrcs"]),
+        slice=np.array([0]),
+    )
     assert stack_images(path).pixel_size == pytest.approx(0.83)
     assert particle_images(unknown).pixel_size == pytest.approx(0.83)
-    assert particle_images(particles_at(tmp_path / "p.star", "a.mrcs", [0])).pixel_size == 1.5
+    assert (
+        particle_images(particles_at(tmp_path / "p.star", "a.mrcs", [0])).pixel_size
+        == 1.5
+    )
     assert stack_images(save(tmp_path / "b.mrcs", named(2))).pixel_size == 1
 
 
@@ -162,7 +237,10 @@ def test_the_pixel_size_is_that_of_the_particles_or_of_the_stack_or_one(tmp_path
 def test_a_truncated_stack_is_refused(tmp_path, length):
     path = save(tmp_path / "a.mrcs", named(3))
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(ValueError, match=r"a.mrcs is not a whole MRC file: .* It may be truncated; copy it again"):
+    with pytest.raises(
+        ValueError,
+        match=r"a.mrcs is not a whole MRC file: .* It may be truncated; copy it again",
+    ):
         particle_images(particles_at(tmp_path / "p.star", "a.mrcs", [0]))
 
 
@@ -185,40 +263,65 @@ def test_a_missing_stack_is_named_with_where_it_was_looked_for(project):
 @pytest.mark.parametrize(("place", "number"), [(5, 6), (-1, 0)])
 def test_an_image_beyond_its_stack_is_refused(project, place, number):
     with pytest.raises(
-        ValueError, match=f"names image {number} of a.mrcs, which holds 5. .* or the stack was cut short"
+        ValueError,
+        match=f"names image {number} of a.mrcs, which holds 5. .* or the stack was cut short",
     ):
-        particle_images(particles_at(project, ["b.mrcs", "a.mrcs", "a.mrcs"], [0, 4, place]))
+        particle_images(
+            particles_at(project, ["b.mrcs", "a.mrcs", "a.mrcs"], [0, 4, place])
+        )
 
 
 def test_images_of_different_sizes_are_refused(project):
     save(project.parent / "c.mrcs", named(2, shape=(5, 6)))
-    with pytest.raises(ValueError, match=r"one size; a.mrcs has 4 x 6 pixels and c.mrcs 5 x 6. Bring them to one box"):
-        particle_images(particles_at(project, ["a.mrcs", "b.mrcs", "c.mrcs"], [0, 0, 0]))
+    with pytest.raises(
+        ValueError,
+        match=r"one size; a.mrcs has 4 x 6 pixels and c.mrcs 5 x 6. Bring them to one box",
+    ):
+        particle_images(
+            particles_at(project, ["a.mrcs", "b.mrcs", "c.mrcs"], [0, 0, 0])
+        )
 
 
 def test_fourier_transforms_are_refused(tmp_path):
     save(tmp_path / "a.mrcs", named(2).astype(np.complex64))
-    with pytest.raises(ValueError, match=r"a.mrcs must hold real images; it holds Fourier transforms"):
+    with pytest.raises(
+        ValueError, match=r"a.mrcs must hold real images; it holds Fourier transforms"
+    ):
         particle_images(particles_at(tmp_path / "p.star", "a.mrcs", [0]))
 
 
 def test_particles_that_name_no_images_are_refused():
-    with pytest.raises(ValueError, match=r"p.star names no images \(rlnImageName, or blob/path\); give particles with"):
+    with pytest.raises(
+        ValueError,
+        match=r"p.star names no images \(rlnImageName, or blob/path\); give particles with",
+    ):
         particle_images(Particles(Path("p.star"), np.arange(3)))
 
 
 def test_a_missing_package_is_named_with_what_to_install(project, monkeypatch):
     monkeypatch.setitem(sys.modules, "mrcfile", None)
-    with pytest.raises(ValueError, match=r"this needs the package mrcfile: pip install 'manifactor\[cryoem\]'"):
+    with pytest.raises(
+        ValueError,
+        match=r"this needs the package mrcfile: pip install 'manifactor\[cryoem\]'",
+    ):
         stack_images(project.parent / "a.mrcs")
 
 
 def test_volumes_come_in_the_order_of_their_numbers(tmp_path):
     for number in (10, 2, 1, 100):
-        save(tmp_path / f"vol_{number}.mrc", np.full((3, 4, 5), number, dtype=np.float32), voxel_size=2.5)
+        save(
+            tmp_path / f"vol_{number}.mrc",
+            np.full((3, 4, 5), number, dtype=np.float32),
+            voxel_size=2.5,
+        )
     (tmp_path / "notes.txt").write_text("not a volume")
     source = volume_series(tmp_path)
-    assert [path.name for path in source.files] == ["vol_1.mrc", "vol_2.mrc", "vol_10.mrc", "vol_100.mrc"]
+    assert [path.name for path in source.files] == [
+        "vol_1.mrc",
+        "vol_2.mrc",
+        "vol_10.mrc",
+        "vol_100.mrc",
+    ]
     assert source.shape == (3, 4, 5)
     assert source.pixel_size == pytest.approx(2.5)
     assert gathered(source)[:, 0, 0, 0].tolist() == [1, 2, 10, 100]
@@ -227,25 +330,36 @@ def test_volumes_come_in_the_order_of_their_numbers(tmp_path):
 @pytest.mark.parametrize("kind", ["int16", "float16"])
 def test_volumes_of_all_kinds_of_numbers_become_float32(tmp_path, kind):
     save(tmp_path / "v.mrc", np.arange(60).reshape(3, 4, 5).astype(kind))
-    assert np.array_equal(gathered(volume_series(tmp_path))[0], np.arange(60.0).reshape(3, 4, 5))
+    assert np.array_equal(
+        gathered(volume_series(tmp_path))[0], np.arange(60.0).reshape(3, 4, 5)
+    )
 
 
 def test_volumes_of_different_shapes_are_refused(tmp_path):
     save(tmp_path / "v1.mrc", np.zeros((3, 4, 5), dtype=np.float32))
     save(tmp_path / "v2.mrc", np.zeros((3, 4, 4), dtype=np.float32))
-    with pytest.raises(ValueError, match=r"all volumes must have one shape; v1.mrc has 3 x 4 x 5 and v2.mrc 3 x 4 x 4"):
+    with pytest.raises(
+        ValueError,
+        match=r"all volumes must have one shape; v1.mrc has 3 x 4 x 5 and v2.mrc 3 x 4 x 4",
+    ):
         volume_series(tmp_path)
 
 
 def test_a_flat_image_is_no_volume(tmp_path):
     save(tmp_path / "v1.mrc", np.zeros((4, 5), dtype=np.float32))
-    with pytest.raises(ValueError, match=r"v1.mrc must hold a volume of real numbers; it holds 4 x 5 of float32"):
+    with pytest.raises(
+        ValueError,
+        match=r"v1.mrc must hold a volume of real numbers; it holds 4 x 5 of float32",
+    ):
         volume_series(tmp_path)
 
 
 def test_a_fourier_transform_is_no_volume(tmp_path):
     save(tmp_path / "v1.mrc", np.zeros((3, 4, 5), dtype=np.complex64))
-    with pytest.raises(ValueError, match=r"v1.mrc must hold a volume of real numbers; it holds 3 x 4 x 5 of complex64"):
+    with pytest.raises(
+        ValueError,
+        match=r"v1.mrc must hold a volume of real numbers; it holds 3 x 4 x 5 of complex64",
+    ):
         volume_series(tmp_path)
 
 
@@ -271,16 +385,25 @@ print(count, peak() - before)
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of the memory is read from /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(),
+    reason="the peak of the memory is read from /proc",
+)
 def test_a_large_stack_is_never_in_memory_as_a_whole(tmp_path):
     path = save(tmp_path / "large.mrcs", np.zeros((1, 512, 512), dtype=np.float32))
     with mrcfile.open(path, mode="r+", header_only=True) as file:
         file.header.nz = 1024
-    os.truncate(path, 1024 + 1024 * 512 * 512 * 4)  # 1 GB, which takes no room on the disk
-    done = subprocess.run([sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True)
+    os.truncate(
+        path, 1024 + 1024 * 512 * 512 * 4
+    )  # 1 GB, which takes no room on the disk
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True
+    )
     count, megabytes = done.stdout.split()
     assert int(count) == 1024
-    assert float(megabytes) < 300  # four blocks: mapped, copied, handed over, and the one before
+    assert (
+        float(megabytes) < 300
+    )  # four blocks: mapped, copied, handed over, and the one before
 
 
 def test_images_in_memory_are_read_as_those_in_files_are(monkeypatch):

@@ -11,7 +11,10 @@ from manifactor.cryoem.star import find_loops, with_columns
 
 from .star_files import BLOCKS, FLAVOURS, RELION_5, RELION_30, RELION_31
 
-NEW = {"mfFactor1": np.linspace(0, 359, 6), "mfFactor1Confidence": np.array([1, 0.5, 0.25, 1e-7, 0, 0.999])}
+NEW = {
+    "mfFactor1": np.linspace(0, 359, 6),
+    "mfFactor1Confidence": np.array([1, 0.5, 0.25, 1e-7, 0, 0.999]),
+}
 TAILS = [f"{angle:.6f} {sure:.6f}" for angle, sure in zip(*NEW.values(), strict=True)]
 
 
@@ -26,7 +29,9 @@ def written(folder, text, *, rows=None, columns=NEW):
     path.write_bytes(text.encode())
     particles = read_particles(path)
     rows = np.arange(len(particles)) if rows is None else np.asarray(rows)
-    new = particles_with(particles[rows], {name: values[rows] for name, values in columns.items()})
+    new = particles_with(
+        particles[rows], {name: values[rows] for name, values in columns.items()}
+    )
     assert path.read_bytes() == text.encode(), "the file itself is never changed"
     return new.decode()
 
@@ -38,7 +43,10 @@ def lines(text):
 def taken_off(old, new, tail):
     """Whether a row is the old one with a tail of values, and else as it was, spaces and end included."""
     body = old.rstrip("\r\n")
-    return new in (body + joint + tail + old[len(body) :] for joint in ([""] if body[-1].isspace() else [" "]))
+    return new in (
+        body + joint + tail + old[len(body) :]
+        for joint in ([""] if body[-1].isspace() else [" "])
+    )
 
 
 def assert_only_added(old, new, tails=TAILS):
@@ -46,7 +54,9 @@ def assert_only_added(old, new, tails=TAILS):
     rest = [line for line in lines(new) if not line.startswith("_mf")]
     changed = [(a, b) for a, b in zip(lines(old), rest, strict=True) if a != b]
     assert len(changed) == len(tails)
-    assert all(taken_off(a, b, tail) for (a, b), tail in zip(changed, tails, strict=True))
+    assert all(
+        taken_off(a, b, tail) for (a, b), tail in zip(changed, tails, strict=True)
+    )
 
 
 def test_added_columns_keep_every_other_byte(tmp_path, flavour):
@@ -69,7 +79,9 @@ def test_added_columns_are_numbered_on(tmp_path, flavour):
         f"_mfFactor1 #{count + 1} \n",
         f"_mfFactor1Confidence #{count + 2} \n",
     ]
-    assert [new.lines[i].split()[1] for i in new.labels] == [f"#{i}" for i in range(1, count + 3)]
+    assert [new.lines[i].split()[1] for i in new.labels] == [
+        f"#{i}" for i in range(1, count + 3)
+    ]
 
 
 def test_starfile_reads_all_columns_of_all_blocks(tmp_path, flavour):
@@ -85,12 +97,19 @@ def test_starfile_reads_all_columns_of_all_blocks(tmp_path, flavour):
             for column, values in NEW.items():
                 np.testing.assert_allclose(after[name][column], values, atol=1e-6)
         else:
-            assert after[name].equals(block) if hasattr(block, "columns") else after[name] == block
+            assert (
+                after[name].equals(block)
+                if hasattr(block, "columns")
+                else after[name] == block
+            )
 
 
 def test_the_simple_block_of_tomograms_is_kept(tmp_path):
     new = written(tmp_path, FLAVOURS["5 tomo"])
-    assert "data_general\n\n_rlnTomoSubTomosAre2DStacks                       1 \n \n" in new
+    assert (
+        "data_general\n\n_rlnTomoSubTomosAre2DStacks                       1 \n \n"
+        in new
+    )
 
 
 @pytest.mark.parametrize("rows", [[0], [5], [1, 2, 4], [0, 1, 2, 3, 4, 5]])
@@ -100,13 +119,19 @@ def test_chosen_rows_keep_exactly_their_lines(tmp_path, flavour, rows):
     dropped = {loop.rows[i] for i in set(range(6)) - set(rows)}
     kept = "".join(line for i, line in enumerate(loop.lines) if i not in dropped)
     assert written(tmp_path, text, rows=rows, columns={}) == kept
-    assert_only_added(kept, written(tmp_path, text, rows=rows), [TAILS[i] for i in rows])
+    assert_only_added(
+        kept, written(tmp_path, text, rows=rows), [TAILS[i] for i in rows]
+    )
 
 
 @given(keep=st.sets(st.integers(0, 5)), flavour=st.sampled_from(sorted(FLAVOURS)))
 def test_any_choice_of_rows_drops_the_others_and_nothing_else(keep, flavour):
     loop = find_loops(FLAVOURS[flavour])[BLOCKS[flavour]]
-    new = with_columns(loop, {"mfRow": [str(i) for i in sorted(keep)]}, np.array(sorted(keep), dtype=int))
+    new = with_columns(
+        loop,
+        {"mfRow": [str(i) for i in sorted(keep)]},
+        np.array(sorted(keep), dtype=int),
+    )
     found = find_loops(new)[BLOCKS[flavour]] if keep else None
     assert len(lines(new)) == len(loop.lines) + 1 - 6 + len(keep)
     if found:
@@ -117,7 +142,9 @@ def test_any_choice_of_rows_drops_the_others_and_nothing_else(keep, flavour):
 
 
 def test_values_follow_their_particles_in_whatever_order_they_come(tmp_path):
-    assert written(tmp_path, RELION_31, rows=[4, 0, 2]) == written(tmp_path, RELION_31, rows=[0, 2, 4])
+    assert written(tmp_path, RELION_31, rows=[4, 0, 2]) == written(
+        tmp_path, RELION_31, rows=[0, 2, 4]
+    )
 
 
 def test_line_ends_of_windows_are_kept(tmp_path, flavour):
@@ -133,14 +160,21 @@ def test_comments_and_blank_lines_are_kept(tmp_path):
     text = f"# made by hand\n{head}#14 \n\n# the first\n{first}\n   # between\n{rest}\n\n# Frühling, the end\n"
     new = written(tmp_path, text)
     assert_only_added(text, new)
-    for comment in ("# made by hand\n", "\n\n# the first\n", "\n   # between\n", "\n\n# Frühling, the end\n"):
+    for comment in (
+        "# made by hand\n",
+        "\n\n# the first\n",
+        "\n   # between\n",
+        "\n\n# Frühling, the end\n",
+    ):
         assert comment in new
 
 
 def test_a_comment_behind_a_row_stays_behind_its_values(tmp_path):
     text = RELION_5.replace("group_01 \n", "group_01 # a doubtful one\n", 1)
     (tmp_path / "new.star").write_text(written(tmp_path, text))
-    assert f"group_01 {TAILS[0]} # a doubtful one\n" in (tmp_path / "new.star").read_text()
+    assert (
+        f"group_01 {TAILS[0]} # a doubtful one\n" in (tmp_path / "new.star").read_text()
+    )
     table = starfile.read(tmp_path / "new.star")["particles"]
     np.testing.assert_allclose(table["mfFactor1"], NEW["mfFactor1"], atol=1e-6)
 
@@ -171,7 +205,10 @@ def test_places_of_an_earlier_run_are_replaced(tmp_path, flavour):
     once = written(tmp_path, FLAVOURS[flavour])
     assert written(tmp_path, once).split() == once.split()
     more = {**NEW, "mfFactor2": NEW["mfFactor1"]}
-    assert written(tmp_path, written(tmp_path, FLAVOURS[flavour], columns=more)).split() == once.split()
+    assert (
+        written(tmp_path, written(tmp_path, FLAVOURS[flavour], columns=more)).split()
+        == once.split()
+    )
 
 
 def test_places_in_the_midst_of_other_columns_are_replaced(tmp_path):
@@ -184,7 +221,10 @@ def test_places_in_the_midst_of_other_columns_are_replaced(tmp_path):
 
 def test_a_file_without_particles_is_refused_with_what_it_holds(tmp_path):
     text = "data_optics\n\nloop_\n_rlnOpticsGroup #1\n1\n\ndata_micrographs\n\nloop_\n_rlnMicrographName #1\na.mrc\n"
-    with pytest.raises(ValueError, match=r"must hold a table of particles .* it holds data_optics, data_micrographs"):
+    with pytest.raises(
+        ValueError,
+        match=r"must hold a table of particles .* it holds data_optics, data_micrographs",
+    ):
         written(tmp_path, text)
 
 
@@ -193,31 +233,44 @@ def test_the_only_table_with_images_is_that_of_the_particles(tmp_path):
     assert_only_added(text, written(tmp_path, text))
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n", b"hello\n", bytes(range(256)), b"\xff\xfe\x00data_\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\n\n", b"hello\n", bytes(range(256)), b"\xff\xfe\x00data_\n"]
+)
 def test_an_empty_or_foreign_file_is_refused(tmp_path, content):
     path = tmp_path / "a.star"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"a.star must hold a table of particles .*; it holds no block") as error:
+    with pytest.raises(
+        ValueError, match=r"a.star must hold a table of particles .*; it holds no block"
+    ) as error:
         read_particles(path)
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("row", ["1 2 3", "1 2 3\n4 5"])
 def test_rows_with_more_values_than_columns_are_refused(tmp_path, row):
-    (tmp_path / "a.star").write_text(f"data_\nloop_\n_rlnClassNumber #1\n_rlnOpticsGroup #2\n{row}\n")
-    with pytest.raises(ValueError, match=r"a.star is not a STAR file that can be read: ") as error:
+    (tmp_path / "a.star").write_text(
+        f"data_\nloop_\n_rlnClassNumber #1\n_rlnOpticsGroup #2\n{row}\n"
+    )
+    with pytest.raises(
+        ValueError, match=r"a.star is not a STAR file that can be read: "
+    ) as error:
         read_particles(tmp_path / "a.star")
     assert "\n" not in str(error.value)
 
 
 def test_a_file_cut_short_within_a_row_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"line 27 of .* has 9 values for 17 columns. It may be truncated; copy it"):
+    with pytest.raises(
+        ValueError,
+        match=r"line 27 of .* has 9 values for 17 columns. It may be truncated; copy it",
+    ):
         written(tmp_path, RELION_30[: RELION_30.rindex("5.000000")])
 
 
 def test_rows_over_several_lines_are_refused(tmp_path):
     text = 'data_\nloop_\n_rlnMicrographName #1\n_rlnOpticsGroup #2\n"a\nb" 1\n"c" 2\n'
-    with pytest.raises(ValueError, match=r"rows that go over several lines, which cannot be kept"):
+    with pytest.raises(
+        ValueError, match=r"rows that go over several lines, which cannot be kept"
+    ):
         written(tmp_path, text)
 
 
@@ -230,7 +283,10 @@ def test_a_table_without_rows_is_refused(tmp_path, flavour):
 
 def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "starfile", None)
-    with pytest.raises(ValueError, match=r"this needs the package starfile: pip install 'manifactor\[cryoem\]'"):
+    with pytest.raises(
+        ValueError,
+        match=r"this needs the package starfile: pip install 'manifactor\[cryoem\]'",
+    ):
         written(tmp_path, RELION_30)
 
 

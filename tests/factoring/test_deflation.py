@@ -15,7 +15,9 @@ def fit_and_truth():
 def test_two_turning_objects_in_one_image_are_told_apart(fit_and_truth):
     fit, truth = fit_and_truth
     assert [factor.topology for factor in fit.factors_] == ["circle", "circle"]
-    for factor, true in zip(fit.factors_, truth, strict=True):  # the brighter object explains more and comes first
+    for factor, true in zip(
+        fit.factors_, truth, strict=True
+    ):  # the brighter object explains more and comes first
         assert coordinate_correlation(factor.coordinate, true) > 0.98
     assert np.nanmax(fit.evidence_.leakage) < 0.1
 
@@ -34,7 +36,9 @@ def test_deflation_places_its_own_samples_only(fit_and_truth):
 
 
 def test_deflation_finds_two_factors_or_says_why_not(torus):
-    with pytest.raises(ValueError, match="`method='deflation'` finds two factors; got `n_factors`=3"):
+    with pytest.raises(
+        ValueError, match="`method='deflation'` finds two factors; got `n_factors`=3"
+    ):
         ManifoldFactorizer(3, method="deflation").fit(torus[0])
 
 

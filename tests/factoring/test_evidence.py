@@ -1,7 +1,12 @@
 import numpy as np
 import pytest
 
-from manifactor import ManifoldFactorizer, NoProductStructureWarning, SampleWarning, datasets
+from manifactor import (
+    ManifoldFactorizer,
+    NoProductStructureWarning,
+    SampleWarning,
+    datasets,
+)
 from manifactor.factoring.evidence import Evidence, weigh_noise
 from manifactor.factoring.factor import make_factors, placed_factor, selection
 from manifactor.factoring.measures import dependence, explained, leaves_noise
@@ -10,13 +15,18 @@ from ..conftest import box_spectrum
 
 
 def interval(t):
-    return placed_factor(np.sqrt(2) * np.cos(np.pi * t)[:, None], np.array([1.0]), "interval")
+    return placed_factor(
+        np.sqrt(2) * np.cos(np.pi * t)[:, None], np.array([1.0]), "interval"
+    )
 
 
 def test_independent_places_are_found_independent_and_dependent_ones_dependent(rng):
     t, u = rng.uniform(size=(2, 1000))
     assert dependence([interval(t), interval(u)], rng=rng) > 0.01
-    assert dependence([interval(t), interval(np.clip(t + 0.3 * u, 0, 1.3) / 1.3)], rng=rng) < 0.01
+    assert (
+        dependence([interval(t), interval(np.clip(t + 0.3 * u, 0, 1.3) / 1.3)], rng=rng)
+        < 0.01
+    )
     # no linear correlation, yet dependent
     assert dependence([interval(t), interval(np.abs(2 * t - 1))], rng=rng) < 0.01
 
@@ -24,11 +34,18 @@ def test_independent_places_are_found_independent_and_dependent_ones_dependent(r
 def test_a_direction_of_the_data_that_no_factor_explains_is_noticed(rng):
     spectrum, waves = box_spectrum([1.3, 1.0], 20, n_samples=1000)
     x, y = (waves.tolist().index(w) for w in ([1, 0], [0, 1]))
-    factors = make_factors(spectrum, [selection(spectrum, [x]), selection(spectrum, [y])])
+    factors = make_factors(
+        spectrum, [selection(spectrum, [x]), selection(spectrum, [y])]
+    )
     places = np.hstack([factor.embedding for factor in factors])
     all_of_them = np.ones(len(places), dtype=bool)
     assert explained(factors, places, all_of_them) > 0.9
-    assert explained(factors, np.c_[places, 2 * rng.uniform(size=len(places))], all_of_them) < 0.2
+    assert (
+        explained(
+            factors, np.c_[places, 2 * rng.uniform(size=len(places))], all_of_them
+        )
+        < 0.2
+    )
     assert explained(factors, None, all_of_them) == 1
 
 
@@ -37,7 +54,9 @@ def test_a_product_is_called_one_and_the_reason_reads_as_prose():
     fit = ManifoldFactorizer(random_state=0).fit(X)
     assert fit.verdict_ == "product"
     text = str(fit.evidence_)
-    assert text.startswith("The data are samples of a product of independent factors. All tests were passed.")
+    assert text.startswith(
+        "The data are samples of a product of independent factors. All tests were passed."
+    )
     assert "Half of the samples alone shows the same factors" in text
     assert "The places show no clear dependence" in text
     assert fit.evidence_.product > 0.9
@@ -46,7 +65,10 @@ def test_a_product_is_called_one_and_the_reason_reads_as_prose():
 
 @pytest.mark.parametrize(
     ("shape", "reason"),
-    [("sphere", "vary in all directions of the data and do not fall apart"), ("parallelogram", "look irreducible")],
+    [
+        ("sphere", "vary in all directions of the data and do not fall apart"),
+        ("parallelogram", "look irreducible"),
+    ],
 )
 def test_irreducible_data_are_called_so(shape, reason):
     X, _ = datasets.sample(shape, 1200, random_state=0)
@@ -97,13 +119,19 @@ def test_nothing_left_is_nothing_missing(rng):
 
 def test_a_short_spectrum_is_given_as_the_reason():
     X, _ = datasets.sample("strip10", 1500, random_state=0)
-    with pytest.warns(NoProductStructureWarning, match="the spectrum is too short.* raise `n_functions`"):
+    with pytest.warns(
+        NoProductStructureWarning,
+        match="the spectrum is too short.* raise `n_functions`",
+    ):
         ManifoldFactorizer(n_functions=8, random_state=0).fit(X)
 
 
 def test_too_few_samples_are_said_with_the_number_that_would_help():
     X, _ = datasets.sample("strip10", 600, random_state=0)
-    with pytest.warns(SampleWarning, match="neither half shows the same factors. About 1200 samples would help"):
+    with pytest.warns(
+        SampleWarning,
+        match="neither half shows the same factors. About 1200 samples would help",
+    ):
         ManifoldFactorizer(2, random_state=0).fit(X)
 
 

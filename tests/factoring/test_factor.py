@@ -6,16 +6,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifactor import DiffusionMap, datasets
-from manifactor.factoring.factor import make_factors, placed_factor, predictability, selection
+from manifactor.factoring.factor import (
+    make_factors,
+    placed_factor,
+    predictability,
+    selection,
+)
 
 from ..conftest import box_spectrum, grid
 
 
 def circle_spectrum(n=800):
     angle = 2 * np.pi * grid(n, 1)[:, 0]
-    waves = np.sqrt(2) * np.column_stack([g(k * angle) for k in (1, 2, 3) for g in (np.cos, np.sin)])
+    waves = np.sqrt(2) * np.column_stack(
+        [g(k * angle) for k in (1, 2, 3) for g in (np.cos, np.sin)]
+    )
     spectrum, _ = box_spectrum([1.0], 7, n_samples=n)
-    return replace(spectrum, eigenvalues=np.array([0.0, 1, 1, 4, 4, 9, 9]), functions=np.c_[np.ones(n), waves]), angle
+    return replace(
+        spectrum,
+        eigenvalues=np.array([0.0, 1, 1, 4, 4, 9, 9]),
+        functions=np.c_[np.ones(n), waves],
+    ), angle
 
 
 def test_exact_functions_of_an_interval_give_its_arc_length():
@@ -29,8 +40,12 @@ def test_exact_functions_of_an_interval_give_its_arc_length():
 
 def test_the_ends_of_an_interval_are_where_its_samples_end():
     t = grid(800, 1)[:, 0]
-    stretched = 0.9 * np.cos(np.pi * t)[:, None] + 0.1  # as the lowest function of an uneven interval
-    np.testing.assert_allclose(placed_factor(stretched, np.ones(1), "interval").coordinate, t, atol=5e-3)
+    stretched = (
+        0.9 * np.cos(np.pi * t)[:, None] + 0.1
+    )  # as the lowest function of an uneven interval
+    np.testing.assert_allclose(
+        placed_factor(stretched, np.ones(1), "interval").coordinate, t, atol=5e-3
+    )
 
 
 @given(turn=st.floats(0, 2 * np.pi))
@@ -56,7 +71,9 @@ def test_a_sphere_is_neither_interval_nor_circle():
     assert factor.embedding.shape[1] >= 3
 
 
-@pytest.mark.parametrize(("lengths", "dimension"), [([1.3, 1.0], 2), ([1.3, 1.1, 1.0], 3)])
+@pytest.mark.parametrize(
+    ("lengths", "dimension"), [([1.3, 1.0], 2), ([1.3, 1.1, 1.0], 3)]
+)
 def test_a_box_has_the_dimension_of_its_sides(lengths, dimension):
     spectrum, _ = box_spectrum(lengths, 10, n_samples=2000)
     factor = make_factors(spectrum, [selection(spectrum, range(1, 9))])[0]
@@ -93,7 +110,10 @@ def test_the_only_factor_is_placed_with_confidence():
 def test_confidence_is_one_where_gradients_are_orthogonal_and_low_where_they_are_not():
     spectrum, waves = box_spectrum([1.0, 1.0], 40, n_samples=2000)
     x, y = (waves.tolist().index(w) for w in ([1, 0], [0, 1]))
-    assert all((f.confidence > 0.99).all() for f in make_factors(spectrum, [selection(spectrum, [i]) for i in (x, y)]))
+    assert all(
+        (f.confidence > 0.99).all()
+        for f in make_factors(spectrum, [selection(spectrum, [i]) for i in (x, y)])
+    )
     slanted = selection(spectrum, [y])
     slanted[x] = slanted[y] = 0.5**0.5
     for factor in make_factors(spectrum, [selection(spectrum, [x]), slanted]):
@@ -109,14 +129,20 @@ def test_the_other_factor_s_modulation_is_taken_out_of_a_circle_s_radius():
     functions[:, 3] = other
     eigenvalues = np.array([0.0, 1, 1, 1.2, 4, 9, 9])
     spectrum = replace(spectrum, eigenvalues=eigenvalues, functions=functions)
-    chart = make_factors(spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])])[0].chart
+    chart = make_factors(
+        spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])]
+    )[0].chart
     raw, freed = functions[:, 1:3], chart(functions)
-    np.testing.assert_allclose(chart.read(functions @ chart.combinations), freed, atol=1e-12)
+    np.testing.assert_allclose(
+        chart.read(functions @ chart.combinations), freed, atol=1e-12
+    )
     assert predictability(raw, other[:, None])[0] > 0.5
     assert predictability(freed, other[:, None])[0] < 0.1
 
 
 def test_independent_arrays_predict_nothing_of_each_other(rng):
-    assert predictability(rng.normal(size=(3000, 1)), rng.normal(size=(3000, 1)))[0] == pytest.approx(0, abs=0.02)
+    assert predictability(rng.normal(size=(3000, 1)), rng.normal(size=(3000, 1)))[
+        0
+    ] == pytest.approx(0, abs=0.02)
     t = rng.uniform(size=(3000, 1))
     assert predictability(t, np.sin(5 * t))[0] > 0.999

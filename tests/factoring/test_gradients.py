@@ -21,7 +21,9 @@ def geometry(request, rectangle):
     X, _ = rectangle
     fit = DiffusionMap(60, random_state=0).fit(X)
     samples = X if request.param == "samples" else None
-    return measure_geometry(fit.spectrum_, fit._affinity, samples, rng=np.random.default_rng(0))
+    return measure_geometry(
+        fit.spectrum_, fit._affinity, samples, rng=np.random.default_rng(0)
+    )
 
 
 def unit(geometry, *indices):
@@ -39,11 +41,17 @@ def test_the_carre_du_champ_of_a_cosine_is_a_squared_sine():
     spectrum, _ = box_spectrum([1.0], 30, n_samples=1000)
     champ = carre_du_champ(spectrum, selection(spectrum, [1]), slice(None))[:, 0, 0]
     t = (np.arange(1000) + 0.5) / 1000
-    np.testing.assert_allclose(champ, 2 * np.pi**2 * np.sin(np.pi * t) ** 2, atol=0.2 * 2 * np.pi**2)
+    np.testing.assert_allclose(
+        champ, 2 * np.pi**2 * np.sin(np.pi * t) ** 2, atol=0.2 * 2 * np.pi**2
+    )
 
 
 def test_the_commutant_of_orthogonal_blocks_has_one_zero_for_each(rng):
-    blocks = [rng.normal(size=(500, 3, 2)), rng.normal(size=(500, 3, 3)), rng.normal(size=(500, 3, 1))]
+    blocks = [
+        rng.normal(size=(500, 3, 2)),
+        rng.normal(size=(500, 3, 3)),
+        rng.normal(size=(500, 3, 1)),
+    ]
     champ = np.zeros((500, 6, 6))
     for start, block in zip((0, 2, 5), blocks, strict=True):
         stop = start + block.shape[2]
@@ -53,7 +61,9 @@ def test_the_commutant_of_orthogonal_blocks_has_one_zero_for_each(rng):
     assert (np.abs(q[:3]) < 1e-9).all()
     assert q[3] > 0.1
     kernel = elements[:3].reshape(3, -1)
-    np.testing.assert_allclose(kernel.T @ (kernel @ np.eye(6).ravel()), np.eye(6).ravel(), atol=1e-9)
+    np.testing.assert_allclose(
+        kernel.T @ (kernel @ np.eye(6).ravel()), np.eye(6).ravel(), atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 4])
@@ -65,10 +75,17 @@ def test_the_commutant_of_a_sphere_has_no_zero_whatever_its_dimension(rng, dimen
     np.testing.assert_allclose(q[1:], 1, atol=0.05)
 
 
-def test_energy_along_a_side_is_all_of_its_own_and_none_of_the_other_s(geometry, rectangle):
+def test_energy_along_a_side_is_all_of_its_own_and_none_of_the_other_s(
+    geometry, rectangle
+):
     _, (x, y) = rectangle
     correlation = [
-        np.abs(np.corrcoef(np.c_[np.cos(np.pi * t), geometry.spectrum.functions[:, 1:6]].T)[0, 1:]) for t in (x, y)
+        np.abs(
+            np.corrcoef(
+                np.c_[np.cos(np.pi * t), geometry.spectrum.functions[:, 1:6]].T
+            )[0, 1:]
+        )
+        for t in (x, y)
     ]
     first, second = (int(c.argmax()) for c in correlation)
     energy = energy_along(geometry, unit(geometry, first))
@@ -79,7 +96,9 @@ def test_energy_along_a_side_is_all_of_its_own_and_none_of_the_other_s(geometry,
 
 
 def test_gradients_carry_the_energy_of_their_functions(geometry):
-    energy = np.einsum("x,xpa,xpa->a", geometry.row_weights, geometry.gradients, geometry.gradients)
+    energy = np.einsum(
+        "x,xpa,xpa->a", geometry.row_weights, geometry.gradients, geometry.gradients
+    )
     np.testing.assert_allclose(energy, geometry.eigenvalues)
 
 
@@ -88,7 +107,9 @@ def test_cosines_are_one_for_parallel_and_zero_for_orthogonal_blocks(rng):
     parallel = along[:, :, None] * along[:, None]
     weights = np.full(300, 1 / 300)
     rank_one = np.ones((300, 2, 2)) * (along[:, :1] ** 2)[:, :, None]
-    assert cosines(normalised(rank_one, weights), weights, np.array([0, 1])) == pytest.approx(1)
+    assert cosines(
+        normalised(rank_one, weights), weights, np.array([0, 1])
+    ) == pytest.approx(1)
     diagonal = parallel * np.eye(2)
     assert cosines(normalised(diagonal, weights), weights, np.array([0, 1])) == 0
 
@@ -96,6 +117,8 @@ def test_cosines_are_one_for_parallel_and_zero_for_orthogonal_blocks(rng):
 def test_products_beyond_the_spectrum_are_not_captured():
     X, _ = datasets.sample("torus", 800, random_state=0)
     fit = DiffusionMap(40, random_state=0).fit(X)
-    geometry = measure_geometry(fit.spectrum_, fit._affinity, X, rng=np.random.default_rng(0))
+    geometry = measure_geometry(
+        fit.spectrum_, fit._affinity, X, rng=np.random.default_rng(0)
+    )
     assert geometry.captured(unit(geometry, 0, 1)) > 0.95
     assert geometry.captured(unit(geometry, 37, 38)) < 0.9

@@ -15,7 +15,9 @@ def random_graph(n, seed, density=0.6):
     return upper + upper.T
 
 
-@pytest.mark.parametrize(("n", "groups"), [(2, 2), (5, 2), (9, 2), (12, 2), (4, 3), (9, 3), (10, 3), (7, 4)])
+@pytest.mark.parametrize(
+    ("n", "groups"), [(2, 2), (5, 2), (9, 2), (12, 2), (4, 3), (9, 3), (10, 3), (7, 4)]
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_cut_equals_brute_force(n, groups, seed):
     weights = random_graph(n, seed)
@@ -32,8 +34,12 @@ def test_the_bound_of_two_groups_is_the_value_of_the_semidefinite_program(seed):
     weights = random_graph(20, seed)
     X = cvxpy.Variable((20, 20), PSD=True)
     objective = cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(weights, 1 - X)) / 4)
-    program = cvxpy.Problem(objective, [cvxpy.diag(X) == 1]).solve(solver=cvxpy.CLARABEL)
-    assert max_cut(weights, rng=np.random.default_rng(0)).bound == pytest.approx(program, rel=1e-4)
+    program = cvxpy.Problem(objective, [cvxpy.diag(X) == 1]).solve(
+        solver=cvxpy.CLARABEL
+    )
+    assert max_cut(weights, rng=np.random.default_rng(0)).bound == pytest.approx(
+        program, rel=1e-4
+    )
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -41,15 +47,21 @@ def test_the_bound_of_three_groups_is_near_the_value_of_the_semidefinite_program
     weights = random_graph(12, seed)
     X = cvxpy.Variable((12, 12), PSD=True)
     objective = cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(weights, 1 - X)) / 3)
-    program = cvxpy.Problem(objective, [cvxpy.diag(X) == 1, X >= -0.5]).solve(solver=cvxpy.CLARABEL)
+    program = cvxpy.Problem(objective, [cvxpy.diag(X) == 1, X >= -0.5]).solve(
+        solver=cvxpy.CLARABEL
+    )
     bound = max_cut(weights, 3, rng=np.random.default_rng(0)).bound
     assert program * (1 - 1e-6) <= bound <= 1.02 * program
 
 
-@given(sizes=st.lists(st.integers(1, 6), min_size=2, max_size=4), seed=st.integers(0, 99))
+@given(
+    sizes=st.lists(st.integers(1, 6), min_size=2, max_size=4), seed=st.integers(0, 99)
+)
 @settings(max_examples=25, deadline=None)
 def test_a_graph_with_edges_between_groups_only_is_cut_completely(sizes, seed):
-    label = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    label = np.random.default_rng(seed).permutation(
+        np.repeat(np.arange(len(sizes)), sizes)
+    )
     weights = (label[:, None] != label).astype(float)
     cut = max_cut(weights, len(sizes), rng=np.random.default_rng(seed))
     assert cut.objective == weights.sum() / 2
@@ -61,7 +73,10 @@ def test_a_graph_with_edges_between_groups_only_is_cut_completely(sizes, seed):
 def test_the_order_of_the_vertices_does_not_matter(seed):
     weights = random_graph(9, seed)
     order = np.random.default_rng(seed).permutation(9)
-    values = [max_cut(w, rng=np.random.default_rng(0)).objective for w in (weights, weights[np.ix_(order, order)])]
+    values = [
+        max_cut(w, rng=np.random.default_rng(0)).objective
+        for w in (weights, weights[np.ix_(order, order)])
+    ]
     assert values[0] == pytest.approx(values[1])
 
 

@@ -32,7 +32,8 @@ def textbook(spectrum, tolerance, threshold, max_parts):
 
 
 @pytest.mark.parametrize(
-    ("tolerance", "threshold"), [(2.0, 0.85), (1.0, 0.5), (50.0, 0.6), (np.linspace(0, 8, 60), 0.5)]
+    ("tolerance", "threshold"),
+    [(2.0, 0.85), (1.0, 0.5), (50.0, 0.6), (np.linspace(0, 8, 60), 0.5)],
 )
 def test_pairs_equal_the_textbook_loop(rectangle_spectrum, tolerance, threshold):
     expected = textbook(rectangle_spectrum, tolerance, threshold, 2)
@@ -40,16 +41,18 @@ def test_pairs_equal_the_textbook_loop(rectangle_spectrum, tolerance, threshold)
     assert {k: tuple(p) for k, p in zip(found.products, found.parts, strict=True)} == {
         k: parts for k, (parts, _) in expected.items()
     }
-    np.testing.assert_allclose(found.similarity, [s for _, s in expected.values()], atol=1e-5)
+    np.testing.assert_allclose(
+        found.similarity, [s for _, s in expected.values()], atol=1e-5
+    )
 
 
 def test_combinations_of_three_equal_the_textbook_loop():
     spectrum, _ = box_spectrum([1.0, 1.3, 1.7], 25)
     expected = textbook(spectrum, 3.0, 0.7, 3)
     found = find_triplets(spectrum, tolerance=3.0, threshold=0.7, max_parts=3)
-    assert {k: tuple(p[p >= 0]) for k, p in zip(found.products, found.parts, strict=True)} == {
-        k: parts for k, (parts, _) in expected.items()
-    }
+    assert {
+        k: tuple(p[p >= 0]) for k, p in zip(found.products, found.parts, strict=True)
+    } == {k: parts for k, (parts, _) in expected.items()}
 
 
 def test_on_exact_functions_every_product_is_found_and_nothing_else():
@@ -62,10 +65,19 @@ def test_on_exact_functions_every_product_is_found_and_nothing_else():
 
 def test_exact_eigenvalues_keep_apart_what_similarity_confuses():
     angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=1000)
-    circle = np.sqrt(2) * np.c_[np.cos(angle), np.sin(angle), np.cos(2 * angle), np.sin(2 * angle)]
+    circle = (
+        np.sqrt(2)
+        * np.c_[np.cos(angle), np.sin(angle), np.cos(2 * angle), np.sin(2 * angle)]
+    )
     spectrum, _ = box_spectrum([1.0], 5, n_samples=1000)
-    spectrum = replace(spectrum, eigenvalues=np.array([0.0, 1, 1, 4, 4]), functions=np.c_[np.ones(1000), circle])
-    assert len(find_triplets(spectrum, tolerance=5.0, threshold=0.9)) == 1  # sin cos = sin(2 t) / 2
+    spectrum = replace(
+        spectrum,
+        eigenvalues=np.array([0.0, 1, 1, 4, 4]),
+        functions=np.c_[np.ones(1000), circle],
+    )
+    assert (
+        len(find_triplets(spectrum, tolerance=5.0, threshold=0.9)) == 1
+    )  # sin cos = sin(2 t) / 2
     assert len(find_triplets(spectrum, tolerance=0.5, threshold=0.9)) == 0
 
 
@@ -85,7 +97,9 @@ def test_no_tolerance_leaves_no_triplet(rectangle_spectrum):
 def test_signs_of_the_functions_do_not_matter(signs):
     spectrum, _ = box_spectrum([1.0, 1.3], 25)
     flipped = replace(spectrum, functions=spectrum.functions * signs)
-    one, two = (find_triplets(s, tolerance=1.0, threshold=0.8) for s in (spectrum, flipped))
+    one, two = (
+        find_triplets(s, tolerance=1.0, threshold=0.8) for s in (spectrum, flipped)
+    )
     np.testing.assert_array_equal(one.parts, two.parts)
 
 
@@ -103,11 +117,15 @@ def test_separability_holds_the_similarity_of_pairs_and_leaves_out_the_excluded(
 
 def test_functions_that_occur_with_excluded_ones_only_are_left_out_too():
     parts = np.array([[1, 2], [1, 3], [2, 4]])
-    functions, matrix = Triplets(np.array([5, 6, 7]), parts, np.array([0.9, 0.8, 0.7])).separability(exclude=[1])
+    functions, matrix = Triplets(
+        np.array([5, 6, 7]), parts, np.array([0.9, 0.8, 0.7])
+    ).separability(exclude=[1])
     assert functions.tolist() == [2, 4]
     np.testing.assert_array_equal(matrix, [[0, 0.7], [0.7, 0]])
 
 
 def test_of_two_products_of_the_same_parts_the_more_similar_counts():
-    _, matrix = Triplets(np.array([5, 6]), np.array([[1, 2], [1, 2]]), np.array([0.8, 0.9])).separability()
+    _, matrix = Triplets(
+        np.array([5, 6]), np.array([[1, 2], [1, 2]]), np.array([0.8, 0.9])
+    ).separability()
     np.testing.assert_array_equal(matrix, [[0, 0.9], [0.9, 0]])

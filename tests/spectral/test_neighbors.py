@@ -14,7 +14,9 @@ def points(rng):
 
 
 def test_tree_and_brute_force_find_the_same_neighbours(points):
-    tree, brute = (neighbor_graph(points, 10, method=method) for method in ("kd_tree", "brute"))
+    tree, brute = (
+        neighbor_graph(points, 10, method=method) for method in ("kd_tree", "brute")
+    )
     assert (tree.distances.indices == brute.distances.indices).all()
     np.testing.assert_allclose(tree.distances.data, brute.distances.data, rtol=1e-9)
 
@@ -24,17 +26,23 @@ def test_the_search_follows_the_number_of_columns(rng, columns, method):
     assert neighbor_graph(rng.normal(size=(50, columns)), 5).method == method
 
 
-def test_an_edge_joins_two_samples_of_which_one_is_among_the_nearest_of_the_other(points):
+def test_an_edge_joins_two_samples_of_which_one_is_among_the_nearest_of_the_other(
+    points,
+):
     distance = np.linalg.norm(points[:, None] - points, axis=2)
     radius = np.sort(distance, axis=1)[:, 10]
     expected = np.where(distance <= np.maximum(radius[:, None], radius), distance, 0)
-    np.testing.assert_allclose(neighbor_graph(points, 10).distances.toarray(), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        neighbor_graph(points, 10).distances.toarray(), expected, atol=1e-12
+    )
 
 
 def test_a_transformer_and_precomputed_distances_give_the_same_graph(points):
     ours = neighbor_graph(points, 10)
     other = neighbor_graph(points, 3, method=KNeighborsTransformer(n_neighbors=10))
-    given = neighbor_graph(kneighbors_graph(points, 10, mode="distance"), 3, method="precomputed")
+    given = neighbor_graph(
+        kneighbors_graph(points, 10, mode="distance"), 3, method="precomputed"
+    )
     for graph in (other, given):
         assert abs(graph.distances - ours.distances).max() < 1e-11
 
@@ -56,10 +64,15 @@ def test_copies_are_merged_and_counted(rng, columns):
 
 def test_copies_in_precomputed_distances_are_merged(points):
     doubled = np.r_[points, points[:5]]
-    graph = neighbor_graph(kneighbors_graph(doubled, 12, mode="distance"), 12, method="precomputed")
+    graph = neighbor_graph(
+        kneighbors_graph(doubled, 12, mode="distance"), 12, method="precomputed"
+    )
     assert len(graph.distinct) == 300
     plain = neighbor_graph(points, 11).distances
-    assert abs((graph.distances > 0).astype(float) - (plain > 0).astype(float))[:5].sum() < 0.2 * plain[:5].nnz
+    assert (
+        abs((graph.distances > 0).astype(float) - (plain > 0).astype(float))[:5].sum()
+        < 0.2 * plain[:5].nnz
+    )
 
 
 def test_new_distances_to_copies_count_as_distances_to_the_sample(points):
@@ -78,25 +91,45 @@ def test_distances_of_a_search_with_its_own_metric_are_kept(rng):
 
 
 def test_equal_samples_are_refused():
-    with pytest.raises(ValueError, match="at least 3 samples must differ; got 20 samples of which 1 are distinct"):
+    with pytest.raises(
+        ValueError,
+        match="at least 3 samples must differ; got 20 samples of which 1 are distinct",
+    ):
         neighbor_graph(np.ones((20, 2)), 5)
 
 
 def test_components_are_counted_and_joined_by_the_shortest_edges(rng):
-    clouds = [rng.uniform(size=(size, 2)) + np.array([shift, 0]) for size, shift in ((30, 0), (80, 3), (50, 10))]
+    clouds = [
+        rng.uniform(size=(size, 2)) + np.array([shift, 0])
+        for size, shift in ((30, 0), (80, 3), (50, 10))
+    ]
     points = np.vstack(clouds)
-    with pytest.warns(DisconnectedGraphWarning, match=r"3 components of 80, 50, 30 samples.*components_ == 0"):
+    with pytest.warns(
+        DisconnectedGraphWarning,
+        match=r"3 components of 80, 50, 30 samples.*components_ == 0",
+    ):
         graph = neighbor_graph(points, 5)
     assert np.bincount(graph.components).tolist() == [80, 50, 30]
-    lengths = np.sort(np.linalg.norm(points[graph.bridges[:, 0]] - points[graph.bridges[:, 1]], axis=1))
-    between = [np.linalg.norm(a[:, None] - b, axis=2).min() for a, b in pairwise(clouds)]
+    lengths = np.sort(
+        np.linalg.norm(
+            points[graph.bridges[:, 0]] - points[graph.bridges[:, 1]], axis=1
+        )
+    )
+    between = [
+        np.linalg.norm(a[:, None] - b, axis=2).min() for a, b in pairwise(clouds)
+    ]
     np.testing.assert_allclose(lengths, np.sort(between))
 
 
 def test_a_precomputed_graph_in_pieces_is_refused(rng):
     points = np.r_[rng.uniform(size=(20, 2)), rng.uniform(size=(30, 2)) + 9]
-    with pytest.raises(ValueError, match="must be connected; the neighbour graph has 2 components of 30, 20"):
-        neighbor_graph(kneighbors_graph(points, 4, mode="distance"), 4, method="precomputed")
+    with pytest.raises(
+        ValueError,
+        match="must be connected; the neighbour graph has 2 components of 30, 20",
+    ):
+        neighbor_graph(
+            kneighbors_graph(points, 4, mode="distance"), 4, method="precomputed"
+        )
 
 
 def test_a_search_that_returns_another_shape_is_refused(points):
@@ -120,7 +153,9 @@ def test_a_graph_without_some_samples_is_that_of_the_others(points, rng, method)
     assert abs(left.distances - others.distances).max() < 1e-11
     np.testing.assert_array_equal(left.distinct, np.flatnonzero(~isolated))
     np.testing.assert_array_equal(left.outliers, isolated)
-    nearest = np.linalg.norm(points[isolated][:, None] - points[~isolated], axis=2).argmin(axis=1)
+    nearest = np.linalg.norm(
+        points[isolated][:, None] - points[~isolated], axis=2
+    ).argmin(axis=1)
     np.testing.assert_array_equal(left.inverse[isolated], nearest)
 
 
@@ -139,7 +174,9 @@ def test_many_samples_in_many_dimensions_are_sought_by_faiss(points, rng, monkey
     assert graph.recall >= 0.99
 
 
-def test_without_faiss_many_samples_are_sought_exactly_and_the_extra_is_named(rng, monkeypatch, caplog):
+def test_without_faiss_many_samples_are_sought_exactly_and_the_extra_is_named(
+    rng, monkeypatch, caplog
+):
     monkeypatch.setattr("manifactor.spectral.neighbors.MANY", 200)
     monkeypatch.setattr("manifactor.spectral.neighbors.find_spec", lambda name: None)
     graph = neighbor_graph(rng.normal(size=(300, 6)), 10)
@@ -154,4 +191,7 @@ def test_strays_that_are_neighbours_of_each_other_only_can_be_left_out(points, m
         graph = neighbor_graph(np.r_[points, strays], 5, method=method)
     isolated = np.arange(len(points) + 6) >= len(points)
     left = graph.without(isolated, np.r_[points, strays])
-    assert abs(left.distances - neighbor_graph(points, 5, method=method).distances).max() < 1e-11
+    assert (
+        abs(left.distances - neighbor_graph(points, 5, method=method).distances).max()
+        < 1e-11
+    )

@@ -9,31 +9,47 @@ from manifactor.spectral.neighbors import neighbor_graph
 @pytest.fixture
 def small_parts(monkeypatch):
     """Parts as of many samples, of few."""
-    monkeypatch.setattr("manifactor.fitting.PARTED", 4000)
+    monkeypatch.setattr("manifactor.spectral.pipeline.PARTED", 4000)
     monkeypatch.setattr(parts, "SMALLEST", 2000)
 
 
 def test_parts_are_disjoint_and_see_the_spectrum_of_the_whole():
     X, _ = datasets.sample("torus", 50_000, random_state=0)
     found = parts.draw_parts(
-        X, 12, search=lambda some: neighbor_graph(some, 64), density_correction=1.0, rng=np.random.default_rng(0)
+        X,
+        12,
+        search=lambda some: neighbor_graph(some, 64),
+        density_correction=1.0,
+        rng=np.random.default_rng(0),
     )
-    assert [len(part.rows) for part in found] == [parts.part_size(50_000)] * 2 == [10_000] * 2
+    assert (
+        [len(part.rows) for part in found]
+        == [parts.part_size(50_000)] * 2
+        == [10_000] * 2
+    )
     assert not np.intersect1d(found[0].rows, found[1].rows).size
     exact = datasets.exact_eigenvalues("torus", 12)
     for part in found:
-        np.testing.assert_allclose(part.spectrum.eigenvalues[1:12], exact[1:], rtol=0.05)
+        np.testing.assert_allclose(
+            part.spectrum.eigenvalues[1:12], exact[1:], rtol=0.05
+        )
 
 
 def test_many_samples_are_factored_with_the_help_of_parts(small_parts):
     X, _ = datasets.sample("torus", 6000, random_state=0)
     heard = []
-    fit = ManifoldFactorizer(random_state=0, callback=lambda stage, _: heard.append(stage)).fit(X)
+    fit = ManifoldFactorizer(
+        random_state=0, callback=lambda stage, _: heard.append(stage)
+    ).fit(X)
     assert "parts" in heard
     assert fit.verdict_ == "product"
     assert [factor.topology for factor in fit.factors_] == ["circle", "circle"]
     plain = ManifoldFactorizer(random_state=0)
-    np.testing.assert_allclose(fit.spectrum_.eigenvalues[:20], plain.fit(X).spectrum_.eigenvalues[:20], rtol=1e-3)
+    np.testing.assert_allclose(
+        fit.spectrum_.eigenvalues[:20],
+        plain.fit(X).spectrum_.eigenvalues[:20],
+        rtol=1e-3,
+    )
 
 
 def test_a_sphere_of_many_samples_is_no_product(small_parts):

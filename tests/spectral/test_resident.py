@@ -5,7 +5,12 @@ from scipy.sparse.csgraph import connected_components
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.resident import DeviceSearch, device_memory, require_device, resident
+from manifactor.spectral.resident import (
+    DeviceSearch,
+    device_memory,
+    require_device,
+    resident,
+)
 from manifactor.spectral.spectrum import laplacian_spectrum
 
 torch = pytest.importorskip("torch")
@@ -26,7 +31,11 @@ def graphs(torus):
 def test_both_sides_find_the_same_graph(graphs):
     host, device = graphs
     back = device.inverse
-    np.testing.assert_allclose(device.distances.tocsr()[back][:, back].toarray(), host.distances.toarray(), rtol=1e-5)
+    np.testing.assert_allclose(
+        device.distances.tocsr()[back][:, back].toarray(),
+        host.distances.toarray(),
+        rtol=1e-5,
+    )
     np.testing.assert_array_equal(np.sort(device.distinct), np.arange(2500))
     assert (device.method, device.recall) == ("cells", 1.0)
 
@@ -38,16 +47,25 @@ def test_both_sides_make_the_same_walk(graphs):
     assert device.step == pytest.approx(host.step, rel=1e-5)
     back = graphs[1].inverse
     np.testing.assert_allclose(device.degree[back], host.degree, rtol=1e-5)
-    np.testing.assert_allclose(device.settled().kernel[back][:, back].toarray(), host.kernel.toarray(), atol=1e-5)
+    np.testing.assert_allclose(
+        device.settled().kernel[back][:, back].toarray(),
+        host.kernel.toarray(),
+        atol=1e-5,
+    )
 
 
 def test_both_sides_have_the_same_spectrum(graphs):
     host, device = (affinity(graph, bandwidth=0.05) for graph in graphs)
     host, device = (
-        laplacian_spectrum(walk, 30, solver="chebyshev", rng=np.random.default_rng(0)) for walk in (host, device)
+        laplacian_spectrum(walk, 30, solver="chebyshev", rng=np.random.default_rng(0))
+        for walk in (host, device)
     )
-    np.testing.assert_allclose(device.eigenvalues, host.eigenvalues, rtol=1e-4, atol=1e-4)
-    overlap = device.functions[graphs[1].inverse].T @ (host.weights[:, None] * host.functions)
+    np.testing.assert_allclose(
+        device.eigenvalues, host.eigenvalues, rtol=1e-4, atol=1e-4
+    )
+    overlap = device.functions[graphs[1].inverse].T @ (
+        host.weights[:, None] * host.functions
+    )
     assert (np.linalg.svd(overlap[:25])[1] > 0.999).all()
     assert device.residuals.max() < 1e-4
 
@@ -55,41 +73,66 @@ def test_both_sides_have_the_same_spectrum(graphs):
 def test_products_are_the_same_on_both_sides(graphs):
     spectrum = laplacian_spectrum(affinity(graphs[1]), 12, rng=np.random.default_rng(0))
     host, rng = spectrum.settled(), np.random.default_rng(1)
-    left, right, near = rng.normal(size=(12, 3)), rng.normal(size=(12, 3)), rng.integers(2500, size=(7, 5))
+    left, right, near = (
+        rng.normal(size=(12, 3)),
+        rng.normal(size=(12, 3)),
+        rng.integers(2500, size=(7, 5)),
+    )
     weights = rng.normal(size=(7, 2, 5))
     assert spectrum.resident is not None
-    for one, other in zip(spectrum.triple_products(left, right), host.triple_products(left, right), strict=True):
+    for one, other in zip(
+        spectrum.triple_products(left, right),
+        host.triple_products(left, right),
+        strict=True,
+    ):
         np.testing.assert_allclose(one, other, atol=1e-10)
     np.testing.assert_allclose(spectrum.combined(left), host.combined(left), atol=1e-10)
-    np.testing.assert_allclose(spectrum.local_products(near, weights), host.local_products(near, weights), atol=1e-10)
-    np.testing.assert_allclose(host.local_products(near, weights)[3], weights[3] @ host.functions[near[3]])
+    np.testing.assert_allclose(
+        spectrum.local_products(near, weights),
+        host.local_products(near, weights),
+        atol=1e-10,
+    )
+    np.testing.assert_allclose(
+        host.local_products(near, weights)[3], weights[3] @ host.functions[near[3]]
+    )
 
 
 def test_rows_of_a_resident_matrix_are_those_of_its_copy(graphs):
     walk = affinity(graphs[1])
     rows = np.array([3, 1000, 17])
-    np.testing.assert_allclose(walk.rows(rows).toarray(), walk.settled().kernel[rows].toarray())
+    np.testing.assert_allclose(
+        walk.rows(rows).toarray(), walk.settled().kernel[rows].toarray()
+    )
 
 
 def test_pieces_of_a_graph_are_counted(graphs, torus):
     whole = graphs[0].distances
     for n in (400, 2500):
         part = whole[:n][:, :n]
-        assert resident(part, "cpu").components() == connected_components(part, directed=False)[0]
+        assert (
+            resident(part, "cpu").components()
+            == connected_components(part, directed=False)[0]
+        )
 
 
 def test_copies_are_merged_as_on_the_host(torus):
     doubled = np.vstack([torus[:600], torus[:50]])
-    host, device = (neighbor_graph(doubled, 20, device=device) for device in ("cpu", ON_TORCH))
+    host, device = (
+        neighbor_graph(doubled, 20, device=device) for device in ("cpu", ON_TORCH)
+    )
     assert len(device.distinct) == len(host.distinct) == 600
     np.testing.assert_array_equal(device.inverse[600:], device.inverse[:50])
-    np.testing.assert_array_equal(device.multiplicity[device.inverse], host.multiplicity[host.inverse])
+    np.testing.assert_array_equal(
+        device.multiplicity[device.inverse], host.multiplicity[host.inverse]
+    )
 
 
 def test_two_far_pieces_are_joined_by_a_bridge(torus):
     apart = np.vstack([torus[:300], torus[:300] + 100])
     with pytest.warns(UserWarning, match="2 components of 300, 300 samples"):
-        fit = DiffusionMap(4, n_neighbors=20, device=ON_TORCH, random_state=0).fit(apart)
+        fit = DiffusionMap(4, n_neighbors=20, device=ON_TORCH, random_state=0).fit(
+            apart
+        )
     assert len(np.unique(np.sign(fit.spectrum_.functions[:300, 1]))) == 1
     assert fit.spectrum_.eigenvalues[1] < 0.01 * fit.spectrum_.eigenvalues[2]
 
@@ -101,29 +144,47 @@ def test_a_fit_on_a_device_factors_places_and_saves_like_any_other(torus, tmp_pa
     assert fit.verdict_ == "product"
     assert [factor.topology for factor in fit.factors_] == ["circle", "circle"]
     np.testing.assert_allclose(
-        fit.transform(torus[:50]), np.hstack([f.embedding for f in fit.factors_])[:50], atol=1e-3
+        fit.transform(torus[:50]),
+        np.hstack([f.embedding for f in fit.factors_])[:50],
+        atol=1e-3,
     )
     save(fit, tmp_path / "fit.npz")
-    np.testing.assert_allclose(load(tmp_path / "fit.npz").transform(torus[:50]), fit.transform(torus[:50]), atol=1e-5)
+    np.testing.assert_allclose(
+        load(tmp_path / "fit.npz").transform(torus[:50]),
+        fit.transform(torus[:50]),
+        atol=1e-5,
+    )
 
 
 def test_new_samples_are_sought_on_the_device(torus):
     search = DeviceSearch(5, device="cpu").fit(torus)
     found = search.transform(torus[:7] + 0.01)
-    exact = np.sort(np.linalg.norm(torus[:7, None] + 0.01 - torus, axis=2), axis=1)[:, :6]
-    np.testing.assert_allclose(np.sort(found.data.reshape(7, 6), axis=1), exact, atol=1e-5)
+    exact = np.sort(np.linalg.norm(torus[:7, None] + 0.01 - torus, axis=2), axis=1)[
+        :, :6
+    ]
+    np.testing.assert_allclose(
+        np.sort(found.data.reshape(7, 6), axis=1), exact, atol=1e-5
+    )
 
 
 def test_a_device_that_is_not_there_is_an_error():
-    with pytest.raises(ValueError, match="`device` must be 'cpu' or a device that torch can use; got 'nonsense'"):
+    with pytest.raises(
+        ValueError,
+        match="`device` must be 'cpu' or a device that torch can use; got 'nonsense'",
+    ):
         require_device("nonsense")
     with pytest.raises(ValueError, match="got 'nonsense'"):
-        ManifoldFactorizer(device="nonsense").fit(np.random.default_rng(0).normal(size=(50, 3)))
+        ManifoldFactorizer(device="nonsense").fit(
+            np.random.default_rng(0).normal(size=(50, 3))
+        )
 
 
 def test_a_device_without_torch_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(ValueError, match=r"this needs the package torch: pip install 'manifactor\[gpu\]'"):
+    with pytest.raises(
+        ValueError,
+        match=r"this needs the package torch: pip install 'manifactor\[gpu\]'",
+    ):
         DiffusionMap(device="cuda").fit(np.random.default_rng(0).normal(size=(50, 3)))
 
 
@@ -131,14 +192,19 @@ def test_a_torch_that_does_not_load_says_why(monkeypatch):
     def broken(name):
         raise OSError("libtorch.so: no such file")
 
-    monkeypatch.setattr("manifactor.extras.import_module", broken)
-    with pytest.raises(ValueError, match=r"the package torch does not load: libtorch\.so: no such file"):
+    monkeypatch.setattr("manifactor._support.extras.import_module", broken)
+    with pytest.raises(
+        ValueError, match=r"the package torch does not load: libtorch\.so: no such file"
+    ):
         require_device("cuda")
 
 
 def test_a_full_device_is_a_clear_error():
     with (
-        pytest.raises(MemoryError, match=r"must fit into the device's memory; it is full .*use `device='cpu'`"),
+        pytest.raises(
+            MemoryError,
+            match=r"must fit into the device's memory; it is full .*use `device='cpu'`",
+        ),
         device_memory(),
     ):
         raise torch.OutOfMemoryError("CUDA out of memory.")
@@ -161,7 +227,9 @@ def test_products_are_made_in_fewer_columns_where_memory_is_short(graphs, monkey
             made.append(block.shape[1])
             return self.matrix @ block
 
-    operator._matrix = {name: Short(matrix) for name, matrix in operator._matrix.items()}
+    operator._matrix = {
+        name: Short(matrix) for name, matrix in operator._matrix.items()
+    }
     torch.testing.assert_close(operator.product(block), whole)
     assert made == [10, 10, 10, 10]
 
@@ -171,8 +239,14 @@ def test_tensors_in_give_tensors_out(torus):
     fit = ManifoldFactorizer(random_state=0)
     embedding = fit.fit_transform(given)
     assert isinstance(embedding, torch.Tensor)
-    np.testing.assert_array_equal(embedding.numpy(), ManifoldFactorizer(random_state=0).fit_transform(torus[:800]))
-    for out in (fit.transform(given[:9]), fit.coordinates(given[:9]), DiffusionMap(5).fit_transform(given)):
+    np.testing.assert_array_equal(
+        embedding.numpy(), ManifoldFactorizer(random_state=0).fit_transform(torus[:800])
+    )
+    for out in (
+        fit.transform(given[:9]),
+        fit.coordinates(given[:9]),
+        DiffusionMap(5).fit_transform(given),
+    ):
         assert isinstance(out, torch.Tensor)
     assert isinstance(fit.transform(torus[:9]), np.ndarray)
 
@@ -181,23 +255,33 @@ def test_new_samples_far_from_the_origin_find_themselves(torus):
     far = torus[:200] + 1e6
     found = DeviceSearch(3, device="cpu").fit(far).transform(far)
     assert (found.data.reshape(200, 4).min(axis=1) == 0).all()
-    assert DeviceSearch(3, device="cpu").fit(far.astype(np.float32)).transform(far).shape == (200, 200)
+    assert DeviceSearch(3, device="cpu").fit(far.astype(np.float32)).transform(
+        far
+    ).shape == (200, 200)
 
 
 @pytest.mark.parametrize("neighbors", ["auto", "kd_tree"])
 def test_outliers_are_left_out_on_a_device_too(torus, neighbors):
     X = np.vstack([torus, [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
     settings = {"neighbors": neighbors, "random_state": 0}
-    host, device = (DiffusionMap(20, device=device, **settings).fit(X) for device in ("cpu", ON_TORCH))
+    host, device = (
+        DiffusionMap(20, device=device, **settings).fit(X)
+        for device in ("cpu", ON_TORCH)
+    )
     np.testing.assert_array_equal(device.outliers_, host.outliers_)
     assert host.outliers_.sum() == 2
 
 
 def test_a_default_fit_gives_the_same_numbers_on_both_sides():
     X, _ = datasets.sample("rectangle", 2500, random_state=0)
-    host, device = (DiffusionMap(20, device=device, random_state=0).fit(X) for device in ("cpu", ON_TORCH))
+    host, device = (
+        DiffusionMap(20, device=device, random_state=0).fit(X)
+        for device in ("cpu", ON_TORCH)
+    )
     assert device.bandwidth_ == pytest.approx(host.bandwidth_, rel=1e-5)
-    np.testing.assert_allclose(device.spectrum_.eigenvalues, host.spectrum_.eigenvalues, rtol=2e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        device.spectrum_.eigenvalues, host.spectrum_.eigenvalues, rtol=2e-4, atol=1e-6
+    )
 
 
 def test_direct_solvers_are_for_the_host(torus):

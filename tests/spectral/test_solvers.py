@@ -11,7 +11,14 @@ from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.operators import DeviceOperator, HostOperator
 from manifactor.spectral.resident import resident
-from manifactor.spectral.solvers import SOLVERS, EigenpairWarning, Start, chebyshev, choose_solver, spectral_density
+from manifactor.spectral.solvers import (
+    SOLVERS,
+    EigenpairWarning,
+    Start,
+    chebyshev,
+    choose_solver,
+    spectral_density,
+)
 from manifactor.spectral.spectrum import laplacian_spectrum
 
 
@@ -37,28 +44,39 @@ def test_all_solvers_agree_with_a_full_decomposition(matrix, solver):
 @pytest.mark.parametrize("solver", ["dense", "chebyshev"])
 def test_every_copy_of_a_repeated_eigenvalue_is_found(solver, count):
     row = np.zeros(1200)
-    row[1:41] = row[-40:] = 1 / 80  # every sample of a ring steps to any of 40 on either side
+    row[1:41] = row[-40:] = (
+        1 / 80
+    )  # every sample of a ring steps to any of 40 on either side
     ring = sp.csr_array(circulant(row))
     pairs = SOLVERS[solver](ring, count, tolerance=1e-7, rng=np.random.default_rng(0))
     k = np.arange(1200)
-    exact = np.sort(np.cos(2 * np.pi * np.outer(k, np.arange(1, 41)) / 1200).mean(axis=1))[::-1]
+    exact = np.sort(
+        np.cos(2 * np.pi * np.outer(k, np.arange(1, 41)) / 1200).mean(axis=1)
+    )[::-1]
     np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-9)
     assert pairs.products < 1000
 
 
 def test_a_dense_matrix_has_the_same_eigenpairs(matrix):
-    sparse, dense = (chebyshev(m, 20, tolerance=1e-7, rng=np.random.default_rng(0)) for m in (matrix, matrix.toarray()))
+    sparse, dense = (
+        chebyshev(m, 20, tolerance=1e-7, rng=np.random.default_rng(0))
+        for m in (matrix, matrix.toarray())
+    )
     np.testing.assert_allclose(sparse.values, dense.values, atol=1e-9)
 
 
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
 def test_the_same_seed_gives_the_same_vectors(matrix, solver):
-    one, two = (SOLVERS[solver](matrix, 20, tolerance=1e-7, rng=np.random.default_rng(3)) for _ in range(2))
+    one, two = (
+        SOLVERS[solver](matrix, 20, tolerance=1e-7, rng=np.random.default_rng(3))
+        for _ in range(2)
+    )
     np.testing.assert_array_equal(one.vectors, two.vectors)
 
 
 @pytest.mark.parametrize(
-    ("n", "pairs", "solver"), [(500, 20, "dense"), (3000, 2000, "dense"), (20000, 20, "chebyshev")]
+    ("n", "pairs", "solver"),
+    [(500, 20, "dense"), (3000, 2000, "dense"), (20000, 20, "chebyshev")],
 )
 def test_the_solver_follows_the_size(n, pairs, solver):
     assert choose_solver(sp.csr_array((n, n)), pairs) == solver
@@ -83,18 +101,26 @@ def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatc
         raise ArpackNoConvergence("no", np.empty(0), np.empty((0, 0)))
 
     monkeypatch.setattr("manifactor.spectral.solvers.eigsh", fail)
-    with pytest.raises(ValueError, match="did not converge on these samples; choose `solver='chebyshev'`"):
+    with pytest.raises(
+        ValueError,
+        match="did not converge on these samples; choose `solver='chebyshev'`",
+    ):
         SOLVERS["arpack"](matrix, 5, tolerance=1e-7, rng=np.random.default_rng(0))
 
 
 def test_a_start_from_some_of_the_samples_saves_products():
     X, _ = datasets.sample("torus", 6000, random_state=0)
     matrix = affinity(neighbor_graph(X, 64)).normalized()
-    exact = chebyshev(matrix, 40, tolerance=1e-7, spare=True, rng=np.random.default_rng(0))
+    exact = chebyshev(
+        matrix, 40, tolerance=1e-7, spare=True, rng=np.random.default_rng(0)
+    )
     rows = np.arange(0, 6000, 3)
     start = Start(rows, exact.vectors[rows], exact.values)
     settings = {"tolerance": 1e-4, "rng": np.random.default_rng(1)}
-    cold, warm = chebyshev(matrix, 40, **settings), chebyshev(matrix, 40, start=start, **settings)
+    cold, warm = (
+        chebyshev(matrix, 40, **settings),
+        chebyshev(matrix, 40, start=start, **settings),
+    )
     np.testing.assert_allclose(warm.values, exact.values[:40], atol=1e-7)
     assert warm.products < cold.products
 
@@ -110,13 +136,20 @@ def test_a_used_up_budget_is_said(monkeypatch):
     X, _ = datasets.sample("torus", 1600, random_state=0)
     walk = affinity(neighbor_graph(X, 30))
     monkeypatch.setitem(SOLVERS, "chebyshev", partial(chebyshev, budget=8))
-    with pytest.warns(EigenpairWarning, match="of 40 eigenpairs are accurate after .* products .* Ask for fewer"):
-        laplacian_spectrum(walk, 40, solver="chebyshev", accuracy=1e-6, rng=np.random.default_rng(0))
+    with pytest.warns(
+        EigenpairWarning,
+        match="of 40 eigenpairs are accurate after .* products .* Ask for fewer",
+    ):
+        laplacian_spectrum(
+            walk, 40, solver="chebyshev", accuracy=1e-6, rng=np.random.default_rng(0)
+        )
 
 
 def test_progress_rises_to_the_end(matrix):
     heard = []
-    chebyshev(matrix, 40, tolerance=1e-7, progress=heard.append, rng=np.random.default_rng(0))
+    chebyshev(
+        matrix, 40, tolerance=1e-7, progress=heard.append, rng=np.random.default_rng(0)
+    )
     assert heard == sorted(heard)
     assert 0 < heard[0] <= heard[-1] <= 1
 
@@ -136,7 +169,9 @@ def test_few_pairs_are_found_from_a_start(matrix, count):
     known = chebyshev(matrix, 40, tolerance=1e-7, rng=np.random.default_rng(0))
     rows = np.arange(0, 1500, 3)
     start = Start(rows, known.vectors[rows], known.values)
-    pairs = chebyshev(matrix, count, tolerance=1e-5, start=start, rng=np.random.default_rng(1))
+    pairs = chebyshev(
+        matrix, count, tolerance=1e-5, start=start, rng=np.random.default_rng(1)
+    )
     np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-7)
 
 
@@ -145,7 +180,10 @@ def test_an_operator_clears_known_vectors_and_makes_inner_products(matrix, rng, 
     """Both kinds of operator do what a dense matrix does."""
     if side == "device":
         torch = pytest.importorskip("torch")
-        operator, block = DeviceOperator(resident(matrix, "cpu")), torch.as_tensor(rng.normal(size=(1500, 7)))
+        operator, block = (
+            DeviceOperator(resident(matrix, "cpu")),
+            torch.as_tensor(rng.normal(size=(1500, 7))),
+        )
         known = torch.as_tensor(np.linalg.qr(rng.normal(size=(1500, 3)))[0])
     else:
         operator, block = HostOperator(matrix), rng.normal(size=(1500, 7))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.cli import main
-from manifactor.cryoem.dataset import write_dataset
-from manifactor.extras import extra
+from manifactor._support.extras import extra
+from manifactor.command.cli import main
+from manifactor.datasets.writing import write_dataset
 from manifactor.views.explorer.scene import open_scene
 from manifactor.views.explorer.server import application, listening
 
@@ -24,10 +24,15 @@ def particles(tmp_path_factory):
     """Images of a molecule that turns and stretches, and coordinates that another program might have found."""
     folder = tmp_path_factory.mktemp("explored") / "data"
     folder.mkdir()
-    simulation = datasets.simulate_particles(N, size=28, pixel_size=8, signal_to_noise=100, random_state=0)
+    simulation = datasets.simulate_particles(
+        N, size=28, pixel_size=8, signal_to_noise=100, random_state=0
+    )
     write_dataset(folder, simulation, name="data")
     turn, stretch = simulation.truth
-    np.save(folder / "coordinates.npy", np.column_stack([turn, 4 * stretch / np.ptp(stretch)]))
+    np.save(
+        folder / "coordinates.npy",
+        np.column_stack([turn, 4 * stretch / np.ptp(stretch)]),
+    )
     return folder
 
 
@@ -35,7 +40,10 @@ def particles(tmp_path_factory):
 def run(particles):
     """A run of these particles."""
     out = particles.parent / "run"
-    star, coordinates = str(particles / "particles.star"), str(particles / "coordinates.npy")
+    star, coordinates = (
+        str(particles / "particles.star"),
+        str(particles / "coordinates.npy"),
+    )
     assert main(["fit", coordinates, "--particles", star, "--out", str(out)]) == 0
     return out
 
@@ -49,7 +57,10 @@ def scene(run):
 def torus_run(tmp_path_factory):
     """A run of plain numbers."""
     folder = tmp_path_factory.mktemp("torus")
-    assert main(["simulate", "torus", "--n", "500", "--out", str(folder / "torus.npz")]) == 0
+    assert (
+        main(["simulate", "torus", "--n", "500", "--out", str(folder / "torus.npz")])
+        == 0
+    )
     assert main(["fit", str(folder / "torus.npz"), "--out", str(folder / "run")]) == 0
     return folder / "run"
 
@@ -59,9 +70,16 @@ def serving(scene, **options):
     """The port of a server on a scene."""
     uvicorn = extra("uvicorn")
     with listening(0) as bound:
-        config = uvicorn.Config(application(scene, TOKEN, **options), log_level="warning", ws="none", lifespan="off")
+        config = uvicorn.Config(
+            application(scene, TOKEN, **options),
+            log_level="warning",
+            ws="none",
+            lifespan="off",
+        )
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
+        thread = threading.Thread(
+            target=server.run, kwargs={"sockets": [bound]}, daemon=True
+        )
         thread.start()
         try:
             yield bound.getsockname()[1]
@@ -85,8 +103,13 @@ def browser():
     """A real browser without a window; tests are skipped where none is installed."""
     path = next((found for found in map(shutil.which, BROWSERS) if found), None)
     if path is None:
-        pytest.skip(f"no browser found: install one of {', '.join(BROWSERS)} (Debian: apt-get install chromium)")
-    options = ["--enable-unsafe-swiftshader", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+        pytest.skip(
+            f"no browser found: install one of {', '.join(BROWSERS)} (Debian: apt-get install chromium)"
+        )
+    options = [
+        "--enable-unsafe-swiftshader",
+        *(["--no-sandbox"] if os.geteuid() == 0 else []),
+    ]
     with pytest.importorskip("playwright.sync_api").sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=options)
         yield opened
@@ -100,12 +123,20 @@ def window(browser):
 
     def opened(*, width=1280, height=900, scheme="light", **options):
         context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, accept_downloads=True, **options
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,
+            accept_downloads=True,
+            **options,
         )
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(15_000)
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on(
+            "console",
+            lambda message: (
+                complaints.append(message.text) if message.type == "error" else None
+            ),
+        )
         page.on("pageerror", lambda error: complaints.append(str(error)))
         return page
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets, plots
-from manifactor.arguments import build_parser
-from manifactor.averaging import average
-from manifactor.cli import COMMANDS, _Parser, _task, _with_views, main
+from manifactor.command.arguments import build_parser
+from manifactor.command.cli import COMMANDS, _Parser, _task, _with_views, main
 from manifactor.cryoem.pictures import write_stack
-from manifactor.inputs import ImageSettings
-from manifactor.jobs import Task, open_run
-from manifactor.runs import read_run, write_run
+from manifactor.inputs.reading import ImageSettings
+from manifactor.runs.averaging import average
+from manifactor.runs.folder import read_run, write_run
+from manifactor.runs.task import Task, open_run
 from manifactor.views.choices import choices
 from manifactor.views.report import report_page, write_report
 from manifactor.views.words import shapes_in_words, verdict_sentence
@@ -50,7 +50,9 @@ def page(made):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pages without their drawings, which take most of the time."""
-    monkeypatch.setattr("manifactor.views.figures.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>")
+    monkeypatch.setattr(
+        "manifactor.views.figures.drawn", lambda *_: "<svg viewBox='0 0 1 1'></svg>"
+    )
 
 
 class Reader(HTMLParser):
@@ -80,7 +82,9 @@ class Reader(HTMLParser):
             self.words.append(data)
 
     def values(self, name):
-        return [attributes[name] for _, attributes in self.elements if name in attributes]
+        return [
+            attributes[name] for _, attributes in self.elements if name in attributes
+        ]
 
 
 def test_the_page_needs_nothing_but_itself(page):
@@ -89,10 +93,15 @@ def test_the_page_needs_nothing_but_itself(page):
     assert "https:" not in page
     assert all(source.startswith("data:") for source in reader.values("src"))
     assert all(
-        link[0] == "#" or link.startswith("data:") for name in ("href", "xlink:href") for link in reader.values(name)
+        link[0] == "#" or link.startswith("data:")
+        for name in ("href", "xlink:href")
+        for link in reader.values(name)
     )
     assert not {"script", "link", "iframe"} & {tag for tag, _ in reader.elements}
-    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in reader.values("content")
+    assert (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+        in reader.values("content")
+    )
 
 
 def test_names_inside_the_page_are_there_once_and_every_one_asked_for_is_there(page):
@@ -107,10 +116,26 @@ def test_headings_are_in_order_and_the_verdict_comes_before_the_factors(page):
     reader = Reader(page)
     assert reader.headings.count(1) == 1
     assert reader.headings[0] == 1
-    assert all(after <= before + 1 for before, after in zip(reader.headings, reader.headings[1:], strict=False))
+    assert all(
+        after <= before + 1
+        for before, after in zip(reader.headings, reader.headings[1:], strict=False)
+    )
     text, last = "".join(reader.words), 0
-    order = ["Factors of torus.npy", "two circles", "samples, all of them fitted", "Factor 1: a circle", "Factor 2"]
-    order += ["How independent", "Tests of a product", "Leakage", "The computation", "density correction", "Seconds"]
+    order = [
+        "Factors of torus.npy",
+        "two circles",
+        "samples, all of them fitted",
+        "Factor 1: a circle",
+        "Factor 2",
+    ]
+    order += [
+        "How independent",
+        "Tests of a product",
+        "Leakage",
+        "The computation",
+        "density correction",
+        "Seconds",
+    ]
     for words in order:
         last = text.index(words, last)
 
@@ -122,7 +147,9 @@ def test_every_picture_is_described_with_numbers(page):
     assert all(re.search(r"\d", label) and len(label) > 40 for label in labels)
     assert len(set(labels)) == len(labels)
     assert all(a.get("scope") for tag, a in reader.elements if tag == "th")
-    assert [tag for tag, _ in reader.elements].count("table") == [tag for tag, _ in reader.elements].count("caption")
+    assert [tag for tag, _ in reader.elements].count("table") == [
+        tag for tag, _ in reader.elements
+    ].count("caption")
 
 
 def test_drawings_take_their_ink_from_the_page(page):
@@ -154,8 +181,19 @@ def test_points_that_are_left_out_are_said_to_be(run, monkeypatch, undrawn):
 
 TASKS = [
     Task(Path("/data/z.npy")),
-    Task(Path("/a b/z.pkl"), particles="/a b/p.star", indices="/a b/ind.pkl", seed=7, n_fitted=500),
-    Task(Path("/p.star"), view=(-12.5, 1 / 3), width=8.0, images=ImageSettings(True, 90.0, 1e-5, 4, True)),
+    Task(
+        Path("/a b/z.pkl"),
+        particles="/a b/p.star",
+        indices="/a b/ind.pkl",
+        seed=7,
+        n_fitted=500,
+    ),
+    Task(
+        Path("/p.star"),
+        view=(-12.5, 1 / 3),
+        width=8.0,
+        images=ImageSettings(True, 90.0, 1e-5, 4, True),
+    ),
     Task(
         Path("/z.npy"),
         n_fitted="all",
@@ -181,7 +219,11 @@ TASKS = [
 def test_the_command_of_a_task_gives_the_task_back(task):
     typed = shlex.split(shlex.join(task.arguments))
     arguments = build_parser(COMMANDS, _Parser).parse_args(_with_views(typed))
-    back = _task(arguments, Path(arguments.input[0]), arguments.view[0] if arguments.view else None)
+    back = _task(
+        arguments,
+        Path(arguments.input[0]),
+        arguments.view[0] if arguments.view else None,
+    )
     usual = ManifoldFactorizer().get_params()
     assert {**usual, **back.settings} == {**usual, **task.settings}
     assert {**vars(back), "settings": {}} == {**vars(task), "settings": {}}
@@ -194,10 +236,14 @@ def test_only_what_differs_from_the_defaults_is_typed():
 
 def test_the_page_has_the_command_that_makes_the_run_again(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    command = re.search(r"<code>manifactor (.*?)</code>", (run / "report.html").read_text())[1]
+    command = re.search(
+        r"<code>manifactor (.*?)</code>", (run / "report.html").read_text()
+    )[1]
     assert "--n-factors 2 --seed 3 --out again" in command
     assert main(shlex.split(command)) == 0
-    assert (tmp_path / "again" / "coordinates.csv").read_bytes() == (run / "coordinates.csv").read_bytes()
+    assert (tmp_path / "again" / "coordinates.csv").read_bytes() == (
+        run / "coordinates.csv"
+    ).read_bytes()
 
 
 def test_a_run_without_its_command_or_its_other_entries_has_a_page(run, undrawn):
@@ -218,29 +264,58 @@ def change(run, **entries):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda run: (run / "run.json").write_text('{"format": "manifactor run", '), "run.json is damaged"),
+        (
+            lambda run: (run / "run.json").write_text('{"format": "manifactor run", '),
+            "run.json is damaged",
+        ),
         (lambda run: (run / "run.json").write_text("[1, 2]"), "run.json is damaged"),
-        (lambda run: change(run, version=3), "has version 3; this release reads version 4"),
+        (
+            lambda run: change(run, version=3),
+            "has version 3; this release reads version 4",
+        ),
         (lambda run: (run / "run.json").write_text("{}"), "it lacks 'format'"),
         (lambda run: change(run, versions=None), "run.json is damaged"),
-        (lambda run: change(run, confounders=[{"name": "defocus"}]), "confounders must each have name, factor, r2, p"),
+        (
+            lambda run: change(run, confounders=[{"name": "defocus"}]),
+            "confounders must each have name, factor, r2, p",
+        ),
         (lambda run: change(run, components={}), "components must have text"),
         (lambda run: change(run, n_samples="many"), "n_samples is str, not int"),
         (lambda run: change(run, view=[1.0]), "view must be two angles"),
         (lambda run: change(run, factors=[]), "do not have the same factors"),
-        (lambda run: cut(run / "factorization.npz"), "is not a whole manifactor archive"),
+        (
+            lambda run: cut(run / "factorization.npz"),
+            "is not a whole manifactor archive",
+        ),
         (lambda run: cut(run / "coordinates.csv"), "coordinates.csv is damaged"),
-        (lambda run: cut(run / "coordinates.csv", whole_lines=True), "coordinates.csv is damaged: it has 299 of 600"),
+        (
+            lambda run: cut(run / "coordinates.csv", whole_lines=True),
+            "coordinates.csv is damaged: it has 299 of 600",
+        ),
         (lambda run: (run / "coordinates.csv").unlink(), "coordinates.csv is missing"),
-        (lambda run: replaced(run / "coordinates.csv", "nan,0,0,0,0"), "row 2 has NaN or inf values"),
-        (lambda run: replaced(run / "coordinates.csv", "-5,0,0,0,0"), "whole, from 0, and ascend"),
-        (lambda run: replaced(run / "coordinates.csv", "1,400,1,0,1"), "places on factor 1 must lie in [0, 360]"),
-        (lambda run: (run / "run.json").write_text("[" * 100_000), "run.json is damaged"),
+        (
+            lambda run: replaced(run / "coordinates.csv", "nan,0,0,0,0"),
+            "row 2 has NaN or inf values",
+        ),
+        (
+            lambda run: replaced(run / "coordinates.csv", "-5,0,0,0,0"),
+            "whole, from 0, and ascend",
+        ),
+        (
+            lambda run: replaced(run / "coordinates.csv", "1,400,1,0,1"),
+            "places on factor 1 must lie in [0, 360]",
+        ),
+        (
+            lambda run: (run / "run.json").write_text("[" * 100_000),
+            "run.json is damaged",
+        ),
         (lambda run: (run / "factorization.npz").unlink(), "is not a run folder"),
     ],
 )
 @pytest.mark.parametrize("command", ["report", "explore"])
-def test_a_damaged_run_is_one_line_and_exit_code_2(run, capsys, command, damage, message):
+def test_a_damaged_run_is_one_line_and_exit_code_2(
+    run, capsys, command, damage, message
+):
     damage(run)
     before = (run / "report.html").read_bytes()
     assert main([command, str(run)]) == 2
@@ -265,14 +340,19 @@ def cut(path, *, whole_lines=False):
 
 def test_without_matplotlib_the_words_come_and_then_one_line(run, capsys, monkeypatch):
     def missing(name):
-        raise ValueError("this needs the package matplotlib: pip install 'manifactor[plots]'.")
+        raise ValueError(
+            "this needs the package matplotlib: pip install 'manifactor[plots]'."
+        )
 
     monkeypatch.setattr(plots, "extra", missing)
     assert main(["report", str(run)]) == 2
     captured = capsys.readouterr()
     assert "Verdict: " in captured.out
-    assert captured.err == "manifactor: error: this needs the package matplotlib: pip install 'manifactor[plots]'.\n"
-    monkeypatch.setattr("manifactor.cli.extra", missing)
+    assert (
+        captured.err
+        == "manifactor: error: this needs the package matplotlib: pip install 'manifactor[plots]'.\n"
+    )
+    monkeypatch.setattr("manifactor.command.cli.extra", missing)
     assert main(["demo", "--out", str(run.parent / "demo")]) == 2
     assert not (run.parent / "demo-data").exists()
 
@@ -283,7 +363,11 @@ def images(made, tmp_path, rng):
     record, fit = read_run(made)
     stack = rng.normal(size=(600, 1, 1)) + np.eye(8)
     write_stack(tmp_path / "stack.mrcs", stack, pixel_size=2.0)
-    record = {**record, "input": str(tmp_path / "stack.mrcs"), "components": {"text": "600 images"}}
+    record = {
+        **record,
+        "input": str(tmp_path / "stack.mrcs"),
+        "components": {"text": "600 images"},
+    }
     write_run(fit, tmp_path / "images", record=record)
     return tmp_path / "images", stack.astype(np.float32)
 
@@ -296,19 +380,28 @@ def test_an_average_of_some_samples_is_the_mean_of_those_samples(images):
     chosen = np.flatnonzero(found.matching.weights)
     label = np.floor(run.places[0].coordinate / 120 + 0.5).astype(int) % 3
     for b in range(3):
-        np.testing.assert_allclose(found.means[b], stack[chosen[label[chosen] == b]].mean(axis=0), atol=1e-5)
+        np.testing.assert_allclose(
+            found.means[b], stack[chosen[label[chosen] == b]].mean(axis=0), atol=1e-5
+        )
     everything = average(run, [1], n_bins=3, matched=False, most=600)
     assert everything.matching.counts.sum() == 600
 
 
-def test_averages_are_shown_and_said_to_be_of_some_samples(images, monkeypatch, undrawn):
+def test_averages_are_shown_and_said_to_be_of_some_samples(
+    images, monkeypatch, undrawn
+):
     folder, _ = images
     monkeypatch.setattr("manifactor.views.figures.BINS", 4)
     monkeypatch.setattr("manifactor.views.figures.MOST_AVERAGED", 500)
     text = write_report(folder).read_text()
-    alts = [attributes["alt"] for tag, attributes in Reader(text).elements if tag == "img"]
+    alts = [
+        attributes["alt"] for tag, attributes in Reader(text).elements if tag == "img"
+    ]
     assert len(alts) == 2
-    assert all("Strip of 4 mean images. Means of 500 of 600 images, drawn at random" in alt for alt in alts)
+    assert all(
+        "Strip of 4 mean images. Means of 500 of 600 images, drawn at random" in alt
+        for alt in alts
+    )
 
 
 def test_images_that_are_gone_are_one_sentence(images, undrawn):
@@ -316,7 +409,10 @@ def test_images_that_are_gone_are_one_sentence(images, undrawn):
     (folder.parent / "stack.mrcs").unlink()
     text = write_report(folder).read_text()
     assert text.count("No averages along this factor: ") == 2
-    assert "stack.mrcs, which was fitted, is no longer there. Put it back, or fit again." in text
+    assert (
+        "stack.mrcs, which was fitted, is no longer there. Put it back, or fit again."
+        in text
+    )
 
 
 def test_numbers_alone_have_no_averages_and_nothing_is_said_of_them(page):
@@ -325,10 +421,18 @@ def test_numbers_alone_have_no_averages_and_nothing_is_said_of_them(page):
 
 
 def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
-    confounder = {"name": "defocus", "factor": 1, "r2": 0.8, "p": 0.01, "meaning": "factor 1 is <no> motion"}
+    confounder = {
+        "name": "defocus",
+        "factor": 1,
+        "r2": 0.8,
+        "p": 0.01,
+        "meaning": "factor 1 is <no> motion",
+    }
     change(run, confounders=[confounder])
     text = write_report(run).read_text()
-    assert text.index('<p class="warning">Warning: factor 1 is &lt;no&gt; motion.') < text.index("<nav")
+    assert text.index(
+        '<p class="warning">Warning: factor 1 is &lt;no&gt; motion.'
+    ) < text.index("<nav")
     assert "0.80 (p 0.01)" in text
 
 
@@ -340,14 +444,20 @@ def test_a_shape_of_more_dimensions_that_is_no_product_has_a_page(tmp_path):
     run = open_run(tmp_path / "run")
     text = report_page(run, fit)
     Reader(text)
-    assert "No product was found; the data are taken as one factor, a 2-dimensional shape." in text
+    assert (
+        "No product was found; the data are taken as one factor, a 2-dimensional shape."
+        in text
+    )
     assert "histogram1" not in text
 
 
 def test_shapes_are_counted_in_words(made):
     fit = read_run(made)[1]
     assert verdict_sentence(fit).endswith(
-        ("factors: two circles.", "found, two circles, but not every test of a product was passed.")
+        (
+            "factors: two circles.",
+            "found, two circles, but not every test of a product was passed.",
+        )
     )
     assert shapes_in_words([fit.factors_[0]]) == "a circle"
 
@@ -359,10 +469,14 @@ def test_what_was_set_is_told_from_what_was_chosen(made):
     assert rows["samples fitted"] == "there are no more than 20,000"
     assert all(rows.values())
     record = {**record, "arguments": {"bandwidth": 0.1}}
-    assert {name: why for name, _, why in choices(record, fit)}["bandwidth"] == "asked for"
+    assert {name: why for name, _, why in choices(record, fit)}[
+        "bandwidth"
+    ] == "asked for"
 
 
-def test_factors_of_a_sum_have_a_page_without_angles_and_without_doubt(tmp_path, undrawn):
+def test_factors_of_a_sum_have_a_page_without_angles_and_without_doubt(
+    tmp_path, undrawn
+):
     X, _ = datasets.sample("torus", 400, random_state=0)
     fit = ManifoldFactorizer(method="deflation", random_state=0).fit(X)
     write_run(fit, tmp_path / "run", record={"arguments": {"method": "deflation"}})
@@ -374,13 +488,19 @@ def test_factors_of_a_sum_have_a_page_without_angles_and_without_doubt(tmp_path,
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
-def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(made, window, width, scheme):
+def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(
+    made, window, width, scheme
+):
     page = window(width=width, scheme=scheme, offline=True)
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto((made / "report.html").as_uri())
     assert {address.partition(":")[0] for address in asked} <= {"file", "data"}
-    assert [address for address in asked if address.startswith("file:")] == [(made / "report.html").as_uri()]
+    assert [address for address in asked if address.startswith("file:")] == [
+        (made / "report.html").as_uri()
+    ]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)")
+    assert page.evaluate(
+        "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
+    )
     assert page.get_by_role("heading", level=1).is_visible()

@@ -16,11 +16,17 @@ def read_cs(path: Path) -> np.ndarray:
         with path.open("rb") as file:
             table = np.lib.format.read_array(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is not a .cs file of plain fields; pickled objects are never loaded.") from error
+        raise ValueError(
+            f"{path} is not a .cs file of plain fields; pickled objects are never loaded."
+        ) from error
     if table.dtype.names is None:
-        raise ValueError(f"{path} must hold a table with named fields; got a plain array of shape {table.shape}.")
+        raise ValueError(
+            f"{path} must hold a table with named fields; got a plain array of shape {table.shape}."
+        )
     if "uid" not in table.dtype.names:
-        raise ValueError(f"{path} has no field `uid`, by which cryoSPARC knows its particles. Export it again.")
+        raise ValueError(
+            f"{path} has no field `uid`, by which cryoSPARC knows its particles. Export it again."
+        )
     return table
 
 
@@ -32,19 +38,33 @@ def read_cryosparc(path: Path) -> Particles:
     names = table.dtype.names or ()
     has_images = "blob/path" in names and "blob/idx" in names
     pixel = table["blob/psize_A"].astype(float) if "blob/psize_A" in names else None
-    shift = table["alignments3D/shift"].astype(float) if "alignments3D/shift" in names else None
-    if shift is not None and pixel is not None and "alignments3D/psize_A" in names:  # aligned at another pixel size
+    shift = (
+        table["alignments3D/shift"].astype(float)
+        if "alignments3D/shift" in names
+        else None
+    )
+    if (
+        shift is not None and pixel is not None and "alignments3D/psize_A" in names
+    ):  # aligned at another pixel size
         shift = shift * (table["alignments3D/psize_A"] / pixel)[:, None]
     return Particles(
         path,
         np.arange(len(table)),
         uid=table["uid"],
-        stack=np.array([_text(p).lstrip(">") for p in table["blob/path"]]) if has_images else None,
+        stack=np.array([_text(p).lstrip(">") for p in table["blob/path"]])
+        if has_images
+        else None,
         slice=table["blob/idx"].astype(int) if has_images else None,
         pixel_sizes=pixel,
-        angles=euler_angles(table["alignments3D/pose"]) if "alignments3D/pose" in names else None,
+        angles=euler_angles(table["alignments3D/pose"])
+        if "alignments3D/pose" in names
+        else None,
         shift=shift,
-        microscope={ours: unit * table[theirs] for ours, (theirs, unit) in CS_FIELDS.items() if theirs in names},
+        microscope={
+            ours: unit * table[theirs]
+            for ours, (theirs, unit) in CS_FIELDS.items()
+            if theirs in names
+        },
     )
 
 
@@ -75,7 +95,9 @@ def euler_angles(poses: np.ndarray) -> np.ndarray:
     tilted = np.hypot(matrix[:, 2, 0], matrix[:, 2, 1]) > 1e-7
     rot = np.where(tilted, np.arctan2(matrix[:, 2, 1], matrix[:, 2, 0]), 0.0)
     tilt = np.arccos(np.clip(matrix[:, 2, 2], -1, 1))
-    flat = np.arctan2(matrix[:, 0, 1], matrix[:, 1, 1])  # seen along the axis: all is psi
+    flat = np.arctan2(
+        matrix[:, 0, 1], matrix[:, 1, 1]
+    )  # seen along the axis: all is psi
     psi = np.where(tilted, np.arctan2(matrix[:, 1, 2], -matrix[:, 0, 2]), flat)
     return np.degrees(np.column_stack([rot, tilt, psi]))
 
@@ -86,9 +108,16 @@ PREFIX = "manifactor/"  # of our own fields
 def write_cryosparc(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
     """The .cs file of these particles, with fields added; those of an earlier run are replaced."""
     table = read_cs(particles.path)[particles.rows]
-    new = {f"{PREFIX}{name}": np.asarray(column, dtype="<f4") for name, column in columns.items()}
+    new = {
+        f"{PREFIX}{name}": np.asarray(column, dtype="<f4")
+        for name, column in columns.items()
+    }
     old = [name for name in table.dtype.names or () if not name.startswith(PREFIX)]
-    out = np.empty(len(table), dtype=[(name, table.dtype[name]) for name in old] + [(name, "<f4") for name in new])
+    out = np.empty(
+        len(table),
+        dtype=[(name, table.dtype[name]) for name in old]
+        + [(name, "<f4") for name in new],
+    )
     for name in old:
         out[name] = table[name]
     for name, column in new.items():

@@ -4,13 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.parameters import require_count, require_number
+from manifactor._support.parameters import require_count, require_number
 
 
-def _require_range(name: str, value, *, low: float, high: float, unit: str = "") -> None:
+def _require_range(
+    name: str, value, *, low: float, high: float, unit: str = ""
+) -> None:
     values = np.asarray(value, dtype=float)
     if not np.all(np.isfinite(values) & (values >= low) & (values <= high)):
-        raise ValueError(f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {value!r}.")
+        raise ValueError(
+            f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {value!r}."
+        )
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,13 @@ class Optics:
 
     def __post_init__(self) -> None:
         _require_range("voltage", self.voltage, low=1.0, high=5000.0, unit=" kV")
-        _require_range("spherical_aberration", self.spherical_aberration, low=0.0, high=100.0, unit=" mm")
+        _require_range(
+            "spherical_aberration",
+            self.spherical_aberration,
+            low=0.0,
+            high=100.0,
+            unit=" mm",
+        )
         _require_range("amplitude_contrast", self.amplitude_contrast, low=0.0, high=1.0)
 
     @property
@@ -110,11 +120,17 @@ def contrast_transfer(
     }
     u, v, angle, shift, wavelength, aberration, amplitude = _one_for_each_image(given)
     squared, defocused = _defocus_terms(size, pixel_size, u, v, np.radians(angle))
-    delay = np.pi * wavelength * (defocused - 0.5 * 1e7 * aberration * wavelength**2 * squared**2)  # 1 mm = 1e7 A
+    delay = (
+        np.pi
+        * wavelength
+        * (defocused - 0.5 * 1e7 * aberration * wavelength**2 * squared**2)
+    )  # 1 mm = 1e7 A
     return np.sin(delay + np.radians(shift) + np.arcsin(amplitude)).astype(np.float32)
 
 
-def _defocus_terms(size: int, pixel_size: float, u, v, angle) -> tuple[np.ndarray, np.ndarray]:
+def _defocus_terms(
+    size: int, pixel_size: float, u, v, angle
+) -> tuple[np.ndarray, np.ndarray]:
     """Squared frequency k^2, and defocus in its direction times k^2."""
     y, x = np.fft.fftfreq(size, pixel_size)[:, None], np.fft.rfftfreq(size, pixel_size)
     squared = x**2 + y**2
@@ -125,7 +141,10 @@ def _defocus_terms(size: int, pixel_size: float, u, v, angle) -> tuple[np.ndarra
 
 def _one_for_each_image(given: dict) -> list[np.ndarray]:
     """All values as float arrays of shape (n or 1, 1, 1)."""
-    arrays = {name: np.atleast_1d(np.asarray(value, dtype=float)) for name, value in given.items()}
+    arrays = {
+        name: np.atleast_1d(np.asarray(value, dtype=float))
+        for name, value in given.items()
+    }
     n_images = max(array.size for array in arrays.values())
     for name, array in arrays.items():
         if array.ndim > 1 or array.size not in (1, n_images):
@@ -133,5 +152,7 @@ def _one_for_each_image(given: dict) -> list[np.ndarray]:
                 f"`{name}` must be one number or one for each of the {n_images} images; got shape {array.shape}."
             )
         if not np.isfinite(array).all():
-            raise ValueError(f"`{name}` must be finite; got {array[~np.isfinite(array)][0]}.")
+            raise ValueError(
+                f"`{name}` must be finite; got {array[~np.isfinite(array)][0]}."
+            )
     return [array[:, None, None] for array in arrays.values()]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
+from manifactor._support.parameters import require_count, require_number
 from manifactor.cryoem.views import View
-from manifactor.parameters import require_count, require_number
 
 SURVEYED = 2000  # images that the spectra of signal and noise are read from
 LEARNED_BYTES = 2**28  # of coefficients that the principal components are read from
@@ -80,7 +80,9 @@ def image_components(
     """
     size, pixel = _square(view.source.shape), view.source.pixel_size
     radius = 0.5 * size * pixel if mask_radius is None else mask_radius
-    require_number("mask_radius", radius, low=2 * pixel, high=0.5 * size * pixel)  # outside is where noise is measured
+    require_number(
+        "mask_radius", radius, low=2 * pixel, high=0.5 * size * pixel
+    )  # outside is where noise is measured
     mask = circular_mask(size, radius / pixel)
     n = len(view.source)
     survey = _survey(view, mask, np.sort(rng.permutation(n)[:SURVEYED]))
@@ -93,10 +95,16 @@ def image_components(
     mean = values.mean(axis=0)
     values -= mean
     ratio, axes = _principal(values, float((mask**2).mean()), n_components)
-    weights = np.ones(len(ratio)) if n_components is not None else (ratio / (1 + ratio)) ** EMPHASIS
+    weights = (
+        np.ones(len(ratio))
+        if n_components is not None
+        else (ratio / (1 + ratio)) ** EMPHASIS
+    )
     scores = values @ axes if n <= most else _projected(view, basis, mean, axes)
     weights = 1 / scores.std(axis=0, dtype=float) if standardise else weights
-    return Components(scores * weights, ratio, weights, size * pixel / cut, radius, basis.count)
+    return Components(
+        scores * weights, ratio, weights, size * pixel / cut, radius, basis.count
+    )
 
 
 def circular_mask(size: int, radius: float) -> np.ndarray:
@@ -126,12 +134,18 @@ def _survey(view: View, mask: np.ndarray, rows: np.ndarray) -> _Spectra:
         outer.add(images)
     count, inside = inner.by_shell()
     noise = outer.by_shell()[1]
-    noise[:2] = noise[2]  # the mean of a window, taken off, is most of its lowest coefficients
+    noise[:2] = noise[
+        2
+    ]  # the mean of a window, taken off, is most of its lowest coefficients
     finest = slice(3 * len(count) // 4, None)
-    if np.median(noise[finest]) < 0.5 * np.median(inside[finest]):  # the stack was masked before
+    if np.median(noise[finest]) < 0.5 * np.median(
+        inside[finest]
+    ):  # the stack was masked before
         noise = np.full(len(count), np.median(inside[finest]))
     noise = np.maximum(noise, LEAST_NOISE * (inside @ count) / count.sum())
-    error = noise * np.sqrt(2 / (len(rows) * count) * (1 / (mask**2).mean() + 1 / (outside**2).mean()))
+    error = noise * np.sqrt(
+        2 / (len(rows) * count) * (1 / (mask**2).mean() + 1 / (outside**2).mean())
+    )
     return _Spectra(inside - noise, noise, error, count)
 
 
@@ -145,7 +159,9 @@ class _Variance:
 
     def add(self, images: np.ndarray) -> None:
         """Take more images into account."""
-        transformed = fft.rfft2(_windowed(images, self.window), norm="ortho", workers=-1)
+        transformed = fft.rfft2(
+            _windowed(images, self.window), norm="ortho", workers=-1
+        )
         self.count += len(images)
         self.sum = self.sum + transformed.sum(axis=0)
         self.squares = self.squares + (np.abs(transformed) ** 2).sum(axis=0)
@@ -153,16 +169,22 @@ class _Variance:
     def by_shell(self) -> tuple[np.ndarray, np.ndarray]:
         """Number of coefficients, and their mean variance for a window that is 1 everywhere, of each shell."""
         mean_square = (self.window**2).mean()
-        variance = (self.squares - np.abs(self.sum) ** 2 / self.count) / (self.count * mean_square)
+        variance = (self.squares - np.abs(self.sum) ** 2 / self.count) / (
+            self.count * mean_square
+        )
         shell, weight = _shells(len(self.window))
         count = np.bincount(shell.ravel(), weight.ravel())[: len(self.window) // 2]
-        return count, np.bincount(shell.ravel(), (variance * weight).ravel())[: len(count)] / count
+        return count, np.bincount(shell.ravel(), (variance * weight).ravel())[
+            : len(count)
+        ] / count
 
 
 def _windowed(images: np.ndarray, window: np.ndarray) -> np.ndarray:
     """Images times a window, after taking off their mean in it: an offset of the background is no signal."""
     weight = (window**2 / (window**2).sum()).astype(np.float32)
-    return (images - np.einsum("nij,ij->n", images, weight)[:, None, None]) * window.astype(np.float32)
+    return (
+        images - np.einsum("nij,ij->n", images, weight)[:, None, None]
+    ) * window.astype(np.float32)
 
 
 def _shells(size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -170,7 +192,9 @@ def _shells(size: int) -> tuple[np.ndarray, np.ndarray]:
     column = np.arange(size // 2 + 1)
     row = np.abs(fft.fftfreq(size, 1 / size))[:, None]
     twice = np.where((column == 0) | (2 * column == size), 1, 2)
-    return np.rint(np.hypot(row, column)).astype(int), np.broadcast_to(twice, (size, len(column)))
+    return np.rint(np.hypot(row, column)).astype(int), np.broadcast_to(
+        twice, (size, len(column))
+    )
 
 
 def _cut(survey: _Spectra, asked: float | None, pixel: float) -> int:
@@ -183,7 +207,9 @@ def _cut(survey: _Spectra, asked: float | None, pixel: float) -> int:
                 f"{len(survey.count) * pixel:g} A; got {2 * len(survey.count) * pixel / asked:g}."
             )
         return min(most, round(asked))
-    energy = np.cumsum(np.where(survey.signal > SURE * survey.error, survey.signal, 0) * survey.count)
+    energy = np.cumsum(
+        np.where(survey.signal > SURE * survey.error, survey.signal, 0) * survey.count
+    )
     if energy[-1] <= 0:
         raise ValueError(
             "the images must differ by more than noise; inside the mask they vary no more than outside it. Check that "
@@ -198,7 +224,9 @@ class _Coefficients:
     def __init__(self, size: int, cut: int, mask: np.ndarray, noise: np.ndarray):
         shell, _ = _shells(size)
         row, column = np.nonzero(shell <= cut)
-        both = (column > 0) | ((row > 0) & (row <= size // 2))  # the others are conjugates of these, or the mean
+        both = (column > 0) | (
+            (row > 0) & (row <= size // 2)
+        )  # the others are conjugates of these, or the mean
         self.mask = mask
         self.row, self.column = row[both], column[both]
         self.scale = np.sqrt(2 / noise[shell[self.row, self.column]]).astype(np.float32)
@@ -218,10 +246,14 @@ class _Coefficients:
         """Coefficients of a block of images."""
         transformed = fft.rfft2(_windowed(images, self.mask), norm="ortho", workers=-1)
         chosen = transformed[:, self.row, self.column] * self.scale
-        return np.column_stack([transformed[:, 0, 0].real * self.mean_scale, chosen.real, chosen.imag])
+        return np.column_stack(
+            [transformed[:, 0, 0].real * self.mean_scale, chosen.real, chosen.imag]
+        )
 
 
-def _principal(values: np.ndarray, masked: float, n_components: int | None) -> tuple[np.ndarray, np.ndarray]:
+def _principal(
+    values: np.ndarray, masked: float, n_components: int | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Signal to noise of the components that stand out of the noise, or of as many as asked for, and their axes.
 
     Noise has variance 1 in `masked` of the directions, about, and hardly any in the others.
@@ -265,7 +297,9 @@ def spikes(variance: np.ndarray, gamma: float) -> np.ndarray:
     return np.where(variance > (1 + np.sqrt(gamma)) ** 2, (middle + root) / 2, 0.0)
 
 
-def _projected(view: View, basis: _Coefficients, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
+def _projected(
+    view: View, basis: _Coefficients, mean: np.ndarray, axes: np.ndarray
+) -> np.ndarray:
     """Principal components of all images, a block at a time."""
     out = np.empty((len(view.source), axes.shape[1]), dtype=np.float32)
     for here, images in view.blocks():

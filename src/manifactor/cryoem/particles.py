@@ -62,7 +62,9 @@ class Particles:
             pixel_sizes=part(self.pixel_sizes),
             angles=part(self.angles),
             shift=part(self.shift),
-            microscope={name: values[chosen] for name, values in self.microscope.items()},
+            microscope={
+                name: values[chosen] for name, values in self.microscope.items()
+            },
         )
 
     @property
@@ -86,7 +88,9 @@ class Particles:
         if self.stack is None or self.slice is None:
             return None
         return sha256(
-            "".join(f"{k}@{stack} " for k, stack in zip(self.slice, self.stack, strict=True)).encode()
+            "".join(
+                f"{k}@{stack} " for k, stack in zip(self.slice, self.stack, strict=True)
+            ).encode()
         ).hexdigest()
 
     def turned(self) -> np.ndarray | None:
@@ -98,22 +102,33 @@ class Particles:
             return None
         matrices = euler_matrices(self.angles)
         turn = matrices @ matrices[0].T
-        return np.degrees(np.arctan2(turn[:, 0, 1] - turn[:, 1, 0], turn[:, 0, 0] + turn[:, 1, 1]))
+        return np.degrees(
+            np.arctan2(turn[:, 0, 1] - turn[:, 1, 0], turn[:, 0, 0] + turn[:, 1, 1])
+        )
 
     def near_view(self, rot: float, tilt: float, *, width: float) -> np.ndarray:
         """Which particles are seen from a direction, (n,) bool, up to an angle of `width` degrees."""
         if self.angles is None:
-            raise ValueError(f"a view can be picked where angles are known; {self.path} has none.")
-        cosine = view_directions(self.angles) @ view_directions(np.array([[rot, tilt, 0.0]]))[0]
+            raise ValueError(
+                f"a view can be picked where angles are known; {self.path} has none."
+            )
+        cosine = (
+            view_directions(self.angles)
+            @ view_directions(np.array([[rot, tilt, 0.0]]))[0]
+        )
         return cosine >= np.cos(np.radians(width)) - 1e-12
 
 
 def view_directions(angles: np.ndarray) -> np.ndarray:
     """Unit vectors of views, (n, 3), from rot, tilt, psi in degrees."""
     rot, tilt = np.radians(angles[:, 0]), np.radians(angles[:, 1])
-    return np.column_stack([np.sin(tilt) * np.cos(rot), np.sin(tilt) * np.sin(rot), np.cos(tilt)])
+    return np.column_stack(
+        [np.sin(tilt) * np.cos(rot), np.sin(tilt) * np.sin(rot), np.cos(tilt)]
+    )
 
 
 def euler_matrices(angles: np.ndarray) -> np.ndarray:
     """RELION's matrices, (n, 3, 3), of rot, tilt, psi in degrees: they take the molecule to the image."""
-    return Rotation.from_euler("ZYZ", angles, degrees=True).as_matrix().transpose(0, 2, 1)
+    return (
+        Rotation.from_euler("ZYZ", angles, degrees=True).as_matrix().transpose(0, 2, 1)
+    )

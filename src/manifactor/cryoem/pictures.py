@@ -9,14 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.extras import extra
-from manifactor.parameters import require_number
+from manifactor._support.extras import extra
+from manifactor._support.parameters import require_number
 
-TILE, FRAME = 96, 216  # least height and width in pixels of an image in a strip and in a movie
+TILE, FRAME = (
+    96,
+    216,
+)  # least height and width in pixels of an image in a strip and in a movie
 ROW = 12  # images of a strip in one row
 GAP, MARGIN = 2, 6  # pixels between images and around them
 TEXT = 13  # height of captions in pixels
-PAPER, INK, BLANK = 255, 0, 225  # grey of the background, of captions and of an empty bin
+PAPER, INK, BLANK = (
+    255,
+    0,
+    225,
+)  # grey of the background, of captions and of an empty bin
 
 
 def write_stack(path: Path | str, images: np.ndarray, *, pixel_size: float) -> None:
@@ -35,10 +42,14 @@ def write_volume(path: Path | str, volume: np.ndarray, *, pixel_size: float) -> 
     _write_mrc(path, volume, pixel_size, stack=False)
 
 
-def _write_mrc(path: Path | str, data: np.ndarray, pixel_size: float, *, stack: bool) -> None:
+def _write_mrc(
+    path: Path | str, data: np.ndarray, pixel_size: float, *, stack: bool
+) -> None:
     require_number("pixel_size", pixel_size, above=0)
     if np.ndim(data) != 3:
-        raise ValueError(f"{'`images`' if stack else '`volume`'} must have three axes; got shape {np.shape(data)}.")
+        raise ValueError(
+            f"{'`images`' if stack else '`volume`'} must have three axes; got shape {np.shape(data)}."
+        )
     with extra("mrcfile").new(path, overwrite=True) as file:
         file.set_data(np.ascontiguousarray(data, dtype=np.float32))
         if stack:
@@ -51,7 +62,11 @@ def projections(volumes: np.ndarray) -> np.ndarray:
 
     Seen from the side, z points up.
     """
-    views = [volumes.mean(axis=2)[:, ::-1], volumes.mean(axis=3)[:, ::-1], volumes.mean(axis=1)]
+    views = [
+        volumes.mean(axis=2)[:, ::-1],
+        volumes.mean(axis=3)[:, ::-1],
+        volumes.mean(axis=1),
+    ]
     return max(views, key=lambda view: float(view.var(axis=0).sum()))
 
 
@@ -66,15 +81,30 @@ def strip(images: np.ndarray, *, captions: Sequence[str] | None = None) -> np.nd
         One under each image.
     """
     tiles = _tiles(_require_images(images, 3))
-    tiles = tiles if captions is None else _captioned(tiles, _require_captions("captions", captions, len(tiles)))
+    tiles = (
+        tiles
+        if captions is None
+        else _captioned(tiles, _require_captions("captions", captions, len(tiles)))
+    )
     n_rows = -(-len(tiles) // ROW)
     n_columns = -(-len(tiles) // n_rows)
-    missing = np.full((n_rows * n_columns - len(tiles), *tiles.shape[1:]), PAPER, dtype=np.uint8)
-    return _framed(_mosaic(np.concatenate([tiles, missing]).reshape(n_rows, n_columns, *tiles.shape[1:])))
+    missing = np.full(
+        (n_rows * n_columns - len(tiles), *tiles.shape[1:]), PAPER, dtype=np.uint8
+    )
+    return _framed(
+        _mosaic(
+            np.concatenate([tiles, missing]).reshape(
+                n_rows, n_columns, *tiles.shape[1:]
+            )
+        )
+    )
 
 
 def grid_picture(
-    images: np.ndarray, *, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None
+    images: np.ndarray,
+    *,
+    rows: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
 ) -> np.ndarray:
     """A picture, uint8, of images on the grid of two factors, in one grey scale.
 
@@ -89,12 +119,18 @@ def grid_picture(
     tiles = _tiles(np.reshape(images, (-1, height, width)))
     picture = _mosaic(tiles.reshape(n_rows, n_columns, *tiles.shape[1:]))
     if columns is not None:
-        boxes = _text_boxes(_require_captions("columns", columns, n_columns), tiles.shape[2])
+        boxes = _text_boxes(
+            _require_captions("columns", columns, n_columns), tiles.shape[2]
+        )
         picture = np.concatenate([picture, _mosaic(boxes[None])])
     if rows is not None:
-        boxes = _text_boxes(_require_captions("rows", rows, n_rows), TILE, height=tiles.shape[1])
+        boxes = _text_boxes(
+            _require_captions("rows", rows, n_rows), TILE, height=tiles.shape[1]
+        )
         left = _mosaic(boxes[:, None])
-        below = np.full((len(picture) - len(left), left.shape[1]), PAPER, dtype=np.uint8)
+        below = np.full(
+            (len(picture) - len(left), left.shape[1]), PAPER, dtype=np.uint8
+        )
         picture = np.concatenate([np.concatenate([left, below]), picture], axis=1)
     return _framed(picture)
 
@@ -111,7 +147,13 @@ def png_bytes(picture: np.ndarray) -> bytes:
     return buffer.getvalue()
 
 
-def write_movie(path: Path | str, images: np.ndarray, *, circular: bool, seconds_per_frame: float = 0.1) -> None:
+def write_movie(
+    path: Path | str,
+    images: np.ndarray,
+    *,
+    circular: bool,
+    seconds_per_frame: float = 0.1,
+) -> None:
     """Write images, (n, height, width), as a GIF that plays for ever.
 
     Parameters
@@ -127,9 +169,19 @@ def write_movie(path: Path | str, images: np.ndarray, *, circular: bool, seconds
     images = _require_images(images, 3)
     filled = ~_blank(images)
     shown = _tiles(images[filled] if filled.any() else images[:1], least=FRAME)
-    frames = [extra("PIL.Image").fromarray(shown[i]) for i in _play_order(len(shown), circular)]
+    frames = [
+        extra("PIL.Image").fromarray(shown[i])
+        for i in _play_order(len(shown), circular)
+    ]
     duration = 10 * round(100 * seconds_per_frame)
-    frames[0].save(path, format="GIF", save_all=True, append_images=frames[1:], duration=duration, loop=0)
+    frames[0].save(
+        path,
+        format="GIF",
+        save_all=True,
+        append_images=frames[1:],
+        duration=duration,
+        loop=0,
+    )
 
 
 def _play_order(n_images: int, circular: bool) -> list[int]:
@@ -138,7 +190,11 @@ def _play_order(n_images: int, circular: bool) -> list[int]:
 
 
 def chimerax_script(
-    volumes: Sequence[str], *, circular: bool, level: float | None = None, frames_per_second: float = 10
+    volumes: Sequence[str],
+    *,
+    circular: bool,
+    level: float | None = None,
+    frames_per_second: float = 10,
 ) -> str:
     """The text of a .cxc file that plays maps as a volume series in ChimeraX.
 
@@ -157,7 +213,8 @@ def chimerax_script(
     lines = [
         "# Open this file in ChimeraX with nothing else open; `vseries stop #1` halts the movie.",
         f"open {' '.join(_quoted(name) for name in volumes)} vseries true",
-        "volume #1 style surface step 1" + ("" if level is None else f" level {level:g}"),
+        "volume #1 style surface step 1"
+        + ("" if level is None else f" level {level:g}"),
         "view",
         f"vseries play #1 loop true direction {direction} maxFrameRate {frames_per_second:g}",
     ]
@@ -165,7 +222,11 @@ def chimerax_script(
 
 
 def _quoted(name: str) -> str:
-    return f'"{name}"' if any(letter.isspace() or letter in ",;'" for letter in name) else name
+    return (
+        f'"{name}"'
+        if any(letter.isspace() or letter in ",;'" for letter in name)
+        else name
+    )
 
 
 def _require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
@@ -179,7 +240,9 @@ def _require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
 
 def _require_captions(name: str, captions: Sequence[str], number: int) -> Sequence[str]:
     if len(captions) != number:
-        raise ValueError(f"`{name}` must have one caption for each of {number}; got {len(captions)}.")
+        raise ValueError(
+            f"`{name}` must have one caption for each of {number}; got {len(captions)}."
+        )
     return captions
 
 
@@ -191,7 +254,9 @@ def _tiles(images: np.ndarray, *, least: int = TILE) -> np.ndarray:
         return grey
     image = extra("PIL.Image")
     size = (grey.shape[2] * factor, grey.shape[1] * factor)
-    return np.stack([image.fromarray(tile).resize(size, image.Resampling.BICUBIC) for tile in grey])
+    return np.stack(
+        [image.fromarray(tile).resize(size, image.Resampling.BICUBIC) for tile in grey]
+    )
 
 
 def as_grey(images: np.ndarray) -> np.ndarray:
@@ -201,7 +266,11 @@ def as_grey(images: np.ndarray) -> np.ndarray:
         return np.full(images.shape, BLANK, dtype=np.uint8)
     low, high = np.percentile(images[~blank], [0.5, 99.5])
     scaled = (images - low) / max(high - low, np.finfo(float).tiny)
-    return np.where(blank[:, None, None], BLANK, 255 * np.clip(scaled, 0, 1)).round().astype(np.uint8)
+    return (
+        np.where(blank[:, None, None], BLANK, 255 * np.clip(scaled, 0, 1))
+        .round()
+        .astype(np.uint8)
+    )
 
 
 def _blank(images: np.ndarray) -> np.ndarray:
@@ -219,7 +288,9 @@ def _mosaic(tiles: np.ndarray) -> np.ndarray:
 
 def _framed(picture: np.ndarray) -> np.ndarray:
     """The picture with a margin of paper; the last line between tiles is part of it."""
-    return np.pad(picture, ((MARGIN, MARGIN - GAP), (MARGIN, MARGIN - GAP)), constant_values=PAPER)
+    return np.pad(
+        picture, ((MARGIN, MARGIN - GAP), (MARGIN, MARGIN - GAP)), constant_values=PAPER
+    )
 
 
 def _captioned(tiles: np.ndarray, captions: Sequence[str]) -> np.ndarray:
@@ -227,7 +298,9 @@ def _captioned(tiles: np.ndarray, captions: Sequence[str]) -> np.ndarray:
     return np.concatenate([tiles, _text_boxes(captions, tiles.shape[2])], axis=1)
 
 
-def _text_boxes(texts: Sequence[str], width: int, *, height: int = TEXT + 5) -> np.ndarray:
+def _text_boxes(
+    texts: Sequence[str], width: int, *, height: int = TEXT + 5
+) -> np.ndarray:
     """Boxes, (n, height, width), with a text in the middle of each."""
     return np.stack([_text_box(text, width, height) for text in texts])
 
@@ -238,5 +311,7 @@ def _text_box(text: str, width: int, height: int) -> np.ndarray:
     natural = fonts.load_default(TEXT).getlength(text)
     font = fonts.load_default(TEXT * min(1.0, width / max(natural, 1)))
     box = image.new("L", (width, height), PAPER)
-    extra("PIL.ImageDraw").Draw(box).text((width / 2, height / 2), text, fill=INK, font=font, anchor="mm")
+    extra("PIL.ImageDraw").Draw(box).text(
+        (width / 2, height / 2), text, fill=INK, font=font, anchor="mm"
+    )
     return np.asarray(box)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.extras import extra
 from manifactor.cryoem.particles import Particles
-from manifactor.extras import extra
 
 BLOCK_BYTES = 2**26  # of images read at a time
 
@@ -39,7 +39,9 @@ class ImageSource:
     def __len__(self) -> int:
         return len(self.file)
 
-    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def blocks(
+        self, rows: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs (rows, images as float32), file by file, so that each stack is read from front to back."""
         rows = np.arange(len(self)) if rows is None else np.asarray(rows)
         rows = rows[np.lexsort((self.slice[rows], self.file[rows]))]
@@ -52,15 +54,25 @@ class ImageSource:
         file = self.file[rows]
         for number in np.unique(file):
             here = np.flatnonzero(file == number)
-            with open_map(self.files[number]) as stack:  # opened anew: pages read before are given back
-                data = stack.data if self.slice[rows[here[0]]] < 0 else _stacked(stack.data)[self.slice[rows[here]]]
+            with open_map(
+                self.files[number]
+            ) as stack:  # opened anew: pages read before are given back
+                data = (
+                    stack.data
+                    if self.slice[rows[here[0]]] < 0
+                    else _stacked(stack.data)[self.slice[rows[here]]]
+                )
                 out[here] = data
         bad = ~np.isfinite(out.reshape(len(rows), -1)).all(axis=1)
         if bad.any():
             worst = rows[int(bad.argmax())]
-            number = "" if self.slice[worst] < 0 else f"number {self.slice[worst] + 1} of "
+            number = (
+                "" if self.slice[worst] < 0 else f"number {self.slice[worst] + 1} of "
+            )
             name = self.files[self.file[worst]].name
-            raise ValueError(f"images must be finite; {number}{name} has NaN or inf values. Leave it out.")
+            raise ValueError(
+                f"images must be finite; {number}{name} has NaN or inf values. Leave it out."
+            )
         return out
 
 
@@ -86,7 +98,9 @@ class ImageArray:
         """Of an image (rows, columns)."""
         return self.images.shape[1:]
 
-    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def blocks(
+        self, rows: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs (rows, images as float32)."""
         rows = np.arange(len(self)) if rows is None else np.asarray(rows)
         size = max(1, BLOCK_BYTES // (4 * int(np.prod(self.shape))))
@@ -124,20 +138,30 @@ def particle_images(particles: Particles) -> ImageSource:
             f"all images must have one size; {files[0].name} has {_by(shapes[0])} pixels and {files[other].name} "
             f"{_by(shapes[other])}. Bring them to one box size first."
         )
-    beyond = np.flatnonzero((particles.slice >= np.array(sizes)[file]) | (particles.slice < 0))
+    beyond = np.flatnonzero(
+        (particles.slice >= np.array(sizes)[file]) | (particles.slice < 0)
+    )
     if len(beyond):
         i = beyond[0]
         raise ValueError(
             f"{particles.path} names image {particles.slice[i] + 1} of {files[file[i]].name}, which holds "
             f"{sizes[file[i]]}. The two do not belong together, or the stack was cut short."
         )
-    return ImageSource(files, file, particles.slice, shapes[0], particles.pixel_size or _voxel_size(files[0]))
+    return ImageSource(
+        files,
+        file,
+        particles.slice,
+        shapes[0],
+        particles.pixel_size or _voxel_size(files[0]),
+    )
 
 
 def stack_images(path: Path) -> ImageSource:
     """The images of one .mrcs file."""
     shape, size = _stack_shape(path)
-    return ImageSource((path,), np.zeros(size, int), np.arange(size), shape, _voxel_size(path))
+    return ImageSource(
+        (path,), np.zeros(size, int), np.arange(size), shape, _voxel_size(path)
+    )
 
 
 def volume_series(folder: Path) -> ImageSource:
@@ -152,12 +176,20 @@ def volume_series(folder: Path) -> ImageSource:
             f"all volumes must have one shape; {files[0].name} has {_by(shapes[0])} and {files[odd].name} "
             f"{_by(shapes[odd])}."
         )
-    return ImageSource(files, np.arange(len(files)), np.full(len(files), -1), shapes[0], _voxel_size(files[0]))
+    return ImageSource(
+        files,
+        np.arange(len(files)),
+        np.full(len(files), -1),
+        shapes[0],
+        _voxel_size(files[0]),
+    )
 
 
 def _number_order(path: Path) -> tuple:
     """Names in the order of the numbers in them: vol_2 before vol_10."""
-    return tuple(int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name))
+    return tuple(
+        int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)
+    )
 
 
 def _stacked(data: np.ndarray) -> np.ndarray:
@@ -169,7 +201,9 @@ def _stack_shape(path: Path) -> tuple[tuple[int, ...], int]:
     with open_map(path) as stack:
         data = _stacked(stack.data)
         if data.dtype.kind == "c":
-            raise ValueError(f"{path} must hold real images; it holds Fourier transforms.")
+            raise ValueError(
+                f"{path} must hold real images; it holds Fourier transforms."
+            )
         return tuple(data.shape[1:]), len(data)
 
 
@@ -177,7 +211,9 @@ def _volume_shape(path: Path) -> tuple[int, ...]:
     with open_map(path) as volume:
         shape, kind = tuple(volume.data.shape), volume.data.dtype
     if len(shape) != 3 or kind.kind == "c":
-        raise ValueError(f"{path} must hold a volume of real numbers; it holds {_by(shape)} of {kind}.")
+        raise ValueError(
+            f"{path} must hold a volume of real numbers; it holds {_by(shape)} of {kind}."
+        )
     return shape
 
 

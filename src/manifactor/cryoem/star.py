@@ -10,9 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.extras import extra
+from manifactor._support.extras import extra
 
-NAMES = ("particles", "images", "")  # blocks of particles: RELION 3.1 and later, older ones, 3.0
+NAMES = (
+    "particles",
+    "images",
+    "",
+)  # blocks of particles: RELION 3.1 and later, older ones, 3.0
 COMMENT = re.compile(r"\s+#")  # what starts a comment behind a row
 
 
@@ -24,17 +28,25 @@ def read_star(path: Path) -> dict:
     except OSError:
         raise
     except Exception as error:  # whatever a damaged or foreign file leads to
-        raise ValueError(f"{path} is not a STAR file that can be read: {' '.join(str(error).split())}") from error
+        raise ValueError(
+            f"{path} is not a STAR file that can be read: {' '.join(str(error).split())}"
+        ) from error
     return {name: block for name, block in blocks.items() if block is not None}
 
 
 def particle_block(blocks: Mapping, path: Path) -> str:
     """Name of the block that holds one row for each particle."""
-    tables = {name: block for name, block in blocks.items() if hasattr(block, "columns") and len(block.columns)}
+    tables = {
+        name: block
+        for name, block in blocks.items()
+        if hasattr(block, "columns") and len(block.columns)
+    }
     for name in NAMES:
         if name in tables:
             return name
-    with_images = [name for name, table in tables.items() if "rlnImageName" in table.columns]
+    with_images = [
+        name for name, table in tables.items() if "rlnImageName" in table.columns
+    ]
     if len(with_images) == 1:
         return with_images[0]
     raise ValueError(
@@ -82,7 +94,11 @@ def find_loops(text: str) -> dict[str, Loop]:
     for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
         labels = [i for i in range(start, end) if words[i].startswith("_")]
         if labels and "loop_" in words[start : labels[0]]:
-            rows = [i for i in range(labels[-1] + 1, end) if words[i] and not words[i].startswith("#")]
+            rows = [
+                i
+                for i in range(labels[-1] + 1, end)
+                if words[i] and not words[i].startswith("#")
+            ]
             loops[words[start].removeprefix("data_")] = Loop(lines, labels, rows)
     return loops
 
@@ -105,11 +121,15 @@ def without_columns(loop: Loop, prefix: str) -> Loop:
     return Loop(lines, labels, loop.rows)
 
 
-VALUE = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"']\S*)[ \t]*""")  # with the blanks behind it
+VALUE = re.compile(
+    r"""(?:"[^"]*"|'[^']*'|[^\s"']\S*)[ \t]*"""
+)  # with the blanks behind it
 NUMBER = re.compile(r"#\d+")
 
 
-def with_columns(loop: Loop, columns: Mapping[str, Sequence[str]], keep: np.ndarray) -> str:
+def with_columns(
+    loop: Loop, columns: Mapping[str, Sequence[str]], keep: np.ndarray
+) -> str:
     """The text with columns added, one value a kept row each, and with all rows dropped that are not kept.
 
     Parameters

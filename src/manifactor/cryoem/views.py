@@ -34,13 +34,23 @@ class View:
     flip: bool = False
 
     def __post_init__(self) -> None:
-        if self.flip and (self.particles is None or "defocus_u" not in self.particles.microscope):
-            raise ValueError("phases can be flipped where the defocus is known; the particles have none.")
+        if self.flip and (
+            self.particles is None or "defocus_u" not in self.particles.microscope
+        ):
+            raise ValueError(
+                "phases can be flipped where the defocus is known; the particles have none."
+            )
         done = {} if self.particles is None else self.particles.microscope
-        if self.flip and any(np.any(done.get(name, 0)) for name in ("flipped", "premultiplied")):
-            raise ValueError("the CTF of these images is corrected already, as their STAR file says. Do not flip it.")
+        if self.flip and any(
+            np.any(done.get(name, 0)) for name in ("flipped", "premultiplied")
+        ):
+            raise ValueError(
+                "the CTF of these images is corrected already, as their STAR file says. Do not flip it."
+            )
 
-    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def blocks(
+        self, rows: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Pairs (rows, images)."""
         for here, images in self.source.blocks(rows):
             yield here, self._aligned(self._flipped(images, here), here)
@@ -48,15 +58,21 @@ class View:
     def _flipped(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if not self.flip or self.particles is None:
             return images
-        ctf = particle_ctf(self.particles[rows], images.shape[-1], self.source.pixel_size)
-        return fft.irfft2(fft.rfft2(images, workers=-1) * np.sign(ctf), s=images.shape[1:], workers=-1)
+        ctf = particle_ctf(
+            self.particles[rows], images.shape[-1], self.source.pixel_size
+        )
+        return fft.irfft2(
+            fft.rfft2(images, workers=-1) * np.sign(ctf), s=images.shape[1:], workers=-1
+        )
 
     def _aligned(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if self.particles is None:
             return images
         turned, shift = self._turned, self.particles.shift
         turn = np.zeros(len(rows)) if turned is None else turned[rows]
-        return aligned(images, turn, np.zeros((len(rows), 2)) if shift is None else shift[rows])
+        return aligned(
+            images, turn, np.zeros((len(rows), 2)) if shift is None else shift[rows]
+        )
 
     @cached_property
     def _turned(self) -> np.ndarray | None:
@@ -76,11 +92,17 @@ def aligned(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarra
 
     def align(i: int) -> None:
         c, s = np.cos(np.radians(psi[i])), np.sin(np.radians(psi[i]))
-        matrix = np.array([[c, -s], [s, c]])  # rows and columns of the aligned image to those of the image as it is
+        matrix = np.array(
+            [[c, -s], [s, c]]
+        )  # rows and columns of the aligned image to those of the image as it is
         offset = centre - matrix @ centre - shift[i, ::-1]
-        ndimage.affine_transform(images[i], matrix, offset, output=out[i], order=1, mode="grid-wrap")
+        ndimage.affine_transform(
+            images[i], matrix, offset, output=out[i], order=1, mode="grid-wrap"
+        )
 
-    with ThreadPoolExecutor(os.cpu_count()) as cores:  # scipy lets go of the interpreter meanwhile
+    with ThreadPoolExecutor(
+        os.cpu_count()
+    ) as cores:  # scipy lets go of the interpreter meanwhile
         list(cores.map(align, np.flatnonzero(turned)))
     return out
 

@@ -36,7 +36,11 @@ class VolumeComponents:
     files: tuple[str, ...]
 
     def __str__(self) -> str:
-        noisy = "" if self.variance > 0.5 else "; the rest is noise or detail, so the result may be doubtful"
+        noisy = (
+            ""
+            if self.variance > 0.5
+            else "; the rest is noise or detail, so the result may be doubtful"
+        )
         return (
             f"{len(self.samples)} volumes, {len(self.weights)} principal components with {self.variance:.1%} of the "
             f"variance{noisy}"
@@ -49,21 +53,33 @@ def volume_components(source: ImageSource) -> VolumeComponents:
     ball = _ball(target)
     values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
     for rows, volumes in source.blocks():
-        values[rows] = np.stack([_downsampled(volume, target)[ball] for volume in volumes])
+        values[rows] = np.stack(
+            [_downsampled(volume, target)[ball] for volume in volumes]
+        )
     values -= values.mean(axis=0)
     n, p = values.shape
     total = float((values.astype(float) ** 2).sum()) / n
     if not total:
         raise ValueError(f"the volumes must differ; all {n} are the same.")
-    left, strength, _ = randomized_svd(values, min(MOST_COMPONENTS, n - 1, p), n_iter=7, random_state=0)
+    left, strength, _ = randomized_svd(
+        values, min(MOST_COMPONENTS, n - 1, p), n_iter=7, random_state=0
+    )
     variance = strength.astype(float) ** 2 / n
     noise = max(total - variance.sum(), 1e-9 * total) / p
     ratio = spikes(variance / noise, p / n)
     kept = max(1, int((ratio > 0).sum()))
-    weights = (ratio[:kept] / (1 + ratio[:kept])) ** EMPHASIS if ratio[0] > 0 else np.ones(1)
+    weights = (
+        (ratio[:kept] / (1 + ratio[:kept])) ** EMPHASIS if ratio[0] > 0 else np.ones(1)
+    )
     samples = (left * strength)[:, :kept] / np.sqrt(noise) * weights
     names = tuple(path.name for path in source.files)
-    return VolumeComponents(samples.astype(float), ratio[:kept], weights, float(variance[:kept].sum() / total), names)
+    return VolumeComponents(
+        samples.astype(float),
+        ratio[:kept],
+        weights,
+        float(variance[:kept].sum() / total),
+        names,
+    )
 
 
 def _ball(side: int) -> np.ndarray:

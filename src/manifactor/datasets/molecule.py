@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.extras import extra
+from manifactor._support.extras import extra
 
 ROTOR, CYTOPLASMIC, BETA = 0, 1, 2
 
@@ -16,7 +16,12 @@ Point = tuple[float, float, float]  # radius in A, angle in degrees, height in A
 
 # one subunit of the channel: part, kind of segment, start and end
 SUBUNIT: list[tuple[int, str, Point, Point]] = [
-    (ROTOR, "helix", (9, 0, 8), (18, 42, 46)),  # S6, the inverted teepee around the pore
+    (
+        ROTOR,
+        "helix",
+        (9, 0, 8),
+        (18, 42, 46),
+    ),  # S6, the inverted teepee around the pore
     (ROTOR, "helix", (19, 18, 12), (24, 62, 47)),  # S5
     (ROTOR, "helix", (20, 24, 47), (8, 8, 35)),  # pore helix
     (ROTOR, "strand", (4, 0, 36), (4, 0, 50)),  # selectivity filter
@@ -26,10 +31,20 @@ SUBUNIT: list[tuple[int, str, Point, Point]] = [
     (ROTOR, "helix", (38, 76, 8), (38, 78, 56)),
     (ROTOR, "helix", (31, 58, 12), (34, 48, 50)),
     (ROTOR, "helix", (38, 44, 10), (44, 48, 52)),
-    (ROTOR, "helix", (41, 52, 54), (29, 40, 86)),  # the paddle, standing out of the membrane
+    (
+        ROTOR,
+        "helix",
+        (41, 52, 54),
+        (29, 40, 86),
+    ),  # the paddle, standing out of the membrane
     (ROTOR, "helix", (24, 52, 84), (34, 66, 55)),
     (CYTOPLASMIC, "helix", (54, 50, 5), (30, 40, 3)),  # linker below the sensor
-    (CYTOPLASMIC, "helix", (26, 36, 2), (20, 30, -12)),  # pillar, with the window beside it
+    (
+        CYTOPLASMIC,
+        "helix",
+        (26, 36, 2),
+        (20, 30, -12),
+    ),  # pillar, with the window beside it
     (CYTOPLASMIC, "helix", (12, 0, -43), (11, 40, -14)),  # T1
     (CYTOPLASMIC, "helix", (19, -18, -40), (27, 28, -31)),
     (CYTOPLASMIC, "helix", (28, -6, -24), (19, 50, -18)),
@@ -76,7 +91,9 @@ class Molecule:
                 f"got {', '.join(map(str, shapes))}."
             )
         if not (np.isfinite(self.atoms).all() and np.isfinite(self.weights).all()):
-            raise ValueError("`atoms` and `weights` must be finite; remove the atoms that are not.")
+            raise ValueError(
+                "`atoms` and `weights` must be finite; remove the atoms that are not."
+            )
         if not 0 < self.rotor.sum() < n:
             raise ValueError(
                 f"`parts` must hold both the rotor (0) and the rest (1 and more); "
@@ -112,7 +129,13 @@ class Molecule:
         """
         x, y = self.atoms[:, 0], self.atoms[:, 1]
         moved = self.atoms + self.lift[:, None] * [stretch[0], stretch[1], 0.0]
-        turned = np.stack([np.cos(angle) * x - np.sin(angle) * y, np.sin(angle) * x + np.cos(angle) * y], axis=1)
+        turned = np.stack(
+            [
+                np.cos(angle) * x - np.sin(angle) * y,
+                np.sin(angle) * x + np.cos(angle) * y,
+            ],
+            axis=1,
+        )
         moved[:, :2] = np.where(self.rotor[:, None], turned, moved[:, :2])
         return moved
 
@@ -130,7 +153,11 @@ class Molecule:
     def extremes(self, stretch) -> np.ndarray:
         """Points that reach as far along x, y and z as any state with up to this stretch, (2 n_atoms, 3)."""
         radius = np.hypot(self.atoms[:, 0], self.atoms[:, 1])
-        reach = np.where(self.rotor[:, None], radius[:, None], self.lift[:, None] * np.asarray(stretch))
+        reach = np.where(
+            self.rotor[:, None],
+            radius[:, None],
+            self.lift[:, None] * np.asarray(stretch),
+        )
         centre = self.atoms * np.where(self.rotor[:, None], [0.0, 0.0, 1.0], 1.0)
         reach = np.c_[reach, np.zeros(len(reach))]
         return np.concatenate([centre - reach, centre + reach])
@@ -148,8 +175,13 @@ def channel() -> Molecule:
     >>> molecule.atoms.shape, float(molecule.rotor.mean().round(2))
     ((5256, 3), 0.4)
     """
-    pieces = [(part, _segment(_cartesian(start), _cartesian(end), kind)) for part, kind, start, end in SUBUNIT]
-    pieces += [(BETA, beads) for beads in _barrel(_cartesian(BARREL_CENTRE), BARREL_AXIS)]
+    pieces = [
+        (part, _segment(_cartesian(start), _cartesian(end), kind))
+        for part, kind, start, end in SUBUNIT
+    ]
+    pieces += [
+        (BETA, beads) for beads in _barrel(_cartesian(BARREL_CENTRE), BARREL_AXIS)
+    ]
     subunit = np.concatenate([beads for _, beads in pieces])
     subunit -= [0.0, 0.0, subunit[:, 2].mean()]
     atoms = _four_copies(subunit)
@@ -159,7 +191,9 @@ def channel() -> Molecule:
 
 def _cartesian(point: Point) -> np.ndarray:
     radius, angle, height = point
-    return np.array([radius * np.cos(np.radians(angle)), radius * np.sin(np.radians(angle)), height])
+    return np.array(
+        [radius * np.cos(np.radians(angle)), radius * np.sin(np.radians(angle)), height]
+    )
 
 
 def _segment(start: np.ndarray, end: np.ndarray, kind: str) -> np.ndarray:
@@ -167,11 +201,15 @@ def _segment(start: np.ndarray, end: np.ndarray, kind: str) -> np.ndarray:
     rise, turn, distances = KINDS[kind]
     length = np.linalg.norm(end - start)
     axis = (end - start) / length
-    first, second = _frame_around(axis, [0.0, 0.0, 1.0] if abs(axis[2]) < 0.8 else [1.0, 0.0, 0.0])
+    first, second = _frame_around(
+        axis, [0.0, 0.0, 1.0] if abs(axis[2]) < 0.8 else [1.0, 0.0, 0.0]
+    )
     along = np.arange(0.0, length + 1e-9, rise)[:, None]
     angle = np.radians(turn) * np.arange(len(along))[:, None]
     outward = np.cos(angle) * first + np.sin(angle) * second
-    return np.concatenate([start + along * axis + distance * outward for distance in distances])
+    return np.concatenate(
+        [start + along * axis + distance * outward for distance in distances]
+    )
 
 
 def _barrel(centre: np.ndarray, axis: np.ndarray) -> Iterator[np.ndarray]:
@@ -180,7 +218,11 @@ def _barrel(centre: np.ndarray, axis: np.ndarray) -> Iterator[np.ndarray]:
     first, second = _frame_around(axis, [0.0, 1.0, 0.0])
 
     def at(radius: float, angle: float, height: float) -> np.ndarray:
-        return centre + radius * (np.cos(angle) * first + np.sin(angle) * second) + height * axis
+        return (
+            centre
+            + radius * (np.cos(angle) * first + np.sin(angle) * second)
+            + height * axis
+        )
 
     for angle in np.arange(8) * np.pi / 4:
         yield _segment(at(7, angle, -9), at(7, angle + 0.7, 9), "strand")
@@ -197,10 +239,14 @@ def _frame_around(axis: np.ndarray, other) -> tuple[np.ndarray, np.ndarray]:
 def _four_copies(subunit: np.ndarray) -> np.ndarray:
     """The subunit and its quarter turns, by exchange of coordinates: a cosine of 90 degrees is not exactly zero."""
     swapped = subunit[:, [1, 0, 2]]
-    return np.concatenate([subunit, swapped * [-1, 1, 1], subunit * [-1, -1, 1], swapped * [1, -1, 1]])
+    return np.concatenate(
+        [subunit, swapped * [-1, 1, 1], subunit * [-1, -1, 1], swapped * [1, -1, 1]]
+    )
 
 
-def read_molecule(path, *, rotor: Sequence[str], assembly: str | None = None) -> Molecule:
+def read_molecule(
+    path, *, rotor: Sequence[str], assembly: str | None = None
+) -> Molecule:
     """The molecule in a PDB or mmCIF file.
 
     The axis of the rotor must run along z in the file; it is laid through the mean of x and y. Where the rotor is the
@@ -230,26 +276,42 @@ def read_molecule(path, *, rotor: Sequence[str], assembly: str | None = None) ->
     for selection in [rotor] if isinstance(rotor, str) else rotor:
         turns |= _selected(selection, chains, numbers)
     if not 0 < turns.sum() < len(turns):
-        what = "some atoms; it selects none" if not turns.any() else "a part of the molecule; it selects every atom"
-        raise ValueError(f"`rotor` must select {what}. The chains are {_names(chains)}.")
+        what = (
+            "some atoms; it selects none"
+            if not turns.any()
+            else "a part of the molecule; it selects every atom"
+        )
+        raise ValueError(
+            f"`rotor` must select {what}. The chains are {_names(chains)}."
+        )
     atoms = atoms - atoms.mean(axis=0)
     if atoms[turns, 2].mean() < atoms[~turns, 2].mean():
         atoms = atoms * [1.0, -1.0, -1.0]
     return Molecule(atoms, weights, np.where(turns, ROTOR, 1))
 
 
-def _read_atoms(path: Path, assembly: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _read_atoms(
+    path: Path, assembly: str | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Name of the chain, number of the residue, position and atomic number of each atom."""
     structure = _read_structure(path)
     if assembly is not None:
         _build_assembly(structure, assembly)
     structure.remove_alternative_conformations()
     structure.remove_waters()
-    found = [(c.name, r.seqid.num, a.pos.tolist(), a.element.atomic_number) for c, r, a in _each_atom(structure)]
+    found = [
+        (c.name, r.seqid.num, a.pos.tolist(), a.element.atomic_number)
+        for c, r, a in _each_atom(structure)
+    ]
     if not found:
         raise ValueError(f"{path} must hold atoms; it holds none.")
     chains, numbers, atoms, weights = zip(*found, strict=True)
-    return np.array(chains), np.array(numbers), np.array(atoms), np.array(weights, dtype=float)
+    return (
+        np.array(chains),
+        np.array(numbers),
+        np.array(atoms),
+        np.array(weights, dtype=float),
+    )
 
 
 def _each_atom(structure) -> Iterator[tuple]:
@@ -262,28 +324,42 @@ def _each_atom(structure) -> Iterator[tuple]:
 def _read_structure(path: Path):
     gemmi = extra("gemmi")
     if not path.is_file():
-        raise ValueError(f"`path` must be a file; {path} {'is a folder' if path.is_dir() else 'does not exist'}.")
+        raise ValueError(
+            f"`path` must be a file; {path} {'is a folder' if path.is_dir() else 'does not exist'}."
+        )
     try:
         return gemmi.read_structure(str(path), format=gemmi.CoorFormat.Detect)
     except Exception as error:  # whatever a damaged or foreign file leads to
-        raise ValueError(f"{path} must be a PDB or mmCIF file; it cannot be read as one: {error}") from error
+        raise ValueError(
+            f"{path} must be a PDB or mmCIF file; it cannot be read as one: {error}"
+        ) from error
 
 
 def _build_assembly(structure, name: str) -> None:
     known = [assembly.name for assembly in structure.assemblies]
     if name not in known:
-        raise ValueError(f"`assembly` must be one of {known or 'those in the file, which has none'}; got {name!r}.")
+        raise ValueError(
+            f"`assembly` must be one of {known or 'those in the file, which has none'}; got {name!r}."
+        )
     structure.transform_to_assembly(name, extra("gemmi").HowToNameCopiedChain.Dup)
 
 
 def _selected(selection: str, chains: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Which atoms a selection such as "B" or "A:219-421" names."""
-    match = re.fullmatch(r"([^\s:]+)(?::(-?\d+)-(-?\d+))?", selection) if isinstance(selection, str) else None
+    match = (
+        re.fullmatch(r"([^\s:]+)(?::(-?\d+)-(-?\d+))?", selection)
+        if isinstance(selection, str)
+        else None
+    )
     if match is None:
-        raise ValueError(f'`rotor` must hold selections such as "B" or "A:219-421"; got {selection!r}.')
+        raise ValueError(
+            f'`rotor` must hold selections such as "B" or "A:219-421"; got {selection!r}.'
+        )
     chain, first, last = match.groups()
     if chain not in chains:
-        raise ValueError(f"`rotor` must name chains of the file, {_names(chains)}; got {selection!r}.")
+        raise ValueError(
+            f"`rotor` must name chains of the file, {_names(chains)}; got {selection!r}."
+        )
     inside = chains == chain
     if first is not None:
         span = numbers[inside].min(), numbers[inside].max()

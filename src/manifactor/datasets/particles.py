@@ -13,6 +13,8 @@ from scipy import ndimage, special
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 
+from manifactor._support.parameters import require_choice, require_count, require_number
+from manifactor._support.threads import one_blas_thread
 from manifactor.cryoem.ctf import KRIOS, Optics, contrast_transfer
 from manifactor.datasets.molecule import Molecule, channel
 from manifactor.datasets.projection import (
@@ -25,10 +27,11 @@ from manifactor.datasets.projection import (
     require_inside,
     splat,
 )
-from manifactor.parameters import require_choice, require_count, require_number
-from manifactor.threads import one_blas_thread
 
-MOTIONS = {"x": np.array([1.0, 0.0]), "xy": np.array([1.0, 1.0])}  # the directions in which the rest is stretched
+MOTIONS = {
+    "x": np.array([1.0, 0.0]),
+    "xy": np.array([1.0, 1.0]),
+}  # the directions in which the rest is stretched
 BLOCK = 250  # images at a time in Fourier space
 CALIBRATION = 2500  # images are enough to know the signal
 MOST_SHIFT = 3.0  # pixels
@@ -80,7 +83,9 @@ class Simulation:
     def truth(self) -> tuple[np.ndarray, np.ndarray]:
         """The rotor's circle, (n_samples, 2), and the stretch, (n_samples, 1) or (n_samples, 2)."""
         phase = self.symmetry * self.angle
-        return np.c_[np.cos(phase), np.sin(phase)], self.stretch if self.stretch[:, 1].any() else self.stretch[:, :1]
+        return np.c_[np.cos(phase), np.sin(phase)], self.stretch if self.stretch[
+            :, 1
+        ].any() else self.stretch[:, :1]
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,9 @@ class _Motion:
         """The largest stretch along x and y."""
         return self.stretch * MOTIONS[self.motions]
 
-    def draw(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    def draw(
+        self, n_samples: int, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Angles (n_samples,) and stretches (n_samples, 2), uniform; angle and x joined by a Gaussian copula."""
         turn, x, y = rng.standard_normal((3, n_samples))
         x = self.correlation * turn + np.sqrt(1 - self.correlation**2) * x
@@ -182,11 +189,15 @@ def simulate_particles(
     require_choice("route", route, ROUTES)
     _require_microscope(defocus, optics)
     molecule = channel() if molecule is None else molecule
-    paint = ROUTES[route](molecule, frame.around(molecule, motion.reach), motion.reach, blur)
+    paint = ROUTES[route](
+        molecule, frame.around(molecule, motion.reach), motion.reach, blur
+    )
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     angle, stretches = motion.draw(n_samples, rng)
     defoci = None if defocus is None else rng.uniform(*defocus, size=n_samples)
-    upright = paint(angle[:CALIBRATION], stretches[:CALIBRATION]) if in_plane else None  # psi is no motion
+    upright = (
+        paint(angle[:CALIBRATION], stretches[:CALIBRATION]) if in_plane else None
+    )  # psi is no motion
     psi = rng.uniform(-180, 180, size=n_samples) * in_plane
     shift = rng.uniform(-MOST_SHIFT, MOST_SHIFT, size=(n_samples, 2)) * in_plane
     images = np.empty((n_samples, size, size), dtype=np.float32)
@@ -195,10 +206,25 @@ def simulate_particles(
         if in_plane:
             images[block] = _turned_and_shifted(images[block], psi[block], shift[block])
         if defoci is not None:
-            images[block] = filtered(images[block], contrast_transfer(size, pixel_size, defoci[block], optics=optics))
+            images[block] = filtered(
+                images[block],
+                contrast_transfer(size, pixel_size, defoci[block], optics=optics),
+            )
     noise = _add_noise(images, signal_to_noise, rng, reference=upright)
     view = (180.0, 90.0 - tilt, -90.0)  # the same projection in RELION's words
-    return Simulation(images, angle, stretches, defoci, pixel_size, noise, symmetry, view, psi, shift, optics)
+    return Simulation(
+        images,
+        angle,
+        stretches,
+        defoci,
+        pixel_size,
+        noise,
+        symmetry,
+        view,
+        psi,
+        shift,
+        optics,
+    )
 
 
 def simulate_volumes(
@@ -260,19 +286,30 @@ def _blocks(n: int) -> list[slice]:
     return [slice(start, start + BLOCK) for start in range(0, n, BLOCK)]
 
 
-def _turned_and_shifted(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarray:
+def _turned_and_shifted(
+    images: np.ndarray, psi: np.ndarray, shift: np.ndarray
+) -> np.ndarray:
     """Images turned by psi degrees and moved off their centre, as RELION's psi and origin say."""
     out = np.empty_like(images)
     centre = np.array(images.shape[1:]) // 2
-    for image, turned, angle, moved in zip(images, out, np.radians(psi), shift, strict=True):
+    for image, turned, angle, moved in zip(
+        images, out, np.radians(psi), shift, strict=True
+    ):
         cosine, sine = np.cos(angle), np.sin(angle)
-        back = np.array([[cosine, sine], [-sine, cosine]])  # rows and columns of the result to those of the image
-        ndimage.affine_transform(image, back, centre + back @ (moved[::-1] - centre), output=turned, order=3)
+        back = np.array(
+            [[cosine, sine], [-sine, cosine]]
+        )  # rows and columns of the result to those of the image
+        ndimage.affine_transform(
+            image, back, centre + back @ (moved[::-1] - centre), output=turned, order=3
+        )
     return out
 
 
 def _add_noise(
-    images: np.ndarray, signal_to_noise: float | None, rng: np.random.Generator, reference: np.ndarray | None = None
+    images: np.ndarray,
+    signal_to_noise: float | None,
+    rng: np.random.Generator,
+    reference: np.ndarray | None = None,
 ) -> float:
     """Add white noise to the images, in place, and return its standard deviation; the signal is the reference's."""
     if signal_to_noise is None or np.isinf(signal_to_noise):
@@ -280,7 +317,9 @@ def _add_noise(
     signal = _component_variance(images if reference is None else reference)
     noise = float(np.sqrt(signal / signal_to_noise))
     for block in _blocks(len(images)):
-        images[block] += np.float32(noise) * rng.standard_normal(images[block].shape, dtype=np.float32)
+        images[block] += np.float32(noise) * rng.standard_normal(
+            images[block].shape, dtype=np.float32
+        )
     return noise
 
 
@@ -293,7 +332,9 @@ def _component_variance(images: np.ndarray) -> float:
     return float(values[COMPONENT - 1]) ** 2 / len(X)
 
 
-def _require_settings(n_samples: int, signal_to_noise: float | None, blur: float) -> None:
+def _require_settings(
+    n_samples: int, signal_to_noise: float | None, blur: float
+) -> None:
     require_count("n_samples", n_samples, 1, 10**9)
     require_number("blur", blur, low=0)
     if signal_to_noise is None or signal_to_noise == np.inf:
@@ -311,6 +352,10 @@ def _require_microscope(defocus, optics: Optics) -> None:
         require_number(f"optics.{name}", getattr(optics, name))
     if defocus is None:
         return
-    numbers = np.shape(defocus) == (2,) and all(isinstance(bound, Real) for bound in defocus)
+    numbers = np.shape(defocus) == (2,) and all(
+        isinstance(bound, Real) for bound in defocus
+    )
     if not (numbers and -np.inf < defocus[0] <= defocus[1] < np.inf):
-        raise ValueError(f"`defocus` must be (low, high) in Angstrom with low <= high; got {defocus!r}.")
+        raise ValueError(
+            f"`defocus` must be (low, high) in Angstrom with low <= high; got {defocus!r}."
+        )

@@ -40,7 +40,11 @@ def random_problem(seed: int) -> Problem:
     noise = smallest / 40 * rng.choice([0.0, rng.uniform()])
     scale = 10 ** rng.uniform(-6, 6)
     X = scale * (X + rng.normal(scale=noise, size=X.shape) if noise else X)
-    return Problem(X, truth, f"{name}, n = {n}, noise {noise:.3f}, in R^{dimension}, times {scale:.1e}")
+    return Problem(
+        X,
+        truth,
+        f"{name}, n = {n}, noise {noise:.3f}, in R^{dimension}, times {scale:.1e}",
+    )
 
 
 def _random_parts(rng) -> list[Interval | Sphere]:
@@ -48,8 +52,13 @@ def _random_parts(rng) -> list[Interval | Sphere]:
     count = 1 + int(rng.choice(3, p=[0.1, 0.55, 0.35]))
     while True:
         sizes = np.exp(rng.uniform(0, np.log(4), size=count))
-        kinds = rng.choice(["interval", "circle", "sphere"], size=count, p=[0.45, 0.35, 0.2])
-        if sum(2 if kind == "sphere" else 1 for kind in kinds) <= MOST_DIMENSIONS[count]:
+        kinds = rng.choice(
+            ["interval", "circle", "sphere"], size=count, p=[0.45, 0.35, 0.2]
+        )
+        if (
+            sum(2 if kind == "sphere" else 1 for kind in kinds)
+            <= MOST_DIMENSIONS[count]
+        ):
             return [_part(kind, size) for kind, size in zip(kinds, sizes, strict=True)]
 
 

@@ -75,7 +75,10 @@ class Product:
 
     def eigenvalues(self, n: int) -> np.ndarray:
         """The n lowest sums of the parts' eigenvalues."""
-        return reduce(lambda a, b: np.sort((a[:, None] + b).ravel())[:n], (part.eigenvalues(n) for part in self.parts))
+        return reduce(
+            lambda a, b: np.sort((a[:, None] + b).ravel())[:n],
+            (part.eigenvalues(n) for part in self.parts),
+        )
 
 
 def product(*parts: Interval | Sphere) -> Product:
@@ -92,10 +95,20 @@ def rectangle_3d(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
 def swiss_roll(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
     """A rolled rectangle, uniform in area: arc length along the spiral times width."""
     grid = np.linspace(1.5 * np.pi, 4.5 * np.pi, 4001)
-    arc = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(grid * np.cos(grid)), np.diff(grid * np.sin(grid))))])
+    arc = np.concatenate(
+        [
+            [0.0],
+            np.cumsum(
+                np.hypot(np.diff(grid * np.cos(grid)), np.diff(grid * np.sin(grid)))
+            ),
+        ]
+    )
     t, width = rng.uniform(size=(2, n_samples))
     angle = np.interp(t * arc[-1], arc, grid)
-    return np.c_[angle * np.cos(angle), 30 * width, angle * np.sin(angle)], (t[:, None], width[:, None])
+    return np.c_[angle * np.cos(angle), 30 * width, angle * np.sin(angle)], (
+        t[:, None],
+        width[:, None],
+    )
 
 
 def warped_cylinder(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
@@ -117,9 +130,16 @@ def robot_arm(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
 def turning_objects(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
     """Images of two objects that turn on their own, one with a fifth of the other's variance: additive, no product."""
     angles = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
-    pixel = np.stack(np.meshgrid(np.linspace(-1.5, 1.5, 24), np.linspace(-1, 1, 16)), axis=-1)
-    first, second = (_turned(pixel - [[centre, 0]], angle) for centre, angle in zip((-0.6, 0.6), angles, strict=True))
-    X = first / np.sqrt(first.var(axis=0).sum()) + second / np.sqrt(5 * second.var(axis=0).sum())
+    pixel = np.stack(
+        np.meshgrid(np.linspace(-1.5, 1.5, 24), np.linspace(-1, 1, 16)), axis=-1
+    )
+    first, second = (
+        _turned(pixel - [[centre, 0]], angle)
+        for centre, angle in zip((-0.6, 0.6), angles, strict=True)
+    )
+    X = first / np.sqrt(first.var(axis=0).sum()) + second / np.sqrt(
+        5 * second.var(axis=0).sum()
+    )
     return X, tuple(np.c_[np.cos(angle), np.sin(angle)] for angle in angles)
 
 
@@ -128,21 +148,28 @@ def _turned(pixel: np.ndarray, angle: np.ndarray) -> np.ndarray:
     images = 0.0
     for radius, start, weight in ((0.55, 0.0, 1.0), (0.4, 2.0, 0.7), (0.3, 4.0, 0.5)):
         centre = radius * np.c_[np.cos(angle + start), np.sin(angle + start)]
-        images = images + weight * np.exp(-((pixel.reshape(-1, 2) - centre[:, None]) ** 2).sum(axis=2) / 0.08)
+        images = images + weight * np.exp(
+            -((pixel.reshape(-1, 2) - centre[:, None]) ** 2).sum(axis=2) / 0.08
+        )
     return np.asarray(images)
 
 
 def disk(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
     """The unit disk, irreducible."""
     angle = rng.uniform(0, 2 * np.pi, size=n_samples)
-    X = np.sqrt(rng.uniform(size=n_samples))[:, None] * np.c_[np.cos(angle), np.sin(angle)]
+    X = (
+        np.sqrt(rng.uniform(size=n_samples))[:, None]
+        * np.c_[np.cos(angle), np.sin(angle)]
+    )
     return X, (X,)
 
 
 def triangle(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
     """An equilateral triangle of side 1, irreducible."""
     u = np.sort(rng.uniform(size=(n_samples, 2)), axis=1)
-    X = np.c_[u[:, 0], u[:, 1] - u[:, 0]] @ np.array([[1.0, 0.0], [0.5, np.sqrt(3) / 2]])
+    X = np.c_[u[:, 0], u[:, 1] - u[:, 0]] @ np.array(
+        [[1.0, 0.0], [0.5, np.sqrt(3) / 2]]
+    )
     return X, (X,)
 
 
@@ -154,8 +181,13 @@ def parallelogram(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
 
 def moebius(n_samples: int, rng) -> tuple[np.ndarray, Truth]:
     """A nearly flat Moebius band in R^4: locally a product, globally none."""
-    angle, height = rng.uniform(size=(2, n_samples)) * np.array([[2 * np.pi], [1.0]]) - np.array([[0.0], [0.5]])
-    ring, twist = np.c_[np.cos(angle), np.sin(angle)], np.c_[np.cos(angle / 2), np.sin(angle / 2)]
+    angle, height = rng.uniform(size=(2, n_samples)) * np.array(
+        [[2 * np.pi], [1.0]]
+    ) - np.array([[0.0], [0.5]])
+    ring, twist = (
+        np.c_[np.cos(angle), np.sin(angle)],
+        np.c_[np.cos(angle / 2), np.sin(angle / 2)],
+    )
     X = np.c_[ring, height[:, None] * twist]
     return X, (X,)
 
@@ -201,7 +233,10 @@ SHAPES: dict[str, Callable] = {
 }
 
 # the paper's noisy rectangles: which columns carry noise, of standard deviation .05 unless told otherwise
-NOISY_COLUMNS: dict[str, Sequence[int]] = {"rectangle_z": [2], "rectangle_xyz": [0, 1, 2]}
+NOISY_COLUMNS: dict[str, Sequence[int]] = {
+    "rectangle_z": [2],
+    "rectangle_xyz": [0, 1, 2],
+}
 PAPER_NOISE = 0.05
 
 
@@ -211,15 +246,27 @@ def _uniform(shape: Callable, n_samples: int, rng) -> tuple[np.ndarray, Truth]:
 
 def _weighted(shape: Callable, n_samples: int, rng) -> tuple[np.ndarray, Truth]:
     """Density .2 + .8 cos^2 along the first latent of each factor."""
-    return _thinned(shape, n_samples, rng, lambda u: np.prod(0.2 + 0.8 * np.cos(np.pi / 2 * u) ** 2, axis=0))
+    return _thinned(
+        shape,
+        n_samples,
+        rng,
+        lambda u: np.prod(0.2 + 0.8 * np.cos(np.pi / 2 * u) ** 2, axis=0),
+    )
 
 
 def _dependent(shape: Callable, n_samples: int, rng) -> tuple[np.ndarray, Truth]:
     """Density 1 + .6 u v between neighbouring factors."""
-    return _thinned(shape, n_samples, rng, lambda u: np.prod(1 + 0.6 * u[1:] * u[:-1], axis=0) / 1.6 ** (len(u) - 1))
+    return _thinned(
+        shape,
+        n_samples,
+        rng,
+        lambda u: np.prod(1 + 0.6 * u[1:] * u[:-1], axis=0) / 1.6 ** (len(u) - 1),
+    )
 
 
-def _thinned(shape: Callable, n_samples: int, rng, density: Callable) -> tuple[np.ndarray, Truth]:
+def _thinned(
+    shape: Callable, n_samples: int, rng, density: Callable
+) -> tuple[np.ndarray, Truth]:
     """Samples kept with a probability that depends on the first latent of each factor, scaled to [-1, 1]."""
     kept: list[tuple[np.ndarray, Truth]] = []
     while sum(len(X) for X, _ in kept) < n_samples:
@@ -228,7 +275,9 @@ def _thinned(shape: Callable, n_samples: int, rng, density: Callable) -> tuple[n
         keep = rng.uniform(size=len(X)) < density(np.array(latents))
         kept.append((X[keep], tuple(t[keep] for t in truth)))
     columns = zip(*(truth for _, truth in kept), strict=True)
-    return np.vstack([X for X, _ in kept])[:n_samples], tuple(np.vstack(c)[:n_samples] for c in columns)
+    return np.vstack([X for X, _ in kept])[:n_samples], tuple(
+        np.vstack(c)[:n_samples] for c in columns
+    )
 
 
 def _duplicates(shape: Callable, n_samples: int, rng) -> tuple[np.ndarray, Truth]:
@@ -243,7 +292,10 @@ def _outliers(shape: Callable, n_samples: int, rng) -> tuple[np.ndarray, Truth]:
     """One sample in a hundred moves into a box twice as wide as the shape; its latents stay."""
     X, truth = shape(n_samples, rng)
     far = rng.permutation(n_samples)[: n_samples // 100]
-    centre, half = (X.max(axis=0) + X.min(axis=0)) / 2, (X.max(axis=0) - X.min(axis=0)) / 2
+    centre, half = (
+        (X.max(axis=0) + X.min(axis=0)) / 2,
+        (X.max(axis=0) - X.min(axis=0)) / 2,
+    )
     X = X.copy()
     X[far] = centre + 2 * half * rng.uniform(-1, 1, size=(len(far), X.shape[1]))
     return X, truth
@@ -301,14 +353,21 @@ def sample(
     if n_samples < 1:
         raise ValueError(f"`n_samples` must be at least 1; got {n_samples}.")
     if noise is not None and noise < 0:
-        raise ValueError(f"`noise` is a standard deviation and must not be negative; got {noise}.")
+        raise ValueError(
+            f"`noise` is a standard deviation and must not be negative; got {noise}."
+        )
     if sampling not in SAMPLINGS:
-        raise ValueError(f"`sampling` must be one of {sorted(SAMPLINGS)}; got {sampling!r}.")
+        raise ValueError(
+            f"`sampling` must be one of {sorted(SAMPLINGS)}; got {sampling!r}."
+        )
     rng = check_random_state(random_state)
     X, truth = SAMPLINGS[sampling](shape, n_samples, rng)
     columns = NOISY_COLUMNS.get(name)
     if columns is not None:
-        X[:, columns] += rng.normal(scale=PAPER_NOISE if noise is None else noise, size=(n_samples, len(columns)))
+        X[:, columns] += rng.normal(
+            scale=PAPER_NOISE if noise is None else noise,
+            size=(n_samples, len(columns)),
+        )
     if ambient_dimension is not None:
         X = _rotated_into(X, ambient_dimension, rng)
     if columns is None and noise:
@@ -339,6 +398,8 @@ def _shape(name: str) -> Callable:
 
 def _rotated_into(X: np.ndarray, dimension: int, rng) -> np.ndarray:
     if dimension < X.shape[1]:
-        raise ValueError(f"`ambient_dimension` must be at least {X.shape[1]} for this shape; got {dimension}.")
+        raise ValueError(
+            f"`ambient_dimension` must be at least {X.shape[1]} for this shape; got {dimension}."
+        )
     frame = np.linalg.qr(rng.normal(size=(dimension, X.shape[1])))[0]
     return X @ frame.T

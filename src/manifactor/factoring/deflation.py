@@ -13,7 +13,9 @@ from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
 
 FUNCTIONS = 9  # of each spectrum, the constant included
 LOOKED_AT = 3  # lowest functions that a circle may be made of
-PARALLEL = 0.5  # least mean squared cosine of the gradients of two functions of one circle
+PARALLEL = (
+    0.5  # least mean squared cosine of the gradients of two functions of one circle
+)
 NEIGHBORS = 20  # that a conditional mean is taken over
 ROUNDS = 3
 
@@ -39,7 +41,9 @@ class Curve:
     explained: float
 
 
-def deflate(X: np.ndarray, *, n_neighbors: int, rng: np.random.Generator) -> tuple[tuple[Factor, Factor], float]:
+def deflate(
+    X: np.ndarray, *, n_neighbors: int, rng: np.random.Generator
+) -> tuple[tuple[Factor, Factor], float]:
     """Two factors, the one that explains more first, and the share of the variance that their sum explains.
 
     The first is read from the samples, the second from what the first leaves, then the first again from what the
@@ -65,7 +69,9 @@ def best_curve(Y: np.ndarray, *, n_neighbors: int, rng: np.random.Generator) -> 
     """The interval or circle, read from the lowest functions, that explains most of the samples."""
     graph = neighbor_graph(Y, min(n_neighbors, len(Y) - 1))
     walk = affinity(graph)
-    distinct = laplacian_spectrum(walk, min(FUNCTIONS, len(graph.distinct) - 1), rng=rng)
+    distinct = laplacian_spectrum(
+        walk, min(FUNCTIONS, len(graph.distinct) - 1), rng=rng
+    )
     geometry = measure_geometry(distinct, walk, Y[graph.distinct], rng=rng)
     spectrum = distinct.with_copies(graph)
     last = min(LOOKED_AT, len(spectrum.eigenvalues) - 1)
@@ -80,7 +86,9 @@ def _curve(Y: np.ndarray, spectrum: Spectrum, chart: tuple[int, ...]) -> Curve:
     if len(chart) == 2:
         place = place / np.linalg.norm(place, axis=1, keepdims=True)
     mean = conditional_mean(Y, place)
-    return Curve(spectrum, chart, mean, 1 - float(((Y - mean) ** 2).sum() / (Y**2).sum()))
+    return Curve(
+        spectrum, chart, mean, 1 - float(((Y - mean) ** 2).sum() / (Y**2).sum())
+    )
 
 
 def conditional_mean(Y: np.ndarray, place: np.ndarray) -> np.ndarray:
@@ -88,7 +96,9 @@ def conditional_mean(Y: np.ndarray, place: np.ndarray) -> np.ndarray:
     k = min(NEIGHBORS, len(Y) - 1)
     near = KDTree(place).query(place, k + 1, workers=-1)[1]
     total = np.zeros_like(Y)
-    for column in near.T:  # one neighbour at a time: images need no third dimension in memory
+    for (
+        column
+    ) in near.T:  # one neighbour at a time: images need no third dimension in memory
         total += Y[column]
     return (total - Y) / k  # of copies any one may stand for the sample itself
 
@@ -97,10 +107,14 @@ def _parallel(geometry: Geometry, a: int, b: int) -> float:
     """Mean squared cosine between the gradients of two functions."""
     first, second = geometry.gradients[:, :, a - 1], geometry.gradients[:, :, b - 1]
     across = (first * second).sum(axis=1) ** 2
-    return float(across.mean() / ((first**2).sum(axis=1) * (second**2).sum(axis=1)).mean())
+    return float(
+        across.mean() / ((first**2).sum(axis=1) * (second**2).sum(axis=1)).mean()
+    )
 
 
 def _factor(curve: Curve) -> Factor:
     functions = curve.spectrum.functions[:, list(curve.chart)]
     eigenvalues = curve.spectrum.eigenvalues[list(curve.chart)]
-    return placed_factor(functions, eigenvalues, "interval" if len(curve.chart) == 1 else "circle")
+    return placed_factor(
+        functions, eigenvalues, "interval" if len(curve.chart) == 1 else "circle"
+    )

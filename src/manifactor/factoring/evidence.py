@@ -8,25 +8,40 @@ from typing import Any
 
 import numpy as np
 
+from manifactor._support.threads import at_once
 from manifactor.factoring.factor import Factor
-from manifactor.factoring.measures import agreement, completeness, dependence, explained, leakage
-from manifactor.factoring.pure import Peeling, impurity, product_share
+from manifactor.factoring.measures import (
+    agreement,
+    completeness,
+    dependence,
+    explained,
+    leakage,
+)
+from manifactor.factoring.peeling import Peeling, impurity, product_share
 from manifactor.spectral.spectrum import Spectrum
-from manifactor.threads import at_once
 
 COMPLETE = 0.75  # least completeness of a product; twisted products reach .7
 LEAKING = 0.2  # share of a factor that another one predicts, above which they are not independent
 PRODUCT = 0.8  # least share of the product of two factors' functions near the sum of their eigenvalues
-AGREEING = 0.7  # least share of a factor's functions that half of the samples find again
-TWISTED = 1 / 8  # quanta of energy of a factor's lowest function along another: 0 on a product, 1/4 on a twisted one
-MODULATED = 1 / 3  # spread of a factor's variance along another: up to .1 on products, .5 where a twist is cut open
+AGREEING = (
+    0.7  # least share of a factor's functions that half of the samples find again
+)
+TWISTED = (
+    1 / 8
+)  # quanta of energy of a factor's lowest function along another: 0 on a product, 1/4 on a twisted one
+MODULATED = (
+    1 / 3
+)  # spread of a factor's variance along another: up to .1 on products, .5 where a twist is cut open
 UNDIVIDED = 0.65  # least q of a factor that surely hides no second one
 EXPLAINED = 0.5  # least share of any main direction of the data, and of the lowest functions, that the factors explain
 FIRST = 8  # functions that are the lowest
 FEW = 200  # samples below which one factor means nothing
 RELIABLE = 0.9  # least share of a factor's variance that noise of known size may leave
 NOISY = 0.3  # noise of q above which a batch that does not fall apart might yet do so
-DEPENDENT, WEAK = 0.01, 0.05  # p-value of dependence, and the leakage below which it does not matter
+DEPENDENT, WEAK = (
+    0.01,
+    0.05,
+)  # p-value of dependence, and the leakage below which it does not matter
 SECOND_OPINION = "for images of independently moving parts, method='deflation' gives a second opinion"
 
 
@@ -84,14 +99,22 @@ class Evidence:
                 f"Functions of single factors and their products make up {self.completeness:.0%} of the low spectrum."
             )
         if len(self.leakage) > 1:
-            text.append(f"A sample's place on one factor predicts at most {np.nanmax(self.leakage):.0%} of another.")
+            text.append(
+                f"A sample's place on one factor predicts at most {np.nanmax(self.leakage):.0%} of another."
+            )
         if np.isfinite(self.agreement):
-            text.append(f"Half of the samples alone shows the same factors to {self.agreement:.0%}.")
+            text.append(
+                f"Half of the samples alone shows the same factors to {self.agreement:.0%}."
+            )
         if np.isfinite(self.dependence):
-            text.append(_about_dependence(self.dependence, float(np.nanmax(self.leakage))))
+            text.append(
+                _about_dependence(self.dependence, float(np.nanmax(self.leakage)))
+            )
         if np.isfinite(self.reliability):
             share = min(self.reliability, 0.99)
-            text.append(f"At least {share:.0%} of the variance of the places on every factor is signal, not noise.")
+            text.append(
+                f"At least {share:.0%} of the variance of the places on every factor is signal, not noise."
+            )
         return " ".join([*text, _sentence(self.details)] if self.details else text)
 
 
@@ -118,12 +141,18 @@ def weigh(
         "completeness": lambda: completeness(spectrum, factors),
         "leakage": lambda: leakage(factors),
         "product": lambda: product_share(look.geometry, look.blocks),
-        "agreement": lambda: max([agreement(look, half) for half in peeling.looks[1:]], default=0.0),
-        "null": lambda: max([float(split.noise.max(initial=0)) for split in peeling.splits], default=0.0),
+        "agreement": lambda: max(
+            [agreement(look, half) for half in peeling.looks[1:]], default=0.0
+        ),
+        "null": lambda: max(
+            [float(split.noise.max(initial=0)) for split in peeling.splits], default=0.0
+        ),
         "dependence": lambda: dependence(factors, rng=rng),
     }
     others = (
-        lambda: max(factor.chart.modulation(spectrum) for factor in factors if factor.chart),
+        lambda: max(
+            factor.chart.modulation(spectrum) for factor in factors if factor.chart
+        ),
         lambda: explained(factors, samples, inliers),
         lambda: explained(factors, spectrum.functions[:, 1 : 1 + FIRST], inliers),
         *(partial(impurity, look.geometry, look.blocks) for look in peeling.looks),
@@ -132,10 +161,15 @@ def weigh(
     numbers = dict(zip(measures, found, strict=False))
     modulation, main, lowest, *impurities = found[len(measures) :]
     twist = _without_noise(impurities)
-    problems = _problems(numbers, peeling, main=main, lowest=lowest, modulation=modulation, twist=twist)
+    problems = _problems(
+        numbers, peeling, main=main, lowest=lowest, modulation=modulation, twist=twist
+    )
     problems += [misfit] if misfit else []
     if numbers["agreement"] < AGREEING:
-        _warn_of_few_samples(2 * len(look.part), f"of {len(look.part)} samples neither half shows the same factors")
+        _warn_of_few_samples(
+            2 * len(look.part),
+            f"of {len(look.part)} samples neither half shows the same factors",
+        )
     if not problems:
         return Evidence("product", "all tests were passed", **numbers)
     return Evidence("partial", "; ".join(problems), **numbers, details=SECOND_OPINION)
@@ -147,11 +181,16 @@ def weigh_one(peeling: Peeling, *, missing: bool) -> Evidence:
     split = peeling.splits[0]
     noise = float(split.noise.max(initial=0))
     if len(look.part) < FEW:
-        _warn_of_few_samples(5 * FEW, f"{len(look.part)} distinct samples show little of any manifold")
+        _warn_of_few_samples(
+            5 * FEW, f"{len(look.part)} distinct samples show little of any manifold"
+        )
         reason = f"{len(look.part)} samples are too few to tell"
     elif noise > NOISY and (split.q < 1).any():
         enough = int(len(look.part) * noise / (NOISY / 2))
-        _warn_of_few_samples(enough, f"the number of factors is uncertain by {noise:.2f} of the range it is read from")
+        _warn_of_few_samples(
+            enough,
+            f"the number of factors is uncertain by {noise:.2f} of the range it is read from",
+        )
         reason = f"{len(look.part)} samples are too few, or too noisy, to tell whether the lowest functions fall apart"
     elif peeling.refused is not None:
         reason = (
@@ -165,19 +204,24 @@ def weigh_one(peeling: Peeling, *, missing: bool) -> Evidence:
             "the samples are too few, to see a much smaller one; raise `n_functions` or add samples"
         )
     else:
-        reason = (
-            "the lowest functions vary in all directions of the data and do not fall apart: the data are irreducible"
-        )
+        reason = "the lowest functions vary in all directions of the data and do not fall apart: the data are irreducible"
     return Evidence("none", reason, null=noise, details=SECOND_OPINION)
 
 
-def weigh_sum(factors: Sequence[Factor], explained: float, *, rng: np.random.Generator) -> Evidence:
+def weigh_sum(
+    factors: Sequence[Factor], explained: float, *, rng: np.random.Generator
+) -> Evidence:
     """Verdict on two factors that were found by deflation, which cannot tell a product from what is none."""
     reason = (
         f"a function of the first factor and one of the second add up to {max(0.0, explained):.0%} of the data's "
         "variance; this is how two independent motions show in images, but a sum alone does not prove a product"
     )
-    return Evidence("partial", reason, leakage=leakage(factors), dependence=dependence(factors, rng=rng))
+    return Evidence(
+        "partial",
+        reason,
+        leakage=leakage(factors),
+        dependence=dependence(factors, rng=rng),
+    )
 
 
 def weigh_noise(evidence: Evidence, shares: Sequence[float]) -> Evidence:
@@ -202,10 +246,21 @@ def _warn_of_few_samples(enough: int, what: str) -> None:
 
 
 def _problems(
-    numbers: dict, peeling: Peeling, *, main: float, lowest: float, modulation: float, twist: float
+    numbers: dict,
+    peeling: Peeling,
+    *,
+    main: float,
+    lowest: float,
+    modulation: float,
+    twist: float,
 ) -> list[str]:
     undivided = min(
-        [float((s.q - s.noise)[s.n_blocks - 1]) for s in peeling.splits if len(s.q) >= s.n_blocks], default=1
+        [
+            float((s.q - s.noise)[s.n_blocks - 1])
+            for s in peeling.splits
+            if len(s.q) >= s.n_blocks
+        ],
+        default=1,
     )
     leaking = np.nanmax(numbers["leakage"])
     tests = (
@@ -228,9 +283,18 @@ def _problems(
             "the lowest functions of one factor fade at some places of another, as on a twisted product",
         ),
         (undivided < UNDIVIDED, "one of the factors may hide two"),
-        (main < EXPLAINED, f"the factors explain only {main:.0%} of a main direction of the data"),
-        (lowest < EXPLAINED, f"the factors explain only {lowest:.0%} of one of the lowest functions"),
-        (leaking > LEAKING, f"a sample's place on one factor predicts {leaking:.0%} of another"),
+        (
+            main < EXPLAINED,
+            f"the factors explain only {main:.0%} of a main direction of the data",
+        ),
+        (
+            lowest < EXPLAINED,
+            f"the factors explain only {lowest:.0%} of one of the lowest functions",
+        ),
+        (
+            leaking > LEAKING,
+            f"a sample's place on one factor predicts {leaking:.0%} of another",
+        ),
         (
             numbers["agreement"] < AGREEING,
             "neither half of the samples shows the same factors by itself, the better one only to "

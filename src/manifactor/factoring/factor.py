@@ -6,16 +6,25 @@ from functools import partial
 
 import numpy as np
 
-from manifactor.factoring.chart import Chart, Cloud, cloud_dimension, make_chart, make_cloud
+from manifactor._support.regression import neighbour_means
+from manifactor._support.threads import at_once
+from manifactor.factoring.charts import (
+    Chart,
+    Cloud,
+    cloud_dimension,
+    make_chart,
+    make_cloud,
+)
 from manifactor.factoring.gradients import carre_du_champ
-from manifactor.regression import neighbour_means
 from manifactor.spectral.spectrum import Spectrum
-from manifactor.threads import at_once
 
 MAX_CHART = 6  # functions an embedding may have
 DESCRIBED = 8  # lowest functions of a factor that its shape is read from
 CORRECTED = 6  # functions of each other factor that a chart is freed from
-NEW, SURELY_NEW = 0.6, 0.3  # largest R^2 with which a low or a high function is predicted that tells more of the place
+NEW, SURELY_NEW = (
+    0.6,
+    0.3,
+)  # largest R^2 with which a low or a high function is predicted that tells more of the place
 ALONE = 0.9  # the same where there is no other factor that could pollute it
 LOW = 4.0  # times the lowest eigenvalue
 FOREIGN = 0.6  # R^2 from which on a function that others help to predict is impure
@@ -68,13 +77,17 @@ class Factor:
     cloud: Cloud | None
     ends: np.ndarray | None
 
-    def place(self, spectrum_functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def place(
+        self, spectrum_functions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Embedding and coordinate of samples, given the spectrum's functions at them."""
         if self.chart is None:
             raise ValueError(
                 "deflation places the samples that it was fitted on, and no others; fit all samples together."
             )
-        return _place(self.topology, self.chart(spectrum_functions), self.cloud, self.ends)
+        return _place(
+            self.topology, self.chart(spectrum_functions), self.cloud, self.ends
+        )
 
     @property
     def shape(self) -> str:
@@ -86,7 +99,9 @@ class Factor:
         return f"{self.shape}, {len(self.eigenvalues)} functions, eigenvalues from {self.eigenvalues[0]:.4g}"
 
 
-def make_factors(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> tuple[Factor, ...]:
+def make_factors(
+    spectrum: Spectrum, blocks: Sequence[np.ndarray]
+) -> tuple[Factor, ...]:
     """Factors whose functions are these combinations of the spectrum's, whatever method found them, lowest first.
 
     Parameters
@@ -95,22 +110,45 @@ def make_factors(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> tuple[Fact
     blocks : sequence of ndarray of shape (n_spectrum_functions, n_functions)
         Unit columns, one block for each factor.
     """
-    blocks = [block[:, np.argsort(spectrum.eigenvalues @ block**2, kind="stable")] for block in blocks]
-    blocks = sorted(blocks, key=lambda block: float(spectrum.eigenvalues @ block[:, 0] ** 2))
-    described = DESCRIBED if len(blocks) > 1 else None  # where there is one factor only, no function is impure
+    blocks = [
+        block[:, np.argsort(spectrum.eigenvalues @ block**2, kind="stable")]
+        for block in blocks
+    ]
+    blocks = sorted(
+        blocks, key=lambda block: float(spectrum.eigenvalues @ block[:, 0] ** 2)
+    )
+    described = (
+        DESCRIBED if len(blocks) > 1 else None
+    )  # where there is one factor only, no function is impure
 
     def factor(f: int) -> Factor:
         block = blocks[f]
-        topology, columns = _shape(spectrum, block[:, :described], _lowest(blocks, but=f))
-        others = np.hstack([block[:, :0], *(other[:, :CORRECTED] for g, other in enumerate(blocks) if g != f)])
-        return _factor(spectrum, block, topology, *make_chart(spectrum, block[:, columns], others))
+        topology, columns = _shape(
+            spectrum, block[:, :described], _lowest(blocks, but=f)
+        )
+        others = np.hstack(
+            [
+                block[:, :0],
+                *(other[:, :CORRECTED] for g, other in enumerate(blocks) if g != f),
+            ]
+        )
+        return _factor(
+            spectrum, block, topology, *make_chart(spectrum, block[:, columns], others)
+        )
 
-    tasks = [partial(_confidence, spectrum, blocks), *(partial(factor, f) for f in range(len(blocks)))]
+    tasks = [
+        partial(_confidence, spectrum, blocks),
+        *(partial(factor, f) for f in range(len(blocks))),
+    ]
     confidence, *factors = at_once(lambda task: task(), tasks)
-    return tuple(replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True))
+    return tuple(
+        replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True)
+    )
 
 
-def placed_factor(functions: np.ndarray, eigenvalues: np.ndarray, topology: str) -> Factor:
+def placed_factor(
+    functions: np.ndarray, eigenvalues: np.ndarray, topology: str
+) -> Factor:
     """An interval or a circle read from given functions, (n_samples, 1 or 2), of another spectrum than the samples'."""
     ends = _ends(topology, functions)
     embedding, coordinate = _place(topology, functions, None, ends)
@@ -129,10 +167,20 @@ def placed_factor(functions: np.ndarray, eigenvalues: np.ndarray, topology: str)
     )
 
 
-def _factor(spectrum: Spectrum, block: np.ndarray, topology: str, chart: Chart, places: np.ndarray) -> Factor:
+def _factor(
+    spectrum: Spectrum,
+    block: np.ndarray,
+    topology: str,
+    chart: Chart,
+    places: np.ndarray,
+) -> Factor:
     """The factor whose samples have these places on the chart, with confidence 1."""
     dimension = cloud_dimension(places) if topology == "other" else 1
-    cloud = make_cloud(places, dimension) if topology == "other" and places.shape[1] > dimension else None
+    cloud = (
+        make_cloud(places, dimension)
+        if topology == "other" and places.shape[1] > dimension
+        else None
+    )
     ends = _ends(topology, places)
     embedding, coordinate = _place(topology, places, cloud, ends)
     return Factor(
@@ -164,7 +212,9 @@ def predictability(source: np.ndarray, target: np.ndarray) -> np.ndarray:
     thin = slice(None, None, -(-len(source) // REGRESSION_SAMPLES))
     source, target = source[thin], target[thin]
     k = min(REGRESSION_NEIGHBORS, len(source) - 1)
-    left = ((target - neighbour_means(source, k)(target)) ** 2).mean(axis=0) / (1 + 1 / k)
+    left = ((target - neighbour_means(source, k)(target)) ** 2).mean(axis=0) / (
+        1 + 1 / k
+    )
     return np.clip(1 - left / np.maximum(target.var(axis=0), 1e-300), 0, 1)
 
 
@@ -172,11 +222,15 @@ def _ends(topology: str, chart_values: np.ndarray) -> np.ndarray | None:
     """Values of an interval's lowest function at its ends, read from where all but stray samples end."""
     if topology != "interval":
         return None
-    near = np.quantile(chart_values[:, 0], [1 - BEYOND, BEYOND])  # cos(pi t) at t = BEYOND and at 1 - BEYOND
+    near = np.quantile(
+        chart_values[:, 0], [1 - BEYOND, BEYOND]
+    )  # cos(pi t) at t = BEYOND and at 1 - BEYOND
     return near.mean() + (near - near.mean()) / np.cos(np.pi * BEYOND)
 
 
-def _place_on_interval(functions: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+def _place_on_interval(
+    functions: np.ndarray, ends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
     """The lowest function of an interval is cos(pi t), stretched and moved a little where the interval is not even."""
     cosine = (functions[:, 0] - ends.mean()) / (ends[0] - ends.mean())
     t = np.arccos(np.clip(cosine, -1, 1)) / np.pi
@@ -190,7 +244,10 @@ def _place_on_circle(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | No
 
 
 def _place(
-    topology: str, chart_values: np.ndarray, cloud: Cloud | None, ends: np.ndarray | None
+    topology: str,
+    chart_values: np.ndarray,
+    cloud: Cloud | None,
+    ends: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
     if ends is not None:
         return _place_on_interval(chart_values, ends)
@@ -201,10 +258,17 @@ def _place(
 
 def _lowest(blocks: Sequence[np.ndarray], *, but: int) -> np.ndarray:
     """Coefficients of the lowest functions of all blocks but one."""
-    return np.hstack([blocks[but][:, :0], *(block[:, :LOWEST] for f, block in enumerate(blocks) if f != but)])
+    return np.hstack(
+        [
+            blocks[but][:, :0],
+            *(block[:, :LOWEST] for f, block in enumerate(blocks) if f != but),
+        ]
+    )
 
 
-def _shape(spectrum: Spectrum, block: np.ndarray, others: np.ndarray) -> tuple[str, tuple[int, ...]]:
+def _shape(
+    spectrum: Spectrum, block: np.ndarray, others: np.ndarray
+) -> tuple[str, tuple[int, ...]]:
     """Topology, and the functions that tell places apart.
 
     On an interval the lowest function predicts all others. On a circle the two lowest do, a cosine and a sine, whose
@@ -212,13 +276,25 @@ def _shape(spectrum: Spectrum, block: np.ndarray, others: np.ndarray) -> tuple[s
     tells nothing.
     """
     some = spectrum.functions[:: -(-len(spectrum.functions) // REGRESSION_SAMPLES)]
-    functions, eigenvalues, foreign = some @ block, spectrum.eigenvalues @ block**2, some @ others
+    functions, eigenvalues, foreign = (
+        some @ block,
+        spectrum.eigenvalues @ block**2,
+        some @ others,
+    )
     chart = [0]
     predicted = predictability(functions[:, chart], functions)
     for j in range(1, functions.shape[1]):
-        new = ALONE if not others.shape[1] else NEW if eigenvalues[j] < LOW * eigenvalues[0] else SURELY_NEW
+        new = (
+            ALONE
+            if not others.shape[1]
+            else NEW
+            if eigenvalues[j] < LOW * eigenvalues[0]
+            else SURELY_NEW
+        )
         if len(chart) < MAX_CHART and predicted[j] < new:
-            helped = predictability(np.hstack([functions[:, chart], foreign]), functions[:, [j]])[0]
+            helped = predictability(
+                np.hstack([functions[:, chart], foreign]), functions[:, [j]]
+            )[0]
             if helped < max(FOREIGN, predicted[j]):
                 chart.append(j)
                 predicted = predictability(functions[:, chart], functions)
@@ -237,12 +313,19 @@ def _confidence(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     lowest = [block[:, :LOWEST] for block in blocks]
     label = np.repeat(np.arange(len(blocks)), [low.shape[1] for low in lowest])
     champ = carre_du_champ(spectrum, np.hstack(lowest))
-    energy = np.array([np.einsum("xaa->x", champ[:, label == f][:, :, label == f]) for f in range(len(blocks))])
+    energy = np.array(
+        [
+            np.einsum("xaa->x", champ[:, label == f][:, :, label == f])
+            for f in range(len(blocks))
+        ]
+    )
     energy = np.maximum(energy, 0.5 * np.abs(energy @ spectrum.weights)[:, None])
     out = np.ones_like(energy)
     for f in range(len(blocks)):
         for g in range(len(blocks)):
             if g != f:
                 across = (champ[:, label == f][:, :, label == g] ** 2).sum(axis=(1, 2))
-                out[f] = np.minimum(out[f], 1 - np.sqrt(across / (energy[f] * energy[g])))
+                out[f] = np.minimum(
+                    out[f], 1 - np.sqrt(across / (energy[f] * energy[g]))
+                )
     return np.clip(out, 0, 1)

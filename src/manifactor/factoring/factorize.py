@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
+from manifactor._support.threads import at_once
 from manifactor.factoring.deflation import deflate
 from manifactor.factoring.evidence import (
     COMPLETE,
@@ -19,23 +20,30 @@ from manifactor.factoring.evidence import (
     weigh_sum,
 )
 from manifactor.factoring.factor import Factor, make_factors, selection
-from manifactor.factoring.gradients import beside_constant, count_directions, measure_geometry
+from manifactor.factoring.gradients import (
+    beside_constant,
+    count_directions,
+    measure_geometry,
+)
 from manifactor.factoring.maxcut import Cut, max_cut
 from manifactor.factoring.measures import completeness, leakage, leaves_noise
-from manifactor.factoring.pure import Look, Peeling, Split, batch_size, peel, without_energy
+from manifactor.factoring.peeling import (
+    Look,
+    Peeling,
+    Split,
+    batch_size,
+    peel,
+    without_energy,
+)
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
-from manifactor.forecast import forecast
+from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import Affinity
-from manifactor.spectral.neighbors import AUTO_NEIGHBORS, NeighborGraph, chosen
+from manifactor.spectral.neighbors import AUTO_NEIGHBORS, chosen
 from manifactor.spectral.parts import ROUGH, Part
-from manifactor.spectral.resident import ResidentMatrix
 from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
-from manifactor.threads import at_once
 
 log = logging.getLogger("manifactor")
 
-SAMPLES_PER_FUNCTION = 8  # fewer do not resolve a function
-MOST_FUNCTIONS = 400  # that are computed unasked
 UNCERTAIN = 0.75  # dimensions that the data, whose own are measured to about a half, may have more or fewer
 MISFITS = {
     0: "",
@@ -50,61 +58,6 @@ BLOCK_WISE = 6  # samples for each function from which on the block solver beats
 
 
 @dataclass(frozen=True)
-class Diffusion:
-    """Samples, their neighbour graph, the walk on it, and its spectrum.
-
-    Attributes
-    ----------
-    samples : ndarray of shape (n_samples, n_features) or None
-        None where only distances are known.
-    graph : NeighborGraph
-    affinity : Affinity
-    spectrum : Spectrum
-        On the given samples.
-    distinct : Spectrum
-        On the distinct samples.
-    parts : tuple of Part
-        Random parts with spectra of their own, where there are many samples.
-    solver : str
-        Eigensolver for further spectra.
-    growing : bool
-        Whether a method may compute more functions.
-    """
-
-    samples: np.ndarray | None
-    graph: NeighborGraph
-    affinity: Affinity
-    spectrum: Spectrum
-    distinct: Spectrum
-    parts: tuple[Part, ...] = ()
-    solver: str = "auto"
-    growing: bool = False
-
-    def grown(self, rng: np.random.Generator) -> "Diffusion | None":
-        """The same with twice as many functions, None where that is not allowed or cannot be afforded."""
-        count = len(self.spectrum.eigenvalues)
-        most = len(self.graph.distinct) // SAMPLES_PER_FUNCTION
-        if not self.growing or count >= min(most, MOST_FUNCTIONS):
-            return None
-        more = min(2 * count, most, MOST_FUNCTIONS)
-        columns = 0 if self.samples is None else self.samples.shape[1]
-        near = self.graph.n_neighbors or AUTO_NEIGHBORS
-        cost = forecast(len(self.graph.distinct), columns, n_neighbors=near, n_functions=more)
-        if not cost.fits and not isinstance(self.affinity.kernel, ResidentMatrix):  # whose memory is another
-            log.warning(
-                "%d functions were called for and not computed: with %s they do not fit into memory", more, cost
-            )
-            return None
-        parts = tuple(part.with_functions(more, rng=rng) for part in self.parts)
-        start = (parts[0].rows, parts[0].spectrum) if parts else None
-        spectrum = laplacian_spectrum(self.affinity, more, solver=self.solver, start=start, rng=rng)
-        if len(spectrum.eigenvalues) <= count:
-            return None
-        given = spectrum.with_copies(self.graph).on_device_of(spectrum, self.graph)
-        return replace(self, spectrum=given, distinct=spectrum, parts=parts)
-
-
-@dataclass(frozen=True)
 class Factorization:
     """Factors, the one with the smallest eigenvalue first, the evidence for them, and their spectrum."""
 
@@ -116,7 +69,9 @@ class Factorization:
     cut: Cut | None = None
 
 
-def by_gradients(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.Generator, **_) -> Factorization:
+def by_gradients(
+    diffusion: Diffusion, n_factors: int | str, *, rng: np.random.Generator, **_
+) -> Factorization:
     """Factors by orthogonal gradients: peel off blocks of pure functions, in the whole sample and in its halves."""
     asked = None if n_factors == "auto" else int(n_factors)
     if asked == 1:
@@ -132,17 +87,28 @@ def by_gradients(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.G
     blocks = _as_many_as(asked, peeling)
     if len(blocks) == 1:
         evidence = weigh_one(peeling, missing=missing)
-        warnings.warn(f"No product structure was found: {evidence.reason}.", NoProductStructureWarning, stacklevel=3)
+        warnings.warn(
+            f"No product structure was found: {evidence.reason}.",
+            NoProductStructureWarning,
+            stacklevel=3,
+        )
         return replace(_whole(spectrum, ""), evidence=evidence, splits=peeling.splits)
     factors = make_factors(spectrum, [beside_constant(block) for block in blocks])
     inliers = ~diffusion.graph.outliers
-    surplus = sum(factor.dimension for factor in factors) > diffusion.affinity.bandwidth.dimension + UNCERTAIN
+    surplus = (
+        sum(factor.dimension for factor in factors)
+        > diffusion.affinity.bandwidth.dimension + UNCERTAIN
+    )
     misfit = MISFITS[1 if surplus else -1 if missing else 0]
-    evidence = weigh(spectrum, factors, peeling, diffusion.samples, inliers, misfit=misfit, rng=rng)
+    evidence = weigh(
+        spectrum, factors, peeling, diffusion.samples, inliers, misfit=misfit, rng=rng
+    )
     return Factorization(factors, evidence, spectrum, peeling.splits)
 
 
-def by_deflation(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.Generator, **_) -> Factorization:
+def by_deflation(
+    diffusion: Diffusion, n_factors: int | str, *, rng: np.random.Generator, **_
+) -> Factorization:
     """Two factors of an additive embedding: each is found in what the other leaves of the data."""
     if n_factors not in ("auto", 2):
         raise ValueError(
@@ -150,53 +116,85 @@ def by_deflation(diffusion: Diffusion, n_factors: int | str, *, rng: np.random.G
             "another `method`."
         )
     if diffusion.samples is None:
-        raise ValueError("`method='deflation'` subtracts samples; pass them, not a precomputed graph of distances.")
+        raise ValueError(
+            "`method='deflation'` subtracts samples; pass them, not a precomputed graph of distances."
+        )
     n_neighbors = diffusion.graph.n_neighbors or AUTO_NEIGHBORS
     factors, explained = deflate(diffusion.samples, n_neighbors=n_neighbors, rng=rng)
-    return Factorization(factors, weigh_sum(factors, explained, rng=rng), diffusion.spectrum)
+    return Factorization(
+        factors, weigh_sum(factors, explained, rng=rng), diffusion.spectrum
+    )
 
 
 def _looks(diffusion: Diffusion, rng: np.random.Generator) -> list[Look]:
     """All distinct samples, and two parts or halves of them, each with its spectrum and its gradients."""
-    samples = None if diffusion.samples is None else chosen(diffusion.samples, diffusion.graph.distinct)
+    samples = (
+        None
+        if diffusion.samples is None
+        else chosen(diffusion.samples, diffusion.graph.distinct)
+    )
     count = len(diffusion.distinct.eigenvalues)
-    whole = Part(np.arange(len(diffusion.distinct.weights)), diffusion.affinity, diffusion.distinct)
+    whole = Part(
+        np.arange(len(diffusion.distinct.weights)),
+        diffusion.affinity,
+        diffusion.distinct,
+    )
     parts = [whole, *(diffusion.parts or _halves(diffusion.affinity, count, rng))]
 
     def look(part: Part, rng: np.random.Generator) -> Look:
         some = None if samples is None else chosen(samples, part.rows)
-        return Look(part.rows, measure_geometry(part.spectrum.lowest(count), part.affinity, some, rng=rng))
+        return Look(
+            part.rows,
+            measure_geometry(part.spectrum.lowest(count), part.affinity, some, rng=rng),
+        )
 
     return at_once(look, parts, rng.spawn(len(parts)))
 
 
-def _halves(affinity: Affinity, n_functions: int, rng: np.random.Generator) -> Iterator[Part]:
+def _halves(
+    affinity: Affinity, n_functions: int, rng: np.random.Generator
+) -> Iterator[Part]:
     """Random halves with their spectra under the same kernel; a half that falls apart says nothing and is left out."""
     for rows in np.array_split(rng.permutation(len(affinity.degree)), 2):
         rows.sort()
         walk = affinity.restricted(rows)
         count = min(n_functions, len(rows) // 2)
-        if count < FEWEST_FUNCTIONS or connected_components(walk.kernel, directed=False)[0] > 1:
+        if (
+            count < FEWEST_FUNCTIONS
+            or connected_components(walk.kernel, directed=False)[0] > 1
+        ):
             continue
         solver = "chebyshev" if len(rows) > BLOCK_WISE * count else "auto"
-        yield Part(rows, walk, laplacian_spectrum(walk, count, solver=solver, accuracy=ROUGH, rng=rng))
+        yield Part(
+            rows,
+            walk,
+            laplacian_spectrum(walk, count, solver=solver, accuracy=ROUGH, rng=rng),
+        )
 
 
 def _directions_missing(peeling: Peeling, diffusion: Diffusion) -> bool:
     """Whether the factors have fewer dimensions than the data, nothing was refused, and the rest is no noise."""
     look = peeling.looks[0]
     found = sum(count_directions(look.geometry, block) for block in look.blocks)
-    if peeling.refused is not None or found + UNCERTAIN >= diffusion.affinity.bandwidth.dimension:
+    if (
+        peeling.refused is not None
+        or found + UNCERTAIN >= diffusion.affinity.bandwidth.dimension
+    ):
         return False
     if diffusion.samples is None or not look.blocks:
         return True
-    return not leaves_noise(_places(look), chosen(diffusion.samples, diffusion.graph.distinct))
+    return not leaves_noise(
+        _places(look), chosen(diffusion.samples, diffusion.graph.distinct)
+    )
 
 
 def _places(look: Look) -> np.ndarray:
     """Where samples lie on the blocks, by their lowest functions in units of length, (n, c)."""
     rayleigh = [look.geometry.rayleigh(block) for block in look.blocks]
-    low = [block[:, : batch_size(r)] / np.sqrt(r[0]) for block, r in zip(look.blocks, rayleigh, strict=True)]
+    low = [
+        block[:, : batch_size(r)] / np.sqrt(r[0])
+        for block, r in zip(look.blocks, rayleigh, strict=True)
+    ]
     return np.hstack([look.geometry.values(block) for block in low])
 
 
@@ -212,7 +210,10 @@ def _as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
             "function was left that does not vary along those. Lower `n_factors`, or give more samples."
         )
     rest = without_energy(geometry, blocks[: asked - 1])
-    return [*blocks[: asked - 1], rest if rest.shape[1] else np.hstack(blocks[asked - 1 :])]
+    return [
+        *blocks[: asked - 1],
+        rest if rest.shape[1] else np.hstack(blocks[asked - 1 :]),
+    ]
 
 
 def by_triplets(
@@ -231,11 +232,17 @@ def by_triplets(
     auto = isinstance(eigenvalue_tolerance, str)
     tolerance = 0.1 * spectrum.eigenvalues if auto else np.asarray(eigenvalue_tolerance)
     most = 2 if n_factors == "auto" else int(n_factors)
-    triplets = find_triplets(spectrum, tolerance=tolerance, threshold=similarity_threshold, max_parts=most)
+    triplets = find_triplets(
+        spectrum, tolerance=tolerance, threshold=similarity_threshold, max_parts=most
+    )
     functions, separability = triplets.separability(exclude=exclude)
     if not separability.any():
         reason = _why_no_triplet(spectrum, triplets, tolerance, similarity_threshold)
-        warnings.warn(f"No product structure was found: {reason}", NoProductStructureWarning, stacklevel=2)
+        warnings.warn(
+            f"No product structure was found: {reason}",
+            NoProductStructureWarning,
+            stacklevel=2,
+        )
         return _whole(spectrum, reason, triplets)
     cut = _cut(separability, n_factors, rng)
     groups = [functions[cut.labels == label] for label in range(cut.labels.max() + 1)]
@@ -251,7 +258,9 @@ METHODS: dict[str, Callable[..., Factorization]] = {
 }
 
 
-def _cut(separability: np.ndarray, n_factors: int | str, rng: np.random.Generator) -> Cut:
+def _cut(
+    separability: np.ndarray, n_factors: int | str, rng: np.random.Generator
+) -> Cut:
     """The maximum cut into as many groups as asked for, or the fewest that separate nearly all that is separable."""
     if n_factors != "auto":
         return max_cut(separability, int(n_factors), rng=rng)
@@ -272,32 +281,45 @@ def _weigh_triplets(spectrum, factors, separability, cut: Cut, n_factors) -> Evi
             f"the triplets fall into {pieces} unconnected pieces, each of which the cut may assign either way round"
         )
     if n_factors != "auto" and len(factors) < n_factors:
-        problems.append(f"only {len(factors)} of the {n_factors} factors asked for were found")
+        problems.append(
+            f"only {len(factors)} of the {n_factors} factors asked for were found"
+        )
     if explained < COMPLETE:
         problems.append(
             f"products of the functions found explain {explained:.0%} of the low spectrum, not {COMPLETE:.0%}"
         )
-    quality = "the best there is" if cut.gap < 1e-6 else f"at most {cut.gap:.1%} below the best"
+    quality = (
+        "the best there is"
+        if cut.gap < 1e-6
+        else f"at most {cut.gap:.1%} below the best"
+    )
     leaked = leakage(factors)
     if np.nanmax(leaked) > LEAKING:
-        problems.append(f"a sample's place on one factor predicts {np.nanmax(leaked):.0%} of another")
+        problems.append(
+            f"a sample's place on one factor predicts {np.nanmax(leaked):.0%} of another"
+        )
     return Evidence(
         verdict="partial" if problems else "product",
-        reason="; ".join(problems) or f"the functions fall into {len(factors)} groups whose products are functions too",
+        reason="; ".join(problems)
+        or f"the functions fall into {len(factors)} groups whose products are functions too",
         completeness=explained,
         leakage=leaked,
         details=f"the cut that made the groups is {quality}",
     )
 
 
-def _whole(spectrum: Spectrum, reason: str, triplets: Triplets | None = None) -> Factorization:
+def _whole(
+    spectrum: Spectrum, reason: str, triplets: Triplets | None = None
+) -> Factorization:
     """The data as one factor."""
     indices = range(1, min(1 + WHOLE, len(spectrum.eigenvalues)))
     factors = make_factors(spectrum, [selection(spectrum, indices)])
     return Factorization(factors, Evidence("none", reason), spectrum, triplets=triplets)
 
 
-def _why_no_triplet(spectrum: Spectrum, triplets: Triplets, tolerance, threshold: float) -> str:
+def _why_no_triplet(
+    spectrum: Spectrum, triplets: Triplets, tolerance, threshold: float
+) -> str:
     """Why nothing can be separated, and what the nearest triplet would have needed."""
     if len(triplets):
         return f"all {len(triplets)} triplets have excluded functions; what `exclude` leaves is one factor"

@@ -17,7 +17,9 @@ RIDGE = 0.1  # of the local spread: directions across the manifold are noise and
 AVERAGED = 12  # neighbouring gradients that say together which way a block points
 DIRECTION = 0.12  # least share of a block's energy in one of its directions
 BLOCK = 2**20  # numbers of the samples that are worked on at a time
-HEAT_TIME = 0.1  # of the highest function's own time, at which the carre du champ is taken
+HEAT_TIME = (
+    0.1  # of the highest function's own time, at which the carre du champ is taken
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ class Geometry:
     @property
     def eigenvalues(self) -> np.ndarray:
         """Of the functions, the constant left out; positive also where weak links make them 0 to rounding."""
-        return np.maximum(self.spectrum.eigenvalues[1:], 1e-9 * self.spectrum.eigenvalues[-1])
+        return np.maximum(
+            self.spectrum.eigenvalues[1:], 1e-9 * self.spectrum.eigenvalues[-1]
+        )
 
     @property
     def resolution(self) -> float:
@@ -76,9 +80,13 @@ class Geometry:
         found, squares = self.products(coefficients[:, i], coefficients[:, j])
         return float(((found**2).sum(axis=0) / squares).min())
 
-    def products(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def products(
+        self, left: np.ndarray, right: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """As `Spectrum.triple_products`."""
-        return self.spectrum.triple_products(beside_constant(left), beside_constant(right))
+        return self.spectrum.triple_products(
+            beside_constant(left), beside_constant(right)
+        )
 
 
 def beside_constant(coefficients: np.ndarray) -> np.ndarray:
@@ -87,7 +95,11 @@ def beside_constant(coefficients: np.ndarray) -> np.ndarray:
 
 
 def measure_geometry(
-    spectrum: Spectrum, affinity: Affinity, samples: np.ndarray | None, *, rng: np.random.Generator
+    spectrum: Spectrum,
+    affinity: Affinity,
+    samples: np.ndarray | None,
+    *,
+    rng: np.random.Generator,
 ) -> Geometry:
     """Gradients by local regression of the functions on the smoothed samples.
 
@@ -110,7 +122,9 @@ def measure_geometry(
     return Geometry(spectrum, rows, gradients, _average(coordinates[rows]))
 
 
-def carre_du_champ(spectrum: Spectrum, coefficients: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+def carre_du_champ(
+    spectrum: Spectrum, coefficients: np.ndarray, rows: np.ndarray | None = None
+) -> np.ndarray:
     """Inner products of the gradients of combinations of functions at some samples or all, (n_rows, r, r).
 
     Gamma(f, g) = (f Lg + g Lf - L(fg)) / 2 taken at a small positive time: zero where the product of f and g is an
@@ -123,7 +137,11 @@ def carre_du_champ(spectrum: Spectrum, coefficients: np.ndarray, rows: np.ndarra
     found, _ = spectrum.triple_products(coefficients[:, i], coefficients[:, j])
     decay = np.exp(-time * spectrum.eigenvalues)[:, None] - np.exp(-time * total)
     combination = decay * found / (2 * time)
-    inner = spectrum.combined(combination) if rows is None else spectrum.functions[rows] @ combination
+    inner = (
+        spectrum.combined(combination)
+        if rows is None
+        else spectrum.functions[rows] @ combination
+    )
     champ = np.empty((len(inner), len(eigenvalues), len(eigenvalues)))
     champ[:, i, j] = champ[:, j, i] = inner
     return champ
@@ -162,7 +180,9 @@ def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
     gradients after projection on them. It is the factor's own Laplacian if the block is pure.
     """
     strength, axes = _directions(geometry, block)
-    trust = np.sqrt(strength / (strength + 0.05 * strength.mean()))  # a block points nowhere where its gradients vanish
+    trust = np.sqrt(
+        strength / (strength + 0.05 * strength.mean())
+    )  # a block points nowhere where its gradients vanish
     along = (axes * trust[:, None]).transpose(0, 2, 1) @ geometry.gradients
     along *= np.sqrt(geometry.row_weights)[:, None, None]
     along = along.reshape(-1, along.shape[2])
@@ -188,26 +208,35 @@ def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.n
 def cosines(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> float:
     """Largest mean squared cosine between the gradients of two blocks of functions, from their carre du champ."""
     n_blocks = labels.max() + 1
-    top = [np.linalg.eigvalsh(champ[:, labels == a][:, :, labels == a])[:, -1] for a in range(n_blocks)]
+    top = [
+        np.linalg.eigvalsh(champ[:, labels == a][:, :, labels == a])[:, -1]
+        for a in range(n_blocks)
+    ]
     largest = 0.0
     for a in range(n_blocks):
         for b in range(a):
             across = (champ[:, labels == a][:, :, labels == b] ** 2).sum(axis=(1, 2))
-            largest = max(largest, float(weights @ across / (weights @ (top[a] * top[b]))))
+            largest = max(
+                largest, float(weights @ across / (weights @ (top[a] * top[b])))
+            )
     return largest
 
 
 def normalised(champ: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The same with mean energy 1 of every function."""
     energy = np.einsum("x,xaa->a", weights, champ)
-    scale = np.maximum(energy, 1e-9 * np.abs(energy).max()) ** -0.5  # a positive time may leave a high function none
+    scale = (
+        np.maximum(energy, 1e-9 * np.abs(energy).max()) ** -0.5
+    )  # a positive time may leave a high function none
     return champ * scale[:, None] * scale
 
 
 def _symmetric_basis(r: int) -> np.ndarray:
     i, j = np.triu_indices(r)
     basis = np.zeros((len(i), r, r))
-    basis[np.arange(len(i)), i, j] = basis[np.arange(len(i)), j, i] = np.where(i == j, 1.0, 0.5**0.5)
+    basis[np.arange(len(i)), i, j] = basis[np.arange(len(i)), j, i] = np.where(
+        i == j, 1.0, 0.5**0.5
+    )
     return basis
 
 
@@ -215,10 +244,17 @@ def _coordinates(spectrum: Spectrum, samples: np.ndarray | None) -> np.ndarray:
     """Smooth coordinates in which gradients are taken, (n, n_coordinates)."""
     functions, eigenvalues = spectrum.functions[:, 1:], spectrum.eigenvalues[1:]
     if samples is None:
-        return functions[:, :COORDINATES] * np.exp(-eigenvalues[:COORDINATES] / eigenvalues[: 2 * COORDINATES][-1])
-    mean, coefficients = samples.mean(axis=0, dtype=np.float64), np.zeros((functions.shape[1], samples.shape[1]))
+        return functions[:, :COORDINATES] * np.exp(
+            -eigenvalues[:COORDINATES] / eigenvalues[: 2 * COORDINATES][-1]
+        )
+    mean, coefficients = (
+        samples.mean(axis=0, dtype=np.float64),
+        np.zeros((functions.shape[1], samples.shape[1])),
+    )
     for rows in gen_batches(len(samples), max(1, BLOCK // samples.shape[1])):
-        coefficients += functions[rows].T @ (spectrum.weights[rows, None] * (samples[rows] - mean))
+        coefficients += functions[rows].T @ (
+            spectrum.weights[rows, None] * (samples[rows] - mean)
+        )
     left, strength, _ = np.linalg.svd(coefficients, full_matrices=False)
     enough = int((np.cumsum(strength**2) < KEPT * (strength**2).sum()).sum()) + 1
     count = min(enough, COORDINATES)
@@ -231,7 +267,9 @@ def _steps(affinity: Affinity, rows: np.ndarray) -> sp.csr_array:
     return sp.csr_array(sp.diags_array(1 / steps.sum(axis=1)) @ steps)
 
 
-def _regression(coordinates: np.ndarray, spectrum: Spectrum, steps: sp.csr_array) -> np.ndarray:
+def _regression(
+    coordinates: np.ndarray, spectrum: Spectrum, steps: sp.csr_array
+) -> np.ndarray:
     """Slopes of the functions along the coordinates in the neighbourhood of each row, (n_rows, p, n_functions - 1)."""
     near, weight = _padded(steps)
     around = coordinates[near]
@@ -239,8 +277,12 @@ def _regression(coordinates: np.ndarray, spectrum: Spectrum, steps: sp.csr_array
     weighted = (around * weight[:, :, None]).transpose(0, 2, 1)
     spread, joint = weighted @ around, spectrum.local_products(near, weighted)[:, :, 1:]
     extent = np.linalg.eigvalsh(spread)[:, -1]
-    ridge = RIDGE * np.maximum(extent, 1e-6 * extent.max())  # a sample with no neighbours but copies has no extent
-    return np.linalg.solve(spread + ridge[:, None, None] * np.eye(spread.shape[1]), joint)
+    ridge = RIDGE * np.maximum(
+        extent, 1e-6 * extent.max()
+    )  # a sample with no neighbours but copies has no extent
+    return np.linalg.solve(
+        spread + ridge[:, None, None] * np.eye(spread.shape[1]), joint
+    )
 
 
 def _padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
@@ -256,4 +298,6 @@ def _average(coordinates: np.ndarray) -> sp.csr_array:
     k = min(AVERAGED, len(coordinates))
     near = KDTree(coordinates).query(coordinates, k)[1]
     indptr = np.arange(0, near.size + 1, k)
-    return sp.csr_array((np.full(near.size, 1 / k), near.ravel(), indptr), shape=(len(near), len(near)))
+    return sp.csr_array(
+        (np.full(near.size, 1 / k), near.ravel(), indptr), shape=(len(near), len(near))
+    )

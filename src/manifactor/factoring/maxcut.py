@@ -64,7 +64,9 @@ def max_cut(weights: np.ndarray, n_groups: int = 2, *, rng: np.random.Generator)
     directions = rng.standard_normal((vectors.shape[1], N_ROUNDINGS * n_groups))
     labels = (vectors @ directions).reshape(n, N_ROUNDINGS, n_groups).argmax(axis=2)
     labels = np.unique([_renumbered(column) for column in labels.T], axis=0)
-    best = np.argsort([-cut_weight(weights, row) for row in labels], kind="stable")[:N_SEARCHED]
+    best = np.argsort([-cut_weight(weights, row) for row in labels], kind="stable")[
+        :N_SEARCHED
+    ]
     searched = [_tabu_search(weights, labels[i], n_groups) for i in best]
     values = [cut_weight(weights, row) for row in searched]
     winner = searched[int(np.argmax(values))]
@@ -94,7 +96,9 @@ def _relax(weights: np.ndarray, n_groups: int, rng) -> tuple[np.ndarray, float]:
     for k in range(MULTIPLIER_ROUNDS):
         vectors = _descend(weights - multipliers, vectors, 20)
         bound = min(bound, _dual_bound(weights, vectors, multipliers, n_groups))
-        multipliers = np.maximum(0, multipliers + step / np.sqrt(1 + k) * (limit - vectors @ vectors.T))
+        multipliers = np.maximum(
+            0, multipliers + step / np.sqrt(1 + k) * (limit - vectors @ vectors.T)
+        )
         np.fill_diagonal(multipliers, 0)
     return vectors, bound
 
@@ -116,7 +120,9 @@ def _descend(weights: np.ndarray, vectors: np.ndarray, sweeps: int) -> np.ndarra
     return vectors
 
 
-def _dual_bound(weights: np.ndarray, vectors: np.ndarray, multipliers: np.ndarray, n_groups: int) -> float:
+def _dual_bound(
+    weights: np.ndarray, vectors: np.ndarray, multipliers: np.ndarray, n_groups: int
+) -> float:
     """A value that no grouping exceeds, from any vectors and any multipliers that are not negative.
 
     With A = weights - multipliers, <A, X> >= sum y for all feasible X once A - diag(y) is positive semidefinite; y is
@@ -125,14 +131,18 @@ def _dual_bound(weights: np.ndarray, vectors: np.ndarray, multipliers: np.ndarra
     shifted = weights - multipliers
     y = -np.linalg.norm(shifted @ vectors, axis=1)
     lowest = eigh(shifted - np.diag(y), eigvals_only=True, subset_by_index=(0, 0))[0]
-    inner = (y.sum() + len(y) * min(0.0, lowest) - multipliers.sum() / (n_groups - 1)) / 2
+    inner = (
+        y.sum() + len(y) * min(0.0, lowest) - multipliers.sum() / (n_groups - 1)
+    ) / 2
     return float((n_groups - 1) / n_groups * (weights.sum() / 2 - inner))
 
 
 def _tabu_search(weights: np.ndarray, labels: np.ndarray, n_groups: int) -> np.ndarray:
     """The best grouping on a walk of single moves, each the best one of a vertex that has not moved lately."""
     labels, n = labels.copy(), len(labels)
-    inside = weights @ np.eye(n_groups)[labels]  # weight of each vertex towards each group
+    inside = (
+        weights @ np.eye(n_groups)[labels]
+    )  # weight of each vertex towards each group
     vertices, free_at = np.arange(n), np.zeros(n, dtype=int)
     value = best = cut_weight(weights, labels)
     winner = labels.copy()

@@ -7,10 +7,15 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import PCA
 
-from manifactor.factoring.factor import REGRESSION_NEIGHBORS, REGRESSION_SAMPLES, Factor, predictability
+from manifactor._support.regression import neighbour_means
+from manifactor.factoring.factor import (
+    REGRESSION_NEIGHBORS,
+    REGRESSION_SAMPLES,
+    Factor,
+    predictability,
+)
 from manifactor.factoring.gradients import carre_du_champ
-from manifactor.factoring.pure import Look, batch_size
-from manifactor.regression import neighbour_means
+from manifactor.factoring.peeling import Look, batch_size
 from manifactor.spectral.spectrum import Spectrum
 
 MOST_COMPARED = 8  # functions of a factor in the matrix of angles
@@ -19,8 +24,12 @@ MOST_MAIN = 20  # principal components that are looked at
 MAIN = 0.01  # share of the variance from which on a principal component is a main direction
 PERMUTATIONS, SHUFFLED = 199, 5_000  # and the samples that are shuffled, evenly spread
 ENOUGH = 20_000  # samples that measures of the whole are taken from, evenly spread
-OWN = 0.5  # share of a function in the span of a factor's from which on it belongs to it
-THICK = 0.01  # share of the largest variance from which on a direction of the rest counts
+OWN = (
+    0.5  # share of a function in the span of a factor's from which on it belongs to it
+)
+THICK = (
+    0.01  # share of the largest variance from which on a direction of the rest counts
+)
 EDGED = 0.4  # by which a direction's kurtosis lies below a Gaussian's if it has an edge or a hole; an interval's by 1.2
 
 
@@ -41,7 +50,9 @@ def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
     for factor in factors:
         functions = np.column_stack([np.ones(len(products)), factor.functions[thin]])
         total = (total[:, None] + np.concatenate([[0.0], factor.eigenvalues])).ravel()
-        products = (products[:, :, None] * functions[:, None]).reshape(len(products), -1)[:, total < 1.3 * top]
+        products = (products[:, :, None] * functions[:, None]).reshape(
+            len(products), -1
+        )[:, total < 1.3 * top]
         total = total[total < 1.3 * top]
     root = np.sqrt(weights / weights.sum())[:, None]
     low = (spectrum.eigenvalues <= top) & (spectrum.eigenvalues > 0)
@@ -59,8 +70,12 @@ def leakage(factors: Sequence[Factor]) -> np.ndarray:
     for i, source in enumerate(factors):
         others = [j for j in range(len(factors)) if j != i]
         widths = [factors[j].embedding.shape[1] for j in others]
-        columns = predictability(source.embedding, np.hstack([factors[j].embedding for j in others]))
-        out[i, others] = [part.mean() for part in np.split(columns, np.cumsum(widths)[:-1])]
+        columns = predictability(
+            source.embedding, np.hstack([factors[j].embedding for j in others])
+        )
+        out[i, others] = [
+            part.mean() for part in np.split(columns, np.cumsum(widths)[:-1])
+        ]
     return out
 
 
@@ -72,14 +87,20 @@ def agreement(full: Look, half: Look) -> float:
     thin = slice(None, None, -(-len(half.part) // SHUFFLED))
     root = np.sqrt(half.geometry.spectrum.weights[thin])[:, None]
     root /= np.linalg.norm(root)
-    functions, own = full.geometry.spectrum.functions[half.part[thin], 1:], half.geometry.spectrum.functions[thin, 1:]
+    functions, own = (
+        full.geometry.spectrum.functions[half.part[thin], 1:],
+        half.geometry.spectrum.functions[thin, 1:],
+    )
     whole = [_centred(functions @ block, root) for block in full.blocks]
     parts = [_centred(own @ block, root) for block in half.blocks]
     low = [batch_size(full.geometry.rayleigh(block)) for block in full.blocks]
     low_half = [batch_size(half.geometry.rayleigh(block)) for block in half.blocks]
     shares = np.array(
         [
-            [min(_share(a[:, :i], b), _share(b[:, :j], a)) for b, j in zip(parts, low_half, strict=True)]
+            [
+                min(_share(a[:, :i], b), _share(b[:, :j], a))
+                for b, j in zip(parts, low_half, strict=True)
+            ]
             for a, i in zip(whole, low, strict=True)
         ]
     )
@@ -93,10 +114,14 @@ def _centred(values: np.ndarray, root: np.ndarray) -> np.ndarray:
 
 def _share(functions: np.ndarray, others: np.ndarray) -> float:
     """Smallest share of a function in the span of others."""
-    return float(((np.linalg.qr(others[:, :8])[0].T @ functions) ** 2).sum(axis=0).min())
+    return float(
+        ((np.linalg.qr(others[:, :8])[0].T @ functions) ** 2).sum(axis=0).min()
+    )
 
 
-def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray) -> float:
+def explained(
+    factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray
+) -> float:
     """Smallest R^2 with which all factors together predict a main direction of the samples that are no outliers.
 
     1 where only distances are known. Orthogonal functions of equal variance may stand for samples.
@@ -104,7 +129,12 @@ def explained(factors: Sequence[Factor], samples: np.ndarray | None, inliers: np
     if samples is None:
         return 1.0
     thin = np.flatnonzero(inliers)[_thinned(int(inliers.sum()))]
-    places = np.hstack([f.embedding[thin] / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors])
+    places = np.hstack(
+        [
+            f.embedding[thin] / (f.embedding.std() * np.sqrt(f.eigenvalues[0]))
+            for f in factors
+        ]
+    )
     samples = samples[thin]
     pca = PCA(min(MOST_MAIN, *samples.shape), svd_solver="auto", random_state=0)
     scores = pca.fit_transform(samples)
@@ -130,13 +160,17 @@ def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
     """
     thin = slice(None, None, -(-len(samples) // REGRESSION_SAMPLES))
     places, samples = places[thin], samples[thin]
-    rest = samples - neighbour_means(places, min(REGRESSION_NEIGHBORS, len(places) - 1))(samples)
+    rest = samples - neighbour_means(
+        places, min(REGRESSION_NEIGHBORS, len(places) - 1)
+    )(samples)
     left, strength, _ = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
     if strength[0] <= 1e-9 * np.linalg.norm(samples - samples.mean(axis=0)):
         return True  # nothing is left
     white = left[:, strength**2 > THICK * strength[0] ** 2] * np.sqrt(len(left))
     fourth = (white * (white**2).sum(axis=1, keepdims=True)).T @ white / len(white)
-    return bool(np.linalg.eigvalsh(fourth)[0] > white.shape[1] + 2 - EDGED)  # p + 2 for a Gaussian of p directions
+    return bool(
+        np.linalg.eigvalsh(fourth)[0] > white.shape[1] + 2 - EDGED
+    )  # p + 2 for a Gaussian of p directions
 
 
 def dependence(factors: Sequence[Factor], *, rng: np.random.Generator) -> float:
@@ -146,10 +180,15 @@ def dependence(factors: Sequence[Factor], *, rng: np.random.Generator) -> float:
 
     def statistic(shuffled):
         features = [first, *shuffled]
-        return sum(((a.T @ b) ** 2).sum() for i, a in enumerate(features) for b in features[:i])
+        return sum(
+            ((a.T @ b) ** 2).sum() for i, a in enumerate(features) for b in features[:i]
+        )
 
     seen = statistic(others)
-    chance = [statistic([f.take(rng.permutation(len(f)), axis=0) for f in others]) for _ in range(PERMUTATIONS)]
+    chance = [
+        statistic([f.take(rng.permutation(len(f)), axis=0) for f in others])
+        for _ in range(PERMUTATIONS)
+    ]
     return (1 + sum(value >= seen for value in chance)) / (1 + PERMUTATIONS)
 
 
@@ -163,7 +202,9 @@ def _features(places: np.ndarray) -> np.ndarray:
     i, j = np.triu_indices(places.shape[1])
     scaled = (places - places.mean(axis=0)) / places.std()
     features = np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
-    left, strength, _ = np.linalg.svd(features - features.mean(axis=0), full_matrices=False)
+    left, strength, _ = np.linalg.svd(
+        features - features.mean(axis=0), full_matrices=False
+    )
     return left[:, strength > 1e-3 * strength[0]]
 
 
@@ -185,14 +226,26 @@ def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
     """
     thin = _thinned(len(spectrum.weights))
     weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
-    some = replace(spectrum, functions=spectrum.functions[thin], weights=weights, resident=None)
+    some = replace(
+        spectrum, functions=spectrum.functions[thin], weights=weights, resident=None
+    )
     champ = carre_du_champ(some, np.hstack(blocks))
     energy = np.einsum("xaa->xa", champ)
     across = np.einsum("x,xab->ab", weights, champ**2)
-    return np.clip(across / np.maximum((energy * weights[:, None]).T @ energy, 1e-300), 0, 1)
+    return np.clip(
+        across / np.maximum((energy * weights[:, None]).T @ energy, 1e-300), 0, 1
+    )
 
 
-def angle_matrix(spectrum: Spectrum, factors: Sequence[Factor]) -> tuple[np.ndarray, list[int]]:
+def angle_matrix(
+    spectrum: Spectrum, factors: Sequence[Factor]
+) -> tuple[np.ndarray, list[int]]:
     """`angles` of the lowest functions of every factor, and how many of each; empty where they have none."""
-    blocks = [factor.coefficients[:, :MOST_COMPARED] for factor in factors if len(factor.coefficients)]
-    return angles(spectrum, blocks) if blocks else np.zeros((0, 0)), [block.shape[1] for block in blocks]
+    blocks = [
+        factor.coefficients[:, :MOST_COMPARED]
+        for factor in factors
+        if len(factor.coefficients)
+    ]
+    return angles(spectrum, blocks) if blocks else np.zeros((0, 0)), [
+        block.shape[1] for block in blocks
+    ]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manifactor._support.threads import one_blas_thread
 from manifactor.spectral.spectrum import Spectrum
-from manifactor.threads import one_blas_thread
 
 BLOCK_BYTES = 4 * 2**20  # of products formed at a time: they stay in the cache
 
@@ -34,7 +34,9 @@ class Triplets:
     def __len__(self) -> int:
         return len(self.products)
 
-    def separability(self, *, exclude: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
+    def separability(
+        self, *, exclude: Sequence[int] = ()
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The functions that occur as parts, and the matrix of evidence that two belong to different factors.
 
         Returns
@@ -44,7 +46,9 @@ class Triplets:
         separability : ndarray of shape (n_parts, n_parts)
             Symmetric; the similarity of the product in which the two occur together, 0 if there is none.
         """
-        functions = np.setdiff1d(self.parts[self.parts >= 0], np.asarray(exclude, dtype=int))
+        functions = np.setdiff1d(
+            self.parts[self.parts >= 0], np.asarray(exclude, dtype=int)
+        )
         size = int(self.parts.max(initial=0)) + 1
         matrix = np.zeros((size, size))
         for a in range(self.parts.shape[1]):
@@ -58,7 +62,11 @@ class Triplets:
 
 
 def find_triplets(
-    spectrum: Spectrum, *, tolerance: float | np.ndarray, threshold: float, max_parts: int = 2
+    spectrum: Spectrum,
+    *,
+    tolerance: float | np.ndarray,
+    threshold: float,
+    max_parts: int = 2,
 ) -> Triplets:
     """For every function the most similar product of 2 to `max_parts` lower ones, if it passes both criteria.
 
@@ -86,11 +94,15 @@ def best_similarity(spectrum: Spectrum, *, tolerance: float | np.ndarray) -> flo
     return float(_candidates(spectrum, tolerance, 0.0, 2)[2].max(initial=0.0))
 
 
-def _candidates(spectrum: Spectrum, tolerance, threshold: float, max_parts: int) -> tuple[np.ndarray, ...]:
+def _candidates(
+    spectrum: Spectrum, tolerance, threshold: float, max_parts: int
+) -> tuple[np.ndarray, ...]:
     """All (product, parts, similarity) that pass both criteria, as three arrays."""
     eigenvalues = spectrum.eigenvalues
     tolerance = np.broadcast_to(np.asarray(tolerance, dtype=float), eigenvalues.shape)
-    functions = np.ascontiguousarray(spectrum.functions.T, dtype=np.float32)  # similarities need four digits
+    functions = np.ascontiguousarray(
+        spectrum.functions.T, dtype=np.float32
+    )  # similarities need four digits
     rooted = functions * np.sqrt(spectrum.weights).astype(
         np.float32
     )  # their plain inner products are the weighted ones
@@ -107,7 +119,9 @@ def _candidates(spectrum: Spectrum, tolerance, threshold: float, max_parts: int)
         return k + band.start, parts, similarity[which, k]
 
     with one_blas_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
-        blocks = _blocks(eigenvalues, max_parts, (eigenvalues + tolerance).max(), functions.shape[1])
+        blocks = _blocks(
+            eigenvalues, max_parts, (eigenvalues + tolerance).max(), functions.shape[1]
+        )
         found = list(pool.map(similar, blocks))
     none = np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0)
     return tuple(np.concatenate(column) for column in zip(none, *found, strict=True))
@@ -115,17 +129,23 @@ def _candidates(spectrum: Spectrum, tolerance, threshold: float, max_parts: int)
 
 def _band(eigenvalues: np.ndarray, total: np.ndarray, tolerance: np.ndarray) -> slice:
     """The products that any of these eigenvalue sums, ascending, can reach."""
-    reached = np.flatnonzero((eigenvalues > total[0] - tolerance) & (eigenvalues < total[-1] + tolerance))
+    reached = np.flatnonzero(
+        (eigenvalues > total[0] - tolerance) & (eigenvalues < total[-1] + tolerance)
+    )
     return slice(reached[0], reached[-1] + 1) if len(reached) else slice(0, 0)
 
 
-def _similarity(functions: np.ndarray, rooted: np.ndarray, block: np.ndarray, band: slice) -> np.ndarray:
+def _similarity(
+    functions: np.ndarray, rooted: np.ndarray, block: np.ndarray, band: slice
+) -> np.ndarray:
     """Absolute cosine between the product of the functions in each row of `block` and each function in `band`."""
     product = rooted[block[:, 0]]
     for column in block.T[1:]:
         product *= functions[column]
     norm = np.sqrt(np.einsum("px,px->p", product, product))
-    return np.abs(product @ rooted[band].T) / norm[:, None]  # absolute: eigenfunctions have no sign
+    return (
+        np.abs(product @ rooted[band].T) / norm[:, None]
+    )  # absolute: eigenfunctions have no sign
 
 
 def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.ndarray:
@@ -136,11 +156,15 @@ def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.
         last = combinations[:, -1]
         count = np.maximum(0, np.searchsorted(eigenvalues, room) - last - 1)
         start = np.repeat(last + 1 - (np.cumsum(count) - count), count)
-        combinations = np.column_stack([np.repeat(combinations, count, axis=0), start + np.arange(count.sum())])
+        combinations = np.column_stack(
+            [np.repeat(combinations, count, axis=0), start + np.arange(count.sum())]
+        )
     return combinations
 
 
-def _blocks(eigenvalues: np.ndarray, max_parts: int, limit: float, n_samples: int) -> Iterator[np.ndarray]:
+def _blocks(
+    eigenvalues: np.ndarray, max_parts: int, limit: float, n_samples: int
+) -> Iterator[np.ndarray]:
     """Combinations in order of their eigenvalue sums, a few at a time: each block meets a narrow band of products."""
     at_once = max(8, BLOCK_BYTES // (4 * n_samples))
     for size in range(2, max_parts + 1):
@@ -150,12 +174,16 @@ def _blocks(eigenvalues: np.ndarray, max_parts: int, limit: float, n_samples: in
             yield combinations[order[first : first + at_once]]
 
 
-def _best_of_each(products: np.ndarray, parts: np.ndarray, similarity: np.ndarray) -> Triplets:
+def _best_of_each(
+    products: np.ndarray, parts: np.ndarray, similarity: np.ndarray
+) -> Triplets:
     """The best candidate of each product, lowest product first; once matched, a function is a part no more."""
     matched: dict[int, int] = {}
     for candidate in np.lexsort((-similarity, products)):
         k = int(products[candidate])
-        if k not in matched and not any(int(part) in matched for part in parts[candidate]):
+        if k not in matched and not any(
+            int(part) in matched for part in parts[candidate]
+        ):
             matched[k] = int(candidate)
     chosen = np.array(list(matched.values()), dtype=int)
     return Triplets(products[chosen], parts[chosen], similarity[chosen])

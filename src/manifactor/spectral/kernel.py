@@ -10,15 +10,23 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import gammainc, gammaln
 from sklearn.metrics import pairwise_distances
 
-from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGraph, row_of
+from manifactor.spectral.neighbors import (
+    DisconnectedGraphWarning,
+    NeighborGraph,
+    row_of,
+)
 from manifactor.spectral.resident import ResidentMatrix
 
 BINS = 64  # for each factor of 2 in the squared distances that draw the bandwidth curve
 CURVE_ROWS = 2000  # samples whose distances draw the bandwidth curve, evenly spread; the cost no longer grows with n
 LOCAL_NEIGHBOR = 8  # a sample's own scale is its distance to this neighbour
-WEAKEST = 1e-8  # least weight of a link between neighbours: no sample is cut off by rounding
+WEAKEST = (
+    1e-8  # least weight of a link between neighbours: no sample is cut off by rounding
+)
 LEAST_COMPANY = 1.5  # kernel weight of all neighbours, at most 1 each, below which a sample is an outlier
-MOST_OUTLIERS = 0.05  # share of the samples; more are no outliers but a part of the data
+MOST_OUTLIERS = (
+    0.05  # share of the samples; more are no outliers but a part of the data
+)
 OUTLIER_ROUNDS = 3  # leaving some out may leave others alone
 REACHED = 0.95  # share of the samples whose own scale lies within the bandwidth
 
@@ -87,11 +95,21 @@ class Affinity:
 
     def restricted(self, part: np.ndarray) -> "Affinity":
         """The same kernel between some of the samples only."""
-        whole = self.kernel.tocsr() if isinstance(self.kernel, ResidentMatrix) else self.kernel
+        whole = (
+            self.kernel.tocsr()
+            if isinstance(self.kernel, ResidentMatrix)
+            else self.kernel
+        )
         kernel = whole[part][:, part]
         pull = self.pull[part]
         scale = None if self.local_scale is None else self.local_scale[part]
-        return replace(self, kernel=kernel, pull=pull, degree=pull * (kernel @ pull), local_scale=scale)
+        return replace(
+            self,
+            kernel=kernel,
+            pull=pull,
+            degree=pull * (kernel @ pull),
+            local_scale=scale,
+        )
 
     def isolated(self) -> np.ndarray:
         """Samples that the walk hardly leaves: all their neighbours weigh less than `LEAST_COMPANY`, (n_distinct,)."""
@@ -103,11 +121,18 @@ class Affinity:
 
     def settled(self) -> "Affinity":
         """The same with its kernel on this machine's side."""
-        return replace(self, kernel=self.kernel.tocsr()) if isinstance(self.kernel, ResidentMatrix) else self
+        return (
+            replace(self, kernel=self.kernel.tocsr())
+            if isinstance(self.kernel, ResidentMatrix)
+            else self
+        )
 
 
 def choose_bandwidth(
-    distances: sp.csr_array | ResidentMatrix, *, value: float | None = None, order: np.ndarray | None = None
+    distances: sp.csr_array | ResidentMatrix,
+    *,
+    value: float | None = None,
+    order: np.ndarray | None = None,
 ) -> Bandwidth:
     """Bandwidth at the steepest point of log S(eps), or wider where that would leave samples alone.
 
@@ -133,12 +158,16 @@ def choose_bandwidth(
     return Bandwidth(float(value), dimension, candidates, slopes)
 
 
-def kernel_slopes(squared: np.ndarray, candidates: np.ndarray, n_samples: int) -> np.ndarray:
+def kernel_slopes(
+    squared: np.ndarray, candidates: np.ndarray, n_samples: int
+) -> np.ndarray:
     """Slopes of log S: the mean of d^2/eps under the kernel, every sample being its own neighbour at 0.
 
     Squared distances are counted in narrow bins of their logarithm, whose means stand for them.
     """
-    octave = np.floor(-np.log2(np.maximum(squared / squared.max(), 1e-300)) * BINS).astype(int)
+    octave = np.floor(
+        -np.log2(np.maximum(squared / squared.max(), 1e-300)) * BINS
+    ).astype(int)
     count = np.bincount(octave)
     mean = np.bincount(octave, weights=squared)[count > 0] / count[count > 0]
     u = mean / candidates[:, None]
@@ -167,7 +196,12 @@ def _sums_over_balls() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return dimensions, weight, np.exp(scale + gammaln(a + 1)) * gammainc(a + 1, edge)
 
 
-def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_correction: float = 1.0) -> Affinity:
+def affinity(
+    graph: NeighborGraph,
+    *,
+    bandwidth: float | str = "auto",
+    density_correction: float = 1.0,
+) -> Affinity:
     """Gaussian kernel on a neighbour graph and the random walk on it.
 
     Parameters
@@ -182,13 +216,19 @@ def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_c
     """
     distances = graph.distances
     scale = None
-    if isinstance(distances, ResidentMatrix) and (bandwidth == "local" or len(graph.bridges)):
+    if isinstance(distances, ResidentMatrix) and (
+        bandwidth == "local" or len(graph.bridges)
+    ):
         distances = distances.tocsr()
     if bandwidth == "local":
         scale = local_scale(distances)
         distances = rescale(distances, scale, scale)
-    order = np.argsort(graph.distinct)  # on a device samples are in another order, and are to give the same bandwidth
-    chosen = choose_bandwidth(distances, value=None if isinstance(bandwidth, str) else bandwidth, order=order)
+    order = np.argsort(
+        graph.distinct
+    )  # on a device samples are in another order, and are to give the same bandwidth
+    chosen = choose_bandwidth(
+        distances, value=None if isinstance(bandwidth, str) else bandwidth, order=order
+    )
     kernel = _gaussian(distances, chosen.value)
     pull, degree = _walk(kernel, graph.multiplicity, density_correction, diagonal=1.0)
     step = _step_of_cut_kernel(graph.distances, kernel, pull, degree, chosen)
@@ -197,7 +237,9 @@ def affinity(graph: NeighborGraph, *, bandwidth: float | str = "auto", density_c
     return Affinity(kernel, pull, degree, chosen, step, scale)
 
 
-def without_outliers(X: np.ndarray, graph: NeighborGraph, walk: Affinity, **settings) -> tuple[NeighborGraph, Affinity]:
+def without_outliers(
+    X: np.ndarray, graph: NeighborGraph, walk: Affinity, **settings
+) -> tuple[NeighborGraph, Affinity]:
     """Graph and walk without samples that the walk hardly leaves; functions would be peaks on them.
 
     Parameters
@@ -220,7 +262,10 @@ def without_outliers(X: np.ndarray, graph: NeighborGraph, walk: Affinity, **sett
 
 def warn_of_weak_links(affinity: Affinity) -> None:
     """Say so when samples hang together by links that weigh nothing."""
-    if isinstance(affinity.kernel, np.ndarray) or _entries(affinity.kernel).min() > WEAKEST:
+    if (
+        isinstance(affinity.kernel, np.ndarray)
+        or _entries(affinity.kernel).min() > WEAKEST
+    ):
         return
     kernel = sp.csr_array(affinity.settled().kernel)
     count, label = connected_components(kernel > WEAKEST, directed=False)
@@ -236,14 +281,24 @@ def warn_of_weak_links(affinity: Affinity) -> None:
 
 
 def dense_affinity(
-    X: np.ndarray, graph: NeighborGraph, *, bandwidth: float | str = "auto", density_correction: float = 1.0
+    X: np.ndarray,
+    graph: NeighborGraph,
+    *,
+    bandwidth: float | str = "auto",
+    density_correction: float = 1.0,
 ) -> Affinity:
     """The full kernel between all pairs, as in the paper; memory grows with the square of the samples."""
-    chosen = choose_bandwidth(graph.distances, value=None if isinstance(bandwidth, str) else bandwidth)
-    kernel = pairwise_distances(X[graph.distinct], metric="sqeuclidean", ensure_all_finite=False)
+    chosen = choose_bandwidth(
+        graph.distances, value=None if isinstance(bandwidth, str) else bandwidth
+    )
+    kernel = pairwise_distances(
+        X[graph.distinct], metric="sqeuclidean", ensure_all_finite=False
+    )
     np.exp(np.divide(kernel, -chosen.value, out=kernel), out=kernel)
     pull, degree = _walk(kernel, graph.multiplicity, density_correction)
-    moving = 1 - pull @ pull / degree.sum()  # a walk stays where it is with the weight of its own sample
+    moving = (
+        1 - pull @ pull / degree.sum()
+    )  # a walk stays where it is with the weight of its own sample
     return Affinity(kernel, pull, degree, chosen, chosen.value / 4 * moving, None)
 
 
@@ -264,25 +319,39 @@ def kernel_rows(distances: sp.csr_array, affinity: Affinity) -> sp.csr_array:
         return rows
     new = np.asarray(known.sum(axis=1)).ravel() == 0
     first = known.indices[known.indptr[:-1][~new]]
-    pick = sp.csr_array((np.ones(len(first)), (np.flatnonzero(~new), first)), shape=known.shape)
-    return sp.csr_array(sp.diags_array(new.astype(float)) @ rows + pick @ affinity.kernel)
+    pick = sp.csr_array(
+        (np.ones(len(first)), (np.flatnonzero(~new), first)), shape=known.shape
+    )
+    return sp.csr_array(
+        sp.diags_array(new.astype(float)) @ rows + pick @ affinity.kernel
+    )
 
 
 def local_scale(distances: sp.csr_array) -> np.ndarray:
     """Distance of each row's sample to its `LOCAL_NEIGHBOR`-th neighbour, (n_rows,)."""
     count = np.diff(distances.indptr)
     if not count.all():
-        raise ValueError(f"each sample needs a neighbour for its own scale; {(count == 0).sum()} have none.")
-    key = row_of(distances) + 0.5 * distances.data / max(distances.data.max(), 1e-300)  # sorts rows, and within them
+        raise ValueError(
+            f"each sample needs a neighbour for its own scale; {(count == 0).sum()} have none."
+        )
+    key = row_of(distances) + 0.5 * distances.data / max(
+        distances.data.max(), 1e-300
+    )  # sorts rows, and within them
     ordered = distances.data[np.argsort(key)]
     return ordered[distances.indptr[:-1] + np.minimum(LOCAL_NEIGHBOR, count) - 1]
 
 
-def rescale(distances: sp.csr_array, row_scale: np.ndarray, column_scale: np.ndarray) -> sp.csr_array:
+def rescale(
+    distances: sp.csr_array, row_scale: np.ndarray, column_scale: np.ndarray
+) -> sp.csr_array:
     """Distances over the geometric mean of both ends' scales, in units of the columns' median scale."""
     row = row_of(distances)
     out = distances.copy()
-    out.data = distances.data * np.median(column_scale) / np.sqrt(row_scale[row] * column_scale[distances.indices])
+    out.data = (
+        distances.data
+        * np.median(column_scale)
+        / np.sqrt(row_scale[row] * column_scale[distances.indices])
+    )
     return out
 
 
@@ -300,10 +369,14 @@ def _gaussian(distances, eps: float):
     if isinstance(distances, ResidentMatrix):
         return distances.gaussian(eps, WEAKEST)
     data = np.maximum(np.exp(-(distances.data**2) / eps), WEAKEST)
-    return sp.csr_array((data, distances.indices, distances.indptr), shape=distances.shape)
+    return sp.csr_array(
+        (data, distances.indices, distances.indptr), shape=distances.shape
+    )
 
 
-def _walk(kernel, copies: np.ndarray, alpha: float, *, diagonal: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def _walk(
+    kernel, copies: np.ndarray, alpha: float, *, diagonal: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """`pull` and `degree` of a kernel; `diagonal` is added to a kernel that is stored without one."""
     density = kernel @ copies + diagonal * copies
     pull = copies / density**alpha
@@ -320,12 +393,17 @@ def _step_of_cut_kernel(distances, kernel, pull, degree, bandwidth: Bandwidth) -
         moves = kernel.times_squares(distances)
     else:
         distances = distances.tocsr()
-        moves = sp.csr_array((kernel.data * distances.data**2, kernel.indices, kernel.indptr), shape=kernel.shape)
+        moves = sp.csr_array(
+            (kernel.data * distances.data**2, kernel.indices, kernel.indptr),
+            shape=kernel.shape,
+        )
     mean_square = pull @ (moves @ pull) / degree.sum()
     return float(mean_square / (2 * max(1, round(bandwidth.dimension))))
 
 
-def _with_diagonal_and_bridges(kernel, bridges: np.ndarray, distances, eps: float) -> sp.csr_array | ResidentMatrix:
+def _with_diagonal_and_bridges(
+    kernel, bridges: np.ndarray, distances, eps: float
+) -> sp.csr_array | ResidentMatrix:
     """The kernel with ones on the diagonal; a bridge weighs as much as an ordinary farthest neighbour."""
     n = kernel.shape[0]
     if isinstance(kernel, ResidentMatrix):

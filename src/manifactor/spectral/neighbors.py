@@ -17,8 +17,14 @@ from sklearn.neighbors import KNeighborsTransformer, NearestNeighbors
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manifactor.spectral.approximate import ApproximateSearch
-from manifactor.spectral.resident import DeviceSearch, NeighborTable, ResidentMatrix, require_device, resident
+from manifactor.spectral.resident import (
+    DeviceSearch,
+    NeighborTable,
+    ResidentMatrix,
+    require_device,
+    resident,
+)
+from manifactor.spectral.search.approximate import ApproximateSearch
 
 log = logging.getLogger("manifactor")
 
@@ -75,7 +81,9 @@ class NeighborGraph:
     @property
     def multiplicity(self) -> np.ndarray:
         """How many of the given samples each distinct sample stands for, (n_distinct,); outliers do not count."""
-        return np.bincount(self.inverse[~self.outliers], minlength=len(self.distinct)).astype(float)
+        return np.bincount(
+            self.inverse[~self.outliers], minlength=len(self.distinct)
+        ).astype(float)
 
     def settled(self) -> "NeighborGraph":
         """The same with its distances on this machine's side."""
@@ -86,7 +94,9 @@ class NeighborGraph:
         """The graph with its search built again from the given samples, where it is one of ours and was not kept."""
         if self.search is not None or self.method not in (*SEARCHES, "cells"):
             return self
-        method = "auto" if self.method in ("cells", "faiss") else self.method  # what was there then need not be now
+        method = (
+            "auto" if self.method in ("cells", "faiss") else self.method
+        )  # what was there then need not be now
         search, _ = make_search(samples, self.n_neighbors or 1, method, n_jobs)
         return replace(self, search=search.fit(chosen(samples, self.distinct)))
 
@@ -111,21 +121,35 @@ class NeighborGraph:
         near = NearestNeighbors(n_neighbors=1).fit(samples)
         place = np.empty(len(isolated), dtype=int)
         place[kept] = np.arange(len(kept))
-        place[isolated] = near.kneighbors(X[self.distinct[isolated]], return_distance=False)[:, 0]
+        place[isolated] = near.kneighbors(
+            X[self.distinct[isolated]], return_distance=False
+        )[:, 0]
         search = clone(self.search, safe=False)
         n_neighbors = _limited(search, self.n_neighbors, len(kept))
-        anew = n_neighbors is None or n_neighbors != self.n_neighbors or isinstance(self.distances, ResidentMatrix)
+        anew = (
+            n_neighbors is None
+            or n_neighbors != self.n_neighbors
+            or isinstance(self.distances, ResidentMatrix)
+        )
         if anew:
-            distances = _symmetric(_searched(search, samples, euclidean=n_neighbors is not None))
+            distances = _symmetric(
+                _searched(search, samples, euclidean=n_neighbors is not None)
+            )
         else:
             bereft = np.intersect1d(self.distances[isolated].indices, kept)
             distances = self.distances[kept][:, kept]
-            distances = distances.maximum(_found_anew(search.fit(samples), samples, place[bereft]))
+            distances = distances.maximum(
+                _found_anew(search.fit(samples), samples, place[bereft])
+            )
         if isinstance(self.distances, ResidentMatrix) and sp.issparse(distances):
             distances = resident(distances, self.distances.entries.device)
-        joined = _joined(distances, samples, distinct, place[self.inverse], search, n_neighbors)
+        joined = _joined(
+            distances, samples, distinct, place[self.inverse], search, n_neighbors
+        )
         if not anew:
-            joined["recall"] = min(self.recall, joined["recall"])  # most edges are those found before
+            joined["recall"] = min(
+                self.recall, joined["recall"]
+            )  # most edges are those found before
         return replace(self, **joined, outliers=self.outliers | isolated[self.inverse])
 
     def distances_to(self, X) -> sp.csr_array:
@@ -145,7 +169,12 @@ class NeighborGraph:
 
 
 def neighbor_graph(
-    X, n_neighbors: int, *, method: Any = "auto", n_jobs: int | None = None, device: str = "cpu"
+    X,
+    n_neighbors: int,
+    *,
+    method: Any = "auto",
+    n_jobs: int | None = None,
+    device: str = "cpu",
 ) -> NeighborGraph:
     """Symmetric graph of the `n_neighbors` nearest neighbours of every sample, connected, without duplicates.
 
@@ -174,7 +203,9 @@ def neighbor_graph(
     return _finish(None, X, search, name, n_neighbors)
 
 
-def make_search(X: np.ndarray, n_neighbors: int, method: str, n_jobs: int | None) -> tuple[Any, str]:
+def make_search(
+    X: np.ndarray, n_neighbors: int, method: str, n_jobs: int | None
+) -> tuple[Any, str]:
     """Euclidean search with fit and transform, and its name; exact ones are centred, for the digits of brute force."""
     if method == "auto":
         method = _fastest(*X.shape)
@@ -182,7 +213,9 @@ def make_search(X: np.ndarray, n_neighbors: int, method: str, n_jobs: int | None
         return ApproximateSearch(n_neighbors, n_jobs=n_jobs), method
     if method == "kd_tree":
         return TreeSearch(n_neighbors, n_jobs=n_jobs), method
-    knn = KNeighborsTransformer(n_neighbors=n_neighbors, algorithm=method, n_jobs=n_jobs or os.cpu_count())
+    knn = KNeighborsTransformer(
+        n_neighbors=n_neighbors, algorithm=method, n_jobs=n_jobs or os.cpu_count()
+    )
     return make_pipeline(StandardScaler(with_std=False), knn), method
 
 
@@ -196,15 +229,21 @@ class TreeSearch(BaseEstimator):
 
     def fit(self, X, y=None) -> "TreeSearch":
         """Grow the tree."""
-        self.tree_ = KDTree(X, balanced_tree=False, compact_nodes=False)  # as fast for even samples, sooner grown
+        self.tree_ = KDTree(
+            X, balanced_tree=False, compact_nodes=False
+        )  # as fast for even samples, sooner grown
         return self
 
     def transform(self, X) -> sp.csr_array:
         """Distances to one more than `n_neighbors` samples, (n_new, n): a sample that is in the tree finds itself."""
         count = min(self.n_neighbors + 1, self.tree_.n)
-        distances, indices = self.tree_.query(X, count, workers=effective_n_jobs(self.n_jobs or -1))
+        distances, indices = self.tree_.query(
+            X, count, workers=effective_n_jobs(self.n_jobs or -1)
+        )
         start = np.arange(0, indices.size + 1, count)
-        return sp.csr_array((distances.ravel(), indices.ravel(), start), shape=(len(X), self.tree_.n))
+        return sp.csr_array(
+            (distances.ravel(), indices.ravel(), start), shape=(len(X), self.tree_.n)
+        )
 
 
 def _fastest(n_samples: int, n_features: int) -> str:
@@ -229,7 +268,9 @@ def chosen(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return X if len(rows) == len(X) and (rows[:-1] < rows[1:]).all() else X[rows]
 
 
-def _finish(distances, X, search, method: str, n_neighbors: int | None) -> NeighborGraph:
+def _finish(
+    distances, X, search, method: str, n_neighbors: int | None
+) -> NeighborGraph:
     """Search, merge copies and search again until there are none, symmetrise, join components."""
     n = X.shape[0] if distances is None else distances.shape[0]
     distinct = inverse = np.arange(n)
@@ -239,7 +280,9 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
     while True:
         if X is not None:
             n_neighbors = _limited(search, n_neighbors, len(distinct))
-            distances = _searched(search, chosen(X, distinct), euclidean=n_neighbors is not None)
+            distances = _searched(
+                search, chosen(X, distinct), euclidean=n_neighbors is not None
+            )
         copy_of = _copies(distances)
         if copy_of is None:
             break
@@ -252,12 +295,17 @@ def _finish(distances, X, search, method: str, n_neighbors: int | None) -> Neigh
         distinct, inverse = distinct[first], copy_of[inverse]
         if X is None:
             distances = _merged(distances, copy_of, copy_of)
-    distances, samples = _symmetric(distances), None if X is None else chosen(X, distinct)
+    distances, samples = (
+        _symmetric(distances),
+        None if X is None else chosen(X, distinct),
+    )
     joined = _joined(distances, samples, distinct, inverse, search, n_neighbors)
     return NeighborGraph(**joined, method=method, outliers=np.zeros(n, dtype=bool))
 
 
-def _joined(distances, samples, distinct, inverse, search, n_neighbors: int | None) -> dict[str, Any]:
+def _joined(
+    distances, samples, distinct, inverse, search, n_neighbors: int | None
+) -> dict[str, Any]:
     """A graph's fields from the symmetric distances between the distinct samples, its pieces joined."""
     bridges, component = _bridges(distances, samples, inverse)
     return {
@@ -277,11 +325,16 @@ def _found_anew(search, samples: np.ndarray, rows: np.ndarray) -> sp.csr_array:
     if not len(rows):
         return sp.csr_array((len(samples), len(samples)))
     found = sp.csr_array(search.transform(samples[rows]))
-    place = sp.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))), shape=(len(samples), len(rows)))
+    place = sp.csr_array(
+        (np.ones(len(rows)), (rows, np.arange(len(rows)))),
+        shape=(len(samples), len(rows)),
+    )
     return _symmetric(sp.csr_array(place @ found))
 
 
-def _symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | ResidentMatrix:
+def _symmetric(
+    distances: sp.csr_array | NeighborTable,
+) -> sp.csr_array | ResidentMatrix:
     """An entry wherever either sample is a neighbour of the other, none on the diagonal."""
     if isinstance(distances, NeighborTable):
         return distances.symmetric()
@@ -292,7 +345,9 @@ def _symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | Reside
     return distances
 
 
-def _searched(search, X: np.ndarray, *, euclidean: bool) -> sp.csr_array | NeighborTable:
+def _searched(
+    search, X: np.ndarray, *, euclidean: bool
+) -> sp.csr_array | NeighborTable:
     """Distances from each sample to its neighbours; copies are exactly 0 apart, where brute force rounds."""
     if isinstance(search, DeviceSearch):
         return search.fit(X).table()
@@ -338,9 +393,15 @@ def row_of(matrix: sp.csr_array) -> np.ndarray:
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 
-def _merged(distances: sp.csr_array, group: np.ndarray, column_group: np.ndarray) -> sp.csr_array:
+def _merged(
+    distances: sp.csr_array, group: np.ndarray, column_group: np.ndarray
+) -> sp.csr_array:
     """Shortest distances between groups of rows and groups of columns; a group's distance to itself stays 0."""
-    row, column, data = group[row_of(distances)], column_group[distances.indices], distances.data
+    row, column, data = (
+        group[row_of(distances)],
+        column_group[distances.indices],
+        distances.data,
+    )
     order = np.lexsort((data, column, row))
     row, column, data = row[order], column[order], data[order]
     first = np.r_[True, (np.diff(row) != 0) | (np.diff(column) != 0)][: len(row)]
@@ -355,7 +416,10 @@ def _copies(distances: sp.csr_array | NeighborTable) -> np.ndarray | None:
     else:
         row = row_of(distances)
         zero = (distances.data == 0) & (row != distances.indices)
-        edges = sp.csr_array((np.ones(zero.sum()), (row[zero], distances.indices[zero])), shape=distances.shape)
+        edges = sp.csr_array(
+            (np.ones(zero.sum()), (row[zero], distances.indices[zero])),
+            shape=distances.shape,
+        )
     return connected_components(edges, directed=False)[1] if edges.nnz else None
 
 
@@ -371,7 +435,9 @@ def _bridges(distances, X, inverse) -> tuple[np.ndarray, np.ndarray]:
     label = rank[label]
     if count == 1:
         return np.empty((0, 2), dtype=int), label
-    sizes = ", ".join(str(s) for s in np.sort(size)[::-1][:5]) + (", ..." if count > 5 else "")
+    sizes = ", ".join(str(s) for s in np.sort(size)[::-1][:5]) + (
+        ", ..." if count > 5 else ""
+    )
     found = f"the neighbour graph has {count} components of {sizes} samples"
     if X is None:
         raise ValueError(
@@ -395,14 +461,20 @@ def _shortest_edges(X: np.ndarray, label: np.ndarray) -> np.ndarray:
         found = []
         for c in range(1, merged.max() + 1):
             inside, outside = np.flatnonzero(merged == c), np.flatnonzero(merged != c)
-            near = NearestNeighbors(n_neighbors=1, n_jobs=os.cpu_count()).fit(X[outside])
+            near = NearestNeighbors(n_neighbors=1, n_jobs=os.cpu_count()).fit(
+                X[outside]
+            )
             d, j = near.kneighbors(X[inside])
             best = int(np.argmin(d))
-            found.append((float(d[best, 0]), int(inside[best]), int(outside[j[best, 0]])))
+            found.append(
+                (float(d[best, 0]), int(inside[best]), int(outside[j[best, 0]]))
+            )
         for _, a, b in sorted(found):
             if merged[a] != merged[b]:
                 edges.append((a, b))
                 merged[merged == merged[a]] = merged[b]
         merged = np.unique(merged, return_inverse=True)[1]
-        merged = np.argsort(np.argsort(-np.bincount(merged), kind="stable"), kind="stable")[merged]
+        merged = np.argsort(
+            np.argsort(-np.bincount(merged), kind="stable"), kind="stable"
+        )[merged]
     return np.array(edges)

@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sklearn.utils import gen_batches
 
-from manifactor.extras import extra
+from manifactor._support.extras import extra
+from manifactor._support.threads import one_blas_thread, row_slices
 from manifactor.spectral.resident import ResidentMatrix
-from manifactor.threads import one_blas_thread, row_slices
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,7 +49,9 @@ class Operator(Protocol):
     def product(self, block: Any) -> Any:
         """The matrix times a block, in the block's precision."""
 
-    def recur(self, now: Any, before: Any, centre: float, forward: float, back: float) -> None:
+    def recur(
+        self, now: Any, before: Any, centre: float, forward: float, back: float
+    ) -> None:
         """Overwrite `before` with forward * (matrix - centre) @ now - back * before."""
 
     def inner(self, one: Any, other: Any) -> np.ndarray:
@@ -82,7 +84,9 @@ class Operator(Protocol):
     def scale(self, block: Any, factors: Any) -> None:
         """Multiply each vector of a block by a factor."""
 
-    def off(self, image: Any, block: Any, rotation: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def off(
+        self, image: Any, block: Any, rotation: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
         """Norms of image @ rotation - block * values, column by column; the first columns of `block` count."""
 
 
@@ -96,10 +100,14 @@ class HostOperator:
         self.n = matrix.shape[0]
         self.order = np.arange(self.n)
         if sp.issparse(matrix):
-            self.order = reverse_cuthill_mckee(sp.csr_matrix(matrix), symmetric_mode=True)
+            self.order = reverse_cuthill_mckee(
+                sp.csr_matrix(matrix), symmetric_mode=True
+            )
             matrix = sp.csr_array(sp.csr_array(matrix)[self.order][:, self.order])
             matrix.sort_indices()
-        self.entries = matrix.shape[1] if isinstance(matrix, np.ndarray) else matrix.nnz / self.n
+        self.entries = (
+            matrix.shape[1] if isinstance(matrix, np.ndarray) else matrix.nnz / self.n
+        )
         self._strips = row_slices(self.n, STRIP)
         self._double = [matrix[rows] for rows in self._strips]
         self._single = [_narrow(strip) for strip in self._double]
@@ -115,7 +123,9 @@ class HostOperator:
         self._pool.shutdown(cancel_futures=True)
 
     def random(self, width: int, rng: np.random.Generator) -> np.ndarray:
-        block = rng.random((self.n, width), dtype=np.float32)  # sooner had than normal ones, and as good
+        block = rng.random(
+            (self.n, width), dtype=np.float32
+        )  # sooner had than normal ones, and as good
         block -= np.float32(0.5)
         block *= np.float32(np.sqrt(12 / self.n))
         return block
@@ -148,7 +158,14 @@ class HostOperator:
         self._run(work, self._strips, self._matrix(block.dtype))
         return out
 
-    def recur(self, now: np.ndarray, before: np.ndarray, centre: float, forward: float, back: float) -> None:
+    def recur(
+        self,
+        now: np.ndarray,
+        before: np.ndarray,
+        centre: float,
+        forward: float,
+        back: float,
+    ) -> None:
         shift, ahead, behind = np.array([centre, forward, back], now.dtype)
 
         def work(rows: slice, strip) -> None:
@@ -167,12 +184,17 @@ class HostOperator:
             left = one[rows].astype(np.float64, copy=False)
             if other is one:
                 return left.T @ left  # of which numpy makes a half only
-            right, out = other[rows].astype(np.float64, copy=False), np.zeros((width, width))
+            right, out = (
+                other[rows].astype(np.float64, copy=False),
+                np.zeros((width, width)),
+            )
             for some in gen_batches(width, -(-width // COLUMN_STRIPS)):
                 out[: some.stop, some] = left[:, : some.stop].T @ right[:, some]
             return out
 
-        upper = np.triu(sum(self._pool.map(work, self._strips), np.zeros((width, width))))
+        upper = np.triu(
+            sum(self._pool.map(work, self._strips), np.zeros((width, width)))
+        )
         return upper + np.triu(upper, 1).T
 
     def dots(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -188,7 +210,9 @@ class HostOperator:
         block *= factors.astype(block.dtype)
 
     def clear(self, block: np.ndarray, known: np.ndarray) -> None:
-        along = sum(self._pool.map(lambda rows: known[rows].T @ block[rows], self._strips))
+        along = sum(
+            self._pool.map(lambda rows: known[rows].T @ block[rows], self._strips)
+        )
 
         def work(rows: slice) -> None:
             block[rows] -= known[rows] @ along
@@ -203,7 +227,13 @@ class HostOperator:
 
         self._run(work, self._strips)
 
-    def off(self, image: np.ndarray, block: np.ndarray, rotation: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def off(
+        self,
+        image: np.ndarray,
+        block: np.ndarray,
+        rotation: np.ndarray,
+        values: np.ndarray,
+    ) -> np.ndarray:
         def work(rows: slice) -> np.ndarray:
             off = image[rows] @ rotation
             off -= block[rows, : len(values)] * values
@@ -212,10 +242,16 @@ class HostOperator:
         return np.sqrt(sum(self._pool.map(work, self._strips), np.zeros(len(values))))
 
     def columns(self, block: np.ndarray, which: np.ndarray) -> np.ndarray:
-        return np.take(block, which, axis=1)  # rows stay contiguous, as they would not with an index
+        return np.take(
+            block, which, axis=1
+        )  # rows stay contiguous, as they would not with an index
 
     def beside(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-        return np.concatenate([one, other], axis=1, dtype=other.dtype) if one.shape[1] else other
+        return (
+            np.concatenate([one, other], axis=1, dtype=other.dtype)
+            if one.shape[1]
+            else other
+        )
 
     def _matrix(self, dtype) -> list:
         return self._single if dtype == np.float32 else self._double
@@ -229,7 +265,9 @@ def _narrow(strip):
     """A strip in single precision; a sparse one shares its pattern."""
     if isinstance(strip, np.ndarray):
         return strip.astype(np.float32)
-    return sp.csr_array((strip.data.astype(np.float32), strip.indices, strip.indptr), shape=strip.shape)
+    return sp.csr_array(
+        (strip.data.astype(np.float32), strip.indices, strip.indptr), shape=strip.shape
+    )
 
 
 class DeviceOperator:
@@ -237,18 +275,27 @@ class DeviceOperator:
 
     def __init__(self, matrix: ResidentMatrix) -> None:
         self.n, self.entries = matrix.shape[0], len(matrix.entries) / matrix.shape[0]
-        self._matrix = {dtype: matrix.compressed(double=dtype == "double") for dtype in ("single", "double")}
+        self._matrix = {
+            dtype: matrix.compressed(double=dtype == "double")
+            for dtype in ("single", "double")
+        }
         self._diagonal = matrix.diagonal
         self._device = matrix.starts.device
 
     def random(self, width: int, rng: np.random.Generator) -> "Tensor":
         torch = extra("torch")
-        generator = torch.Generator(device=self._device).manual_seed(int(rng.integers(2**62)))
-        return torch.randn((self.n, width), generator=generator, device=self._device).div_(self.n**0.5)
+        generator = torch.Generator(device=self._device).manual_seed(
+            int(rng.integers(2**62))
+        )
+        return torch.randn(
+            (self.n, width), generator=generator, device=self._device
+        ).div_(self.n**0.5)
 
     def filled(self, rows: np.ndarray, vectors: np.ndarray) -> "Tensor":
         torch = extra("torch")
-        block = torch.zeros((self.n, vectors.shape[1]), dtype=torch.float32, device=self._device)
+        block = torch.zeros(
+            (self.n, vectors.shape[1]), dtype=torch.float32, device=self._device
+        )
         block[torch.as_tensor(rows, device=self._device)] = self._there(vectors).float()
         return block
 
@@ -260,14 +307,32 @@ class DeviceOperator:
 
     def product(self, block: "Tensor") -> "Tensor":
         torch = extra("torch")
-        with suppress(torch.OutOfMemoryError):  # whose traceback would hold on to the memory
-            out = self._matrix["single" if block.dtype == torch.float32 else "double"] @ block
-            return out if self._diagonal is None else out.addcmul_(self._diagonal.to(block.dtype)[:, None], block)
+        with suppress(
+            torch.OutOfMemoryError
+        ):  # whose traceback would hold on to the memory
+            out = (
+                self._matrix["single" if block.dtype == torch.float32 else "double"]
+                @ block
+            )
+            return (
+                out
+                if self._diagonal is None
+                else out.addcmul_(self._diagonal.to(block.dtype)[:, None], block)
+            )
         if block.shape[1] < FEWEST_COLUMNS:
             raise torch.OutOfMemoryError("no room for a product with a few vectors.")
-        return torch.cat([self.product(half.contiguous()) for half in block.chunk(2, dim=1)], dim=1)
+        return torch.cat(
+            [self.product(half.contiguous()) for half in block.chunk(2, dim=1)], dim=1
+        )
 
-    def recur(self, now: "Tensor", before: "Tensor", centre: float, forward: float, back: float) -> None:
+    def recur(
+        self,
+        now: "Tensor",
+        before: "Tensor",
+        centre: float,
+        forward: float,
+        back: float,
+    ) -> None:
         after = self.product(now).sub_(now, alpha=centre)
         before.mul_(-back).add_(after, alpha=forward)
 
@@ -297,7 +362,9 @@ class DeviceOperator:
         for rows in gen_batches(self.n, TENSOR_PANEL):
             block[rows] = block[rows] @ there
 
-    def off(self, image: "Tensor", block: "Tensor", rotation: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def off(
+        self, image: "Tensor", block: "Tensor", rotation: np.ndarray, values: np.ndarray
+    ) -> np.ndarray:
         there, scale = self._there(rotation), self._there(values)
         square = np.zeros(len(values))
         for rows in gen_batches(self.n, TENSOR_PANEL):
@@ -309,7 +376,15 @@ class DeviceOperator:
         return block[:, extra("torch").as_tensor(which, device=self._device)]
 
     def beside(self, one: "Tensor", other: "Tensor") -> "Tensor":
-        return extra("torch").cat([one.to(other.dtype), other], dim=1) if one.shape[1] else other
+        return (
+            extra("torch").cat([one.to(other.dtype), other], dim=1)
+            if one.shape[1]
+            else other
+        )
 
     def _there(self, array: np.ndarray) -> "Tensor":
-        return extra("torch").as_tensor(np.ascontiguousarray(array, dtype=np.float64)).to(self._device)
+        return (
+            extra("torch")
+            .as_tensor(np.ascontiguousarray(array, dtype=np.float64))
+            .to(self._device)
+        )

@@ -11,7 +11,11 @@ from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
 
 PARTED = 60_000  # samples above which two parts tell as much about noise as two halves, and cost less
-SHARE, SMALLEST, LARGEST = 8, 10_000, 100_000  # a part is the eighth part of the samples, within these limits
+SHARE, SMALLEST, LARGEST = (
+    8,
+    10_000,
+    100_000,
+)  # a part is the eighth part of the samples, within these limits
 ROUGH = 0.1  # accuracy of the spectra of parts and halves
 
 
@@ -25,7 +29,9 @@ class Part:
 
     def settled(self) -> "Part":
         """The same with its kernel on this machine's side."""
-        return replace(self, affinity=self.affinity.settled(), spectrum=self.spectrum.settled())
+        return replace(
+            self, affinity=self.affinity.settled(), spectrum=self.spectrum.settled()
+        )
 
     def with_functions(self, count: int, *, rng: np.random.Generator) -> "Part":
         """The same with `count` functions and some to spare."""
@@ -50,13 +56,21 @@ def draw_parts(
     size = part_size(len(samples))
     parts = []
     for rows in (np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])):
-        with warnings.catch_warnings(action="ignore"):  # what a part is short of, the whole may have
+        with warnings.catch_warnings(
+            action="ignore"
+        ):  # what a part is short of, the whole may have
             graph = search(samples[rows])
             walk = affinity(graph, density_correction=density_correction)
-            parts.append(Part(rows[graph.distinct], walk, _rough_spectrum(walk, n_functions, rng)))
+            parts.append(
+                Part(
+                    rows[graph.distinct], walk, _rough_spectrum(walk, n_functions, rng)
+                )
+            )
     return tuple(parts)
 
 
 def _rough_spectrum(walk: Affinity, count: int, rng: np.random.Generator) -> Spectrum:
     """The spare functions are for a solver that starts from them."""
-    return laplacian_spectrum(walk, min(count, len(walk.degree) // 2), accuracy=ROUGH, spare=True, rng=rng)
+    return laplacian_spectrum(
+        walk, min(count, len(walk.degree) // 2), accuracy=ROUGH, spare=True, rng=rng
+    )

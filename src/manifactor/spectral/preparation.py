@@ -12,7 +12,10 @@ BLOCK = 2**20  # numbers that are worked on at a time
 FEWEST_SAMPLES = 150  # that can tell noise from signal
 SHORTEST_TAIL = 3  # components that can be told to be alike
 SLACK = 1.05  # on the edges of the Marchenko-Pastur law, which are sharp only for infinitely many columns
-SURE, ALLOWANCE = 3.0, 0.01  # standard errors, and a share, by which the kurtosis of noise may differ from a Gaussian's
+SURE, ALLOWANCE = (
+    3.0,
+    0.01,
+)  # standard errors, and a share, by which the kurtosis of noise may differ from a Gaussian's
 
 
 @dataclass(frozen=True)
@@ -58,34 +61,55 @@ def prepare(X: np.ndarray) -> Preparation | None:
     if n < FEWEST_SAMPLES or not SHORTEST_TAIL < n_columns <= MOST_COLUMNS:
         return None
     mean = X.mean(axis=0, dtype=np.float64)
-    blocks = list(gen_batches(n, max(1, BLOCK // n_columns)))  # the samples are never copied whole
-    variance, axes = np.linalg.eigh(sum((X[rows] - mean).T @ (X[rows] - mean) for rows in blocks) / n)
+    blocks = list(
+        gen_batches(n, max(1, BLOCK // n_columns))
+    )  # the samples are never copied whole
+    variance, axes = np.linalg.eigh(
+        sum((X[rows] - mean).T @ (X[rows] - mean) for rows in blocks) / n
+    )
     seen = variance > 1e-12 * variance[-1]
     variance, axes = variance[seen][::-1], axes[:, seen][:, ::-1]
     noise = noise_components(((X[rows] - mean) @ axes for rows in blocks), variance, n)
-    if noise in (0, len(variance)):  # where all is noise, there is nothing to set it apart from
+    if noise in (
+        0,
+        len(variance),
+    ):  # where all is noise, there is nothing to set it apart from
         return None
     reason = f"{noise} of {n_columns} principal components are isotropic Gaussian noise and were dropped"
     return Preparation(mean, axes[:, : len(variance) - noise], reason)
 
 
-def noise_components(scores: Iterable[np.ndarray], variance: np.ndarray, n_samples: int) -> int:
+def noise_components(
+    scores: Iterable[np.ndarray], variance: np.ndarray, n_samples: int
+) -> int:
     """How many of the last principal components are isotropic Gaussian noise.
 
     Their variances must lie within the edges of the Marchenko-Pastur law, and together they must have the kurtosis of a
     Gaussian (Mardia, 1970): a tail of equal variances that is no Gaussian is structure, such as the coordinates of a
     sphere.
     """
-    fourth = np.zeros(len(variance))  # of the length of the tail of each sample, in units of its standard deviations
+    fourth = np.zeros(
+        len(variance)
+    )  # of the length of the tail of each sample, in units of its standard deviations
     for block in scores:
-        fourth += (np.cumsum(block[:, ::-1] ** 2 / variance[::-1], axis=1) ** 2).sum(axis=0) / n_samples
+        fourth += (np.cumsum(block[:, ::-1] ** 2 / variance[::-1], axis=1) ** 2).sum(
+            axis=0
+        ) / n_samples
     most = 0
     for m in range(1, len(variance) + 1):
         level, ratio = variance[-m:].mean(), np.sqrt(m / n_samples)
-        highest, lowest = SLACK * level * (1 + ratio) ** 2, level * max(0, 1 - ratio) ** 2 / SLACK
+        highest, lowest = (
+            SLACK * level * (1 + ratio) ** 2,
+            level * max(0, 1 - ratio) ** 2 / SLACK,
+        )
         gaussian = m * (m + 2)
         excess = abs(fourth[m - 1] - gaussian)
         alike = excess < SURE * np.sqrt(8 * gaussian / n_samples) + ALLOWANCE * gaussian
-        if m >= SHORTEST_TAIL and variance[-m] < highest and variance[-1] > lowest and alike:
+        if (
+            m >= SHORTEST_TAIL
+            and variance[-m] < highest
+            and variance[-1] > lowest
+            and alike
+        ):
             most = m
     return most

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from manifactor.extras import extra
-from manifactor.spectral.cells import cell_order, nearest
+from manifactor._support.extras import extra
+from manifactor.spectral.search.cells import cell_order, nearest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -53,7 +53,9 @@ class ResidentMatrix:
     def compressed(self, *, double: bool) -> "Tensor":
         """The entries beside the diagonal as a tensor that multiplies."""
         entries = self.entries.double() if double else self.entries
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # torch calls this a beta, every time
+        with warnings.catch_warnings(
+            action="ignore", category=UserWarning
+        ):  # torch calls this a beta, every time
             return extra("torch").sparse_csr_tensor(
                 self.starts, self.columns, entries, self.shape, check_invariants=False
             )
@@ -61,11 +63,19 @@ class ResidentMatrix:
     def __matmul__(self, vector: np.ndarray) -> np.ndarray:
         there = self.lift(vector)
         out = self.compressed(double=True) @ there
-        return (out if self.diagonal is None else out + self.diagonal * there).cpu().numpy()
+        return (
+            (out if self.diagonal is None else out + self.diagonal * there)
+            .cpu()
+            .numpy()
+        )
 
     def lift(self, vector: np.ndarray) -> "Tensor":
         """A vector, in double precision, where the matrix is."""
-        return extra("torch").as_tensor(np.asarray(vector, dtype=np.float64)).to(self.entries.device)
+        return (
+            extra("torch")
+            .as_tensor(np.asarray(vector, dtype=np.float64))
+            .to(self.entries.device)
+        )
 
     def gaussian(self, eps: float, least: float) -> "ResidentMatrix":
         """exp(-entry^2/eps), at least so much."""
@@ -85,7 +95,11 @@ class ResidentMatrix:
         short = there.float()
         entries = self.entries * short.repeat_interleave(self.starts.diff())
         entries *= short[self.columns]
-        return replace(self, entries=entries, diagonal=None if self.diagonal is None else self.diagonal * there**2)
+        return replace(
+            self,
+            entries=entries,
+            diagonal=None if self.diagonal is None else self.diagonal * there**2,
+        )
 
     def take(self, rows: np.ndarray) -> sp.csr_array:
         """Some rows on this machine's side, (n_rows, n)."""
@@ -94,26 +108,43 @@ class ResidentMatrix:
         count = self.starts.diff()[which]
         ends = count.cumsum(0)
         shift = self.starts[which] - ends + count
-        place = torch.arange(int(ends[-1]), device=ends.device) + shift.repeat_interleave(count)
-        data, columns = self.entries[place].double().cpu().numpy(), self.columns[place].cpu().numpy()
-        out = sp.csr_array((data, columns, np.r_[0, ends.cpu().numpy()]), shape=(len(rows), self.shape[1]))
+        place = torch.arange(
+            int(ends[-1]), device=ends.device
+        ) + shift.repeat_interleave(count)
+        data, columns = (
+            self.entries[place].double().cpu().numpy(),
+            self.columns[place].cpu().numpy(),
+        )
+        out = sp.csr_array(
+            (data, columns, np.r_[0, ends.cpu().numpy()]),
+            shape=(len(rows), self.shape[1]),
+        )
         if self.diagonal is None:
             return out
         diagonal = self.diagonal[which].cpu().numpy()
-        return out + sp.csr_array((diagonal, rows, np.arange(len(rows) + 1)), shape=out.shape)
+        return out + sp.csr_array(
+            (diagonal, rows, np.arange(len(rows) + 1)), shape=out.shape
+        )
 
     def tocsr(self) -> sp.csr_array:
         """The whole matrix on this machine's side, in double precision."""
         if self.diagonal is not None:
             return self._with_diagonal_inside().tocsr()
         data, indices = from_tensor(self.entries.double()), from_tensor(self.columns)
-        return sp.csr_array((data, indices, self.starts.cpu().numpy()), shape=self.shape)
+        return sp.csr_array(
+            (data, indices, self.starts.cpu().numpy()), shape=self.shape
+        )
 
     def _with_diagonal_inside(self) -> "ResidentMatrix":
         """The diagonal as the last entry of each row."""
         torch = extra("torch")
-        steps = torch.arange(len(self.starts), dtype=torch.int32, device=self.starts.device)
-        place, last = torch.arange(len(self.entries), device=steps.device) + self.rows(), (self.starts + steps)[1:] - 1
+        steps = torch.arange(
+            len(self.starts), dtype=torch.int32, device=self.starts.device
+        )
+        place, last = (
+            torch.arange(len(self.entries), device=steps.device) + self.rows(),
+            (self.starts + steps)[1:] - 1,
+        )
         columns = self.columns.new_empty(len(self.columns) + self.shape[0])
         entries = self.entries.new_empty(len(columns), dtype=torch.float64)
         columns[place], entries[place] = self.columns, self.entries.double()
@@ -142,7 +173,9 @@ def require_device(device: str) -> str:
         torch.empty(1, device=name).item()
     except Exception as error:  # torch has many ways to say so
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise ValueError(f"`device` must be 'cpu' or a device that torch can use; got {device!r}: {reason}") from error
+        raise ValueError(
+            f"`device` must be 'cpu' or a device that torch can use; got {device!r}: {reason}"
+        ) from error
     return name
 
 
@@ -157,7 +190,9 @@ def from_tensor(X):
         return X
     if X.device.type == "cpu":
         return X.detach().numpy()
-    touched = extra("torch").empty_like(X, device="cpu").fill_(0)  # a driver takes 8 times as long for new pages
+    touched = (
+        extra("torch").empty_like(X, device="cpu").fill_(0)
+    )  # a driver takes 8 times as long for new pages
     return touched.copy_(X.detach()).numpy()
 
 
@@ -166,7 +201,9 @@ def like(X, array: np.ndarray):
     return extra("torch").as_tensor(array).to(X.device) if is_tensor(X) else array
 
 
-def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "Tensor | None":
+def functions_there(
+    vectors: "Tensor", weights: np.ndarray, nearly: float
+) -> "Tensor | None":
     """Vectors of a walk as functions, the constant taken out of all others; None where they hold too much of it."""
     torch = extra("torch")
     root = torch.as_tensor(np.sqrt(weights)).to(vectors.device)
@@ -184,33 +221,52 @@ def triple_products(
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `Spectrum.triple_products`, where the functions are."""
     torch = extra("torch")
-    one, other, weight = (torch.as_tensor(np.ascontiguousarray(a)).to(functions.device) for a in (left, right, weights))
+    one, other, weight = (
+        torch.as_tensor(np.ascontiguousarray(a)).to(functions.device)
+        for a in (left, right, weights)
+    )
     found, squares = 0.0, 0.0
     for some, w in zip(functions.split(ROWS), weight.split(ROWS), strict=True):
         product = (some @ one) * (some @ other)
         weighted = w[:, None] * product
-        found, squares = found + some.T @ weighted, squares + (weighted * product).sum(0)
+        found, squares = (
+            found + some.T @ weighted,
+            squares + (weighted * product).sum(0),
+        )
     return found.cpu().numpy(), squares.cpu().numpy()  # type: ignore[attr-defined]
 
 
-def local_products(functions: "Tensor", near: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def local_products(
+    functions: "Tensor", near: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     """As `Spectrum.local_products`, where the functions are."""
     torch = extra("torch")
-    rows, there = (torch.as_tensor(np.ascontiguousarray(a)).to(functions.device) for a in (near, weights))
+    rows, there = (
+        torch.as_tensor(np.ascontiguousarray(a)).to(functions.device)
+        for a in (near, weights)
+    )
     some = zip(there.split(NEIGHBORHOODS), rows.split(NEIGHBORHOODS), strict=True)
     return from_tensor(torch.cat([weight @ functions[these] for weight, these in some]))
 
 
 def combined(functions: "Tensor", coefficients: np.ndarray) -> np.ndarray:
     """Combinations of functions, (n, p)."""
-    there = extra("torch").as_tensor(np.ascontiguousarray(coefficients)).to(functions.device)
+    there = (
+        extra("torch")
+        .as_tensor(np.ascontiguousarray(coefficients))
+        .to(functions.device)
+    )
     return from_tensor(functions @ there)
 
 
 def resident(matrix: sp.csr_array, device) -> ResidentMatrix:
     """A symmetric sparse matrix of this machine's side on a device."""
     torch = extra("torch")
-    parts = (matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32), matrix.data.astype(np.float32))
+    parts = (
+        matrix.indptr.astype(np.int32),
+        matrix.indices.astype(np.int32),
+        matrix.data.astype(np.float32),
+    )
     return ResidentMatrix(*(torch.as_tensor(part).to(device) for part in parts))
 
 
@@ -224,14 +280,21 @@ class NeighborTable:
     def copies(self) -> sp.csr_array:
         """The neighbours at distance 0, on this machine's side: ones."""
         row, column = (self.distances == 0).nonzero(as_tuple=True)
-        entries = np.ones(len(row)), (row.cpu().numpy(), self.indices[row, column].cpu().numpy())
+        entries = (
+            np.ones(len(row)),
+            (row.cpu().numpy(), self.indices[row, column].cpu().numpy()),
+        )
         return sp.csr_array(entries, shape=(len(self.indices), len(self.indices)))
 
     def symmetric(self) -> ResidentMatrix:
         """An entry wherever either sample is a neighbour of the other."""
         torch = extra("torch")
         n, k = self.indices.shape
-        row = torch.arange(n, device=self.indices.device)[:, None].expand(n, k).reshape(-1)
+        row = (
+            torch.arange(n, device=self.indices.device)[:, None]
+            .expand(n, k)
+            .reshape(-1)
+        )
         column = self.indices.reshape(-1)
         key, order = torch.cat([row * n + column, column * n + row]).sort()
         kept = torch.ones_like(key, dtype=torch.bool)
@@ -239,7 +302,9 @@ class NeighborTable:
         key, order = key[kept], order[kept]
         count = torch.bincount(key // n, minlength=n)
         starts = torch.cat([count.new_zeros(1), count.cumsum(0)])
-        return ResidentMatrix(starts.int(), (key % n).int(), self.distances.reshape(-1)[order % (n * k)])
+        return ResidentMatrix(
+            starts.int(), (key % n).int(), self.distances.reshape(-1)[order % (n * k)]
+        )
 
 
 @contextmanager
@@ -285,12 +350,22 @@ class DeviceSearch(BaseEstimator):
         torch = extra("torch")
         count = min(self.n_neighbors + 1, len(self.samples_))
         step = max(1, ACROSS // len(self.samples_))
-        new, known = self._there(X).double() - self.mean_, self.samples_.double() - self.mean_
+        new, known = (
+            self._there(X).double() - self.mean_,
+            self.samples_.double() - self.mean_,
+        )
         exact = "donot_use_mm_for_euclid_dist"  # products would round, and a sample would miss itself
-        found = [torch.cdist(block, known, compute_mode=exact).topk(count, largest=False) for block in new.split(step)]
-        data, indices = (torch.cat(parts).cpu().numpy().ravel() for parts in zip(*found, strict=True))
+        found = [
+            torch.cdist(block, known, compute_mode=exact).topk(count, largest=False)
+            for block in new.split(step)
+        ]
+        data, indices = (
+            torch.cat(parts).cpu().numpy().ravel() for parts in zip(*found, strict=True)
+        )
         indptr = np.arange(0, len(data) + 1, count)
-        return sp.csr_array((data.astype(float), indices, indptr), shape=(len(X), len(self.samples_)))
+        return sp.csr_array(
+            (data.astype(float), indices, indptr), shape=(len(X), len(self.samples_))
+        )
 
     def _there(self, X) -> "Tensor":
         return extra("torch").as_tensor(np.array(X)).to(self.device)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import gen_batches
 
+from manifactor._support.threads import in_panels
 from manifactor.spectral.kernel import LEAST_COMPANY, Affinity, kernel_rows
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.resident import (
@@ -20,13 +21,23 @@ from manifactor.spectral.resident import (
     local_products,
     triple_products,
 )
-from manifactor.spectral.solvers import SOLVERS, EigenpairWarning, Pairs, Start, choose_solver, required
-from manifactor.threads import in_panels
+from manifactor.spectral.solvers import (
+    SOLVERS,
+    EigenpairWarning,
+    Pairs,
+    Start,
+    choose_solver,
+    required,
+)
 
-ACCURACY = 0.01  # error of eigenvalues and functions, as a share of their sampling error
+ACCURACY = (
+    0.01  # error of eigenvalues and functions, as a share of their sampling error
+)
 NEIGHBORS = 2**13  # whose functions are gathered at a time
 NEARLY = 1e-3  # share of the constant function in others that is the solver's error, and taken out
-SAMPLING_ERROR = 4.0  # of an eigenvalue, relative to it, times the root of the number of samples
+SAMPLING_ERROR = (
+    4.0  # of an eigenvalue, relative to it, times the root of the number of samples
+)
 SMALLEST_RESOLVED = 1e-6  # a walk cannot see functions of smaller eigenvalues: at new points they are all residual
 
 
@@ -67,7 +78,9 @@ class Spectrum:
     solver: str
     resident: Any = field(default=None, repr=False, compare=False)
 
-    def triple_products(self, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def triple_products(
+        self, left: np.ndarray, right: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Inner products of all functions with products of combinations of functions, and those products' own.
 
         Parameters
@@ -96,7 +109,11 @@ class Spectrum:
         """Combinations of functions at the samples, (n_samples, p)."""
         if self.resident is not None:
             return combined(self.resident, coefficients)
-        return np.concatenate(in_panels(lambda rows: self.functions[rows] @ coefficients, len(self.weights)))
+        return np.concatenate(
+            in_panels(
+                lambda rows: self.functions[rows] @ coefficients, len(self.weights)
+            )
+        )
 
     def local_products(self, near: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Weighted sums of all functions over neighbourhoods, (n_rows, p, n_functions).
@@ -110,23 +127,40 @@ class Spectrum:
         if self.resident is not None:
             return local_products(self.resident, near, weights)
         some = gen_batches(len(near), max(1, NEIGHBORS // near.shape[1]))
-        return np.concatenate([weights[rows] @ self.functions[near[rows]] for rows in some])
+        return np.concatenate(
+            [weights[rows] @ self.functions[near[rows]] for rows in some]
+        )
 
     def with_copies(self, graph: NeighborGraph) -> "Spectrum":
         """The spectrum on the given samples, from that on the distinct ones."""
-        weights = np.where(graph.outliers, 0.0, (self.weights / graph.multiplicity)[graph.inverse])
+        weights = np.where(
+            graph.outliers, 0.0, (self.weights / graph.multiplicity)[graph.inverse]
+        )
         there = None if self.resident is None else self.resident[graph.inverse]
-        functions = _gathered(self.functions, graph.inverse) if there is None else from_tensor(there)
+        functions = (
+            _gathered(self.functions, graph.inverse)
+            if there is None
+            else from_tensor(there)
+        )
         return replace(self, functions=functions, weights=weights, resident=None)
 
     def on_device_of(self, distinct: "Spectrum", graph: NeighborGraph) -> "Spectrum":
         """The spectrum on the given samples with functions on a device, where those of the distinct ones are."""
-        return self if distinct.resident is None else replace(self, resident=distinct.resident[graph.inverse])
+        return (
+            self
+            if distinct.resident is None
+            else replace(self, resident=distinct.resident[graph.inverse])
+        )
 
     def without_copies(self, graph: NeighborGraph) -> "Spectrum":
         """The spectrum on the distinct samples, from that on the given ones."""
         weights = self.weights[graph.distinct] * graph.multiplicity
-        return replace(self, functions=_gathered(self.functions, graph.distinct), weights=weights, resident=None)
+        return replace(
+            self,
+            functions=_gathered(self.functions, graph.distinct),
+            weights=weights,
+            resident=None,
+        )
 
     def lowest(self, count: int) -> "Spectrum":
         """The spectrum of the lowest functions only."""
@@ -154,10 +188,16 @@ class Spectrum:
         """
         gap = np.diff(self.eigenvalues)
         sampling = SAMPLING_ERROR / np.sqrt(len(self.weights)) * self.eigenvalues[1:]
-        solver = (self.residuals[1:] + self.residuals[:-1]) * np.exp(self.step * self.eigenvalues[1:]) / self.step
+        solver = (
+            (self.residuals[1:] + self.residuals[:-1])
+            * np.exp(self.step * self.eigenvalues[1:])
+            / self.step
+        )
         apart = gap > np.maximum(sampling, solver)
         apart[0] = True
-        return tuple(np.split(np.arange(len(self.eigenvalues)), np.flatnonzero(apart) + 1))
+        return tuple(
+            np.split(np.arange(len(self.eigenvalues)), np.flatnonzero(apart) + 1)
+        )
 
 
 def laplacian_spectrum(
@@ -189,17 +229,26 @@ def laplacian_spectrum(
     tolerance = accuracy * SAMPLING_ERROR / np.sqrt(len(affinity.degree))
     known = None if start is None else _vectors(*start, affinity)
     pairs = SOLVERS[name](
-        matrix, n_functions, tolerance=tolerance, start=known, spare=spare, progress=progress, rng=rng
+        matrix,
+        n_functions,
+        tolerance=tolerance,
+        start=known,
+        spare=spare,
+        progress=progress,
+        rng=rng,
     )
     resolved = int((pairs.values > SMALLEST_RESOLVED).sum())
     values, residuals = pairs.values[:resolved], pairs.residuals[:resolved]
-    _warn_of_residuals(residuals[:n_functions], required(values[:n_functions], tolerance), name)
+    _warn_of_residuals(
+        residuals[:n_functions], required(values[:n_functions], tolerance), name
+    )
     if len(pairs.values) < n_functions:
         _warn_of_budget(pairs, n_functions)
     weights = affinity.degree / affinity.degree.sum()
     functions, resident = _functions(pairs.vectors[:, :resolved], weights)
     return Spectrum(
-        eigenvalues=np.maximum(0.0, -np.log(np.minimum(values / values[0], 1.0))) / affinity.step,
+        eigenvalues=np.maximum(0.0, -np.log(np.minimum(values / values[0], 1.0)))
+        / affinity.step,
         functions=functions,
         resident=resident,
         weights=weights,
@@ -212,10 +261,20 @@ def laplacian_spectrum(
 def _vectors(rows: np.ndarray, spectrum: "Spectrum", affinity: Affinity) -> Start:
     """Functions of some samples as vectors of the walk on all."""
     weights = affinity.degree[rows] / affinity.degree.sum()
-    return Start(rows, spectrum.functions * np.sqrt(weights)[:, None], np.exp(-affinity.step * spectrum.eigenvalues))
+    return Start(
+        rows,
+        spectrum.functions * np.sqrt(weights)[:, None],
+        np.exp(-affinity.step * spectrum.eigenvalues),
+    )
 
 
-def extend(X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samples: np.ndarray | None) -> np.ndarray:
+def extend(
+    X,
+    spectrum: Spectrum,
+    affinity: Affinity,
+    graph: NeighborGraph,
+    samples: np.ndarray | None,
+) -> np.ndarray:
     """The functions at new samples, (n_new, n_functions): one step of the walk over its eigenvalues.
 
     Parameters
@@ -229,7 +288,13 @@ def extend(X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samp
     functions = spectrum.functions[graph.distinct]
     if isinstance(affinity.kernel, np.ndarray):
         known = samples[graph.distinct]  # type: ignore[index]
-        rows = np.exp(pairwise_distances(X, known, metric="sqeuclidean") / -affinity.bandwidth.value) * affinity.pull
+        rows = (
+            np.exp(
+                pairwise_distances(X, known, metric="sqeuclidean")
+                / -affinity.bandwidth.value
+            )
+            * affinity.pull
+        )
         reach, alone = rows.sum(axis=1), np.zeros(len(rows), dtype=bool)
     else:
         distances = graph.distances_to(X)
@@ -245,18 +310,31 @@ def extend(X, spectrum: Spectrum, affinity: Affinity, graph: NeighborGraph, samp
             f"bandwidth {affinity.bandwidth.value:.3g}, the first in row {far[0]}. Check that they are in the same "
             "units, or leave them out."
         )
-    step = (rows @ functions) / np.where(reach > 0, reach, 1)[:, None] * np.exp(spectrum.step * spectrum.eigenvalues)
-    for row in np.flatnonzero(alone):  # as in the fit, an outlier lies where its nearest neighbour lies
+    step = (
+        (rows @ functions)
+        / np.where(reach > 0, reach, 1)[:, None]
+        * np.exp(spectrum.step * spectrum.eigenvalues)
+    )
+    for row in np.flatnonzero(
+        alone
+    ):  # as in the fit, an outlier lies where its nearest neighbour lies
         near = slice(distances.indptr[row], distances.indptr[row + 1])
         step[row] = functions[distances.indices[near][distances.data[near].argmin()]]
     return step
 
 
-def _like_outliers(distances, kernel, graph: NeighborGraph, samples: np.ndarray | None) -> np.ndarray:
+def _like_outliers(
+    distances, kernel, graph: NeighborGraph, samples: np.ndarray | None
+) -> np.ndarray:
     """New samples without company that lie no farther off than the outliers of the fit, (n_new,)."""
     if samples is None or not graph.outliers.any():
         return np.zeros(kernel.shape[0], dtype=bool)
-    farthest = graph.distances_to(samples[graph.outliers]).min(axis=1, explicit=True).toarray().max()
+    farthest = (
+        graph.distances_to(samples[graph.outliers])
+        .min(axis=1, explicit=True)
+        .toarray()
+        .max()
+    )
     nearest = distances.min(axis=1, explicit=True).toarray().ravel()
     return (kernel.sum(axis=1) < LEAST_COMPANY) & (nearest <= farthest)
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from manifactor.cryoem.images import Components
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factorize import SAMPLES_PER_FUNCTION
-from manifactor.fitting import AUTO_FUNCTIONS
-from manifactor.jobs import FITTED, FITTED_IMAGES, PER_NEIGHBOR
+from manifactor.runs.task import FITTED, FITTED_IMAGES, PER_NEIGHBOR
+from manifactor.spectral.diffusion import SAMPLES_PER_FUNCTION
 from manifactor.spectral.kernel import LEAST_COMPANY, LOCAL_NEIGHBOR, REACHED
 from manifactor.spectral.neighbors import AUTO_NEIGHBORS, MANY
+from manifactor.spectral.pipeline import AUTO_FUNCTIONS
 from manifactor.spectral.solvers import DENSE_SAMPLES
 
 Row = tuple[str, str, str]
@@ -38,7 +38,11 @@ def was_set(record: dict, fit: ManifoldFactorizer, name: str) -> bool:
 
 
 def _of_images(record: dict) -> bool:
-    return all(name in record.get("components", {}) for name in Components.__dataclass_fields__ if name != "samples")
+    return all(
+        name in record.get("components", {})
+        for name in Components.__dataclass_fields__
+        if name != "samples"
+    )
 
 
 def _samples(record: dict, fit: ManifoldFactorizer) -> Row:
@@ -57,7 +61,11 @@ def _samples(record: dict, fit: ManifoldFactorizer) -> Row:
         why = "this method places no others"
     else:
         why = f"there are no more than {few:,}"
-    return "samples fitted", "all" if fitted == total else f"{fitted:,} of {total:,}", why
+    return (
+        "samples fitted",
+        "all" if fitted == total else f"{fitted:,} of {total:,}",
+        why,
+    )
 
 
 def _preparation(record: dict, fit: ManifoldFactorizer) -> Row:
@@ -68,12 +76,18 @@ def _preparation(record: dict, fit: ManifoldFactorizer) -> Row:
             f"told from noise in the input itself: {record['components']['text']}",
         )
     if fit.preparation_ is not None:
-        return "preparation", f"{fit.preparation_.components.shape[1]} principal components", fit.preparation_.reason
+        return (
+            "preparation",
+            f"{fit.preparation_.components.shape[1]} principal components",
+            fit.preparation_.reason,
+        )
     asked = was_set(record, fit, "preparation")
     return (
         "preparation",
         "none",
-        "asked for" if asked else "no part of the columns was found to be isotropic Gaussian noise",
+        "asked for"
+        if asked
+        else "no part of the columns was found to be isotropic Gaussian noise",
     )
 
 
@@ -96,7 +110,11 @@ def _neighbours(record: dict, fit: ManifoldFactorizer) -> Row:
 
 
 def _search(record: dict, fit: ManifoldFactorizer) -> Row:
-    why = "asked for" if was_set(record, fit, "neighbors") else SEARCHES.get(fit.neighbors_, "fits the device")
+    why = (
+        "asked for"
+        if was_set(record, fit, "neighbors")
+        else SEARCHES.get(fit.neighbors_, "fits the device")
+    )
     return "neighbour search", str(fit.neighbors_), why
 
 
@@ -125,7 +143,11 @@ def _dimension(record: dict, fit: ManifoldFactorizer) -> Row:
 def _density(record: dict, fit: ManifoldFactorizer) -> Row:
     why = "functions of the manifold, however unevenly it was sampled"
     asked = was_set(record, fit, "density_correction")
-    return "density correction", f"{fit.density_correction:g}", "asked for" if asked else why
+    return (
+        "density correction",
+        f"{fit.density_correction:g}",
+        "asked for" if asked else why,
+    )
 
 
 def _functions(record: dict, fit: ManifoldFactorizer) -> Row:
@@ -134,26 +156,32 @@ def _functions(record: dict, fit: ManifoldFactorizer) -> Row:
     elif fit.n_functions_ > AUTO_FUNCTIONS:
         why = "more than usual: the factors first found had fewer dimensions than the data"
     else:
-        why = (
-            f"one for {SAMPLES_PER_FUNCTION} samples, {AUTO_FUNCTIONS} at most; more only where a dimension is missing"
-        )
+        why = f"one for {SAMPLES_PER_FUNCTION} samples, {AUTO_FUNCTIONS} at most; more only where a dimension is missing"
     return "functions", str(fit.n_functions_), why
 
 
 def _solver(record: dict, fit: ManifoldFactorizer) -> Row:
-    why = "asked for" if was_set(record, fit, "solver") else SOLVERS.get(fit.solver_, "")
+    why = (
+        "asked for" if was_set(record, fit, "solver") else SOLVERS.get(fit.solver_, "")
+    )
     return "eigensolver", str(fit.solver_), why
 
 
 def _method(record: dict, fit: ManifoldFactorizer) -> Row:
     asked = was_set(record, fit, "method")
-    return "method", str(fit.method), "asked for" if asked else "the default: it also finds the number of factors"
+    return (
+        "method",
+        str(fit.method),
+        "asked for" if asked else "the default: it also finds the number of factors",
+    )
 
 
 def _factors(record: dict, fit: ManifoldFactorizer) -> Row:
     asked = was_set(record, fit, "n_factors")
     why = (
-        "asked for" if asked else "so many blocks of functions have orthogonal gradients, beyond the samples' own noise"
+        "asked for"
+        if asked
+        else "so many blocks of functions have orthogonal gradients, beyond the samples' own noise"
     )
     if fit.method != "gradients" or fit.verdict_ == "none":
         why = "asked for" if asked else "found by the method"

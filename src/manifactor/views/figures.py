@@ -5,12 +5,12 @@ from html import escape
 
 import numpy as np
 
-from manifactor import plots
-from manifactor.averaging import average
 from manifactor.cryoem.pictures import png_bytes, strip
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring import measures
-from manifactor.jobs import Run
+from manifactor.runs.averaging import average
+from manifactor.runs.task import Run
+from manifactor.views import plots
 from manifactor.views.markup import drawing, figure, image, paragraph, scrolled
 
 BINS = 12  # of averages along a factor
@@ -29,7 +29,9 @@ def drawn(name: str, size: tuple[float, float], draw: Callable) -> str:
 def embedding(fit: ManifoldFactorizer, f: int) -> str:
     """Places on a factor, coloured by the coordinate."""
     factor = fit.factors_[f]
-    name = {"circle": "angle, degrees", "interval": "place"}.get(factor.topology, "first direction")
+    name = {"circle": "angle, degrees", "interval": "place"}.get(
+        factor.topology, "first direction"
+    )
 
     def draw(ax) -> None:
         plots.embedding(ax, fit, f).set_title("")
@@ -37,9 +39,16 @@ def embedding(fit: ManifoldFactorizer, f: int) -> str:
 
     n = len(factor.confidence)
     alt = f"Cloud of {plots.drawn(n):,} samples on factor {f + 1}, {factor.shape}, coloured by {name}."
-    where = {"circle": "around the circle, confidence outwards", "interval": "from end to end, confidence upwards"}
+    where = {
+        "circle": "around the circle, confidence outwards",
+        "interval": "from end to end, confidence upwards",
+    }
     caption = f"Places {where.get(factor.topology, 'by the first two directions of the embedding')}. {thinned(n)}"
-    return figure(drawing(drawn(f"embedding{f + 1}", PANEL, draw), alt), escape(caption), kind="cloud")
+    return figure(
+        drawing(drawn(f"embedding{f + 1}", PANEL, draw), alt),
+        escape(caption),
+        kind="cloud",
+    )
 
 
 def confidence(fit: ManifoldFactorizer, f: int) -> str:
@@ -53,12 +62,18 @@ def confidence(fit: ManifoldFactorizer, f: int) -> str:
     low, middle = np.quantile(values, [0.05, 0.5])
     text = f"Confidence: half of the samples have {middle:.2f} or more, one in twenty {low:.2f} or less."
     alt = f"The samples on factor {f + 1} coloured by confidence from 0 to 1. {text}"
-    return figure(drawing(drawn(f"confidence{f + 1}", PANEL, draw), alt), escape(text), kind="cloud")
+    return figure(
+        drawing(drawn(f"confidence{f + 1}", PANEL, draw), alt),
+        escape(text),
+        kind="cloud",
+    )
 
 
 def _scale(ax, name: str, *, degrees: bool = False) -> None:
     """A scale of the colours beside a cloud."""
-    bar = ax.figure.colorbar(ax.collections[-1], ax=ax, label=name, shrink=0.8, pad=0.02)
+    bar = ax.figure.colorbar(
+        ax.collections[-1], ax=ax, label=name, shrink=0.8, pad=0.02
+    )
     bar.solids.set_rasterized(True)  # turned with the cloud where the page is dark
     bar.outline.set_visible(False)
     if degrees:
@@ -74,7 +89,9 @@ def histogram(fit: ManifoldFactorizer, f: int) -> str:
     counts = np.histogram(factor.coordinate, plots.BINS, (0, length))[0]
     text = f"Along the factor: {counts.min():,} to {counts.max():,} samples in each of {len(counts)} bins."
     picture = drawn(f"histogram{f + 1}", PANEL, lambda ax: plots.coordinate(ax, fit, f))
-    return figure(drawing(picture, f"Histogram of places on factor {f + 1}. {text}"), escape(text))
+    return figure(
+        drawing(picture, f"Histogram of places on factor {f + 1}. {text}"), escape(text)
+    )
 
 
 def averages(run: Run, number: int) -> str:
@@ -85,13 +102,25 @@ def averages(run: Run, number: int) -> str:
     try:
         found = average(run, [number], n_bins=BINS, matched=matched, most=MOST_AVERAGED)
     except (ValueError, OSError) as error:
-        return paragraph(f"No averages along this factor: {' '.join(str(error).split())}", kind="note")
+        return paragraph(
+            f"No averages along this factor: {' '.join(str(error).split())}",
+            kind="note",
+        )
     of = "volumes" if found.of_volumes else "images"
     total = len(run.rows)
-    some = f"{MOST_AVERAGED:,} of {total:,} {of}, drawn at random" if total > MOST_AVERAGED else f"{total:,} {of}"
+    some = (
+        f"{MOST_AVERAGED:,} of {total:,} {of}, drawn at random"
+        if total > MOST_AVERAGED
+        else f"{total:,} {of}"
+    )
     text = f"Means of {some}, along the factor: {found}."
-    picture = image(png_bytes(strip(found.images, captions=found.captions[0])), f"Strip of {BINS} mean images. {text}")
-    return figure(scrolled(picture, f"Averages along factor {number}"), escape(text), kind="strip")
+    picture = image(
+        png_bytes(strip(found.images, captions=found.captions[0])),
+        f"Strip of {BINS} mean images. {text}",
+    )
+    return figure(
+        scrolled(picture, f"Averages along factor {number}"), escape(text), kind="strip"
+    )
 
 
 def joint(fit: ManifoldFactorizer, one: int, other: int) -> str:
@@ -107,8 +136,13 @@ def joint(fit: ManifoldFactorizer, one: int, other: int) -> str:
 
 def spectrum(fit: ManifoldFactorizer) -> str:
     """The eigenvalues by factor."""
-    values, owner = fit.spectrum_.eigenvalues[1:], measures.owners(fit.spectrum_, fit.factors_)[1:]
-    own = ", ".join(f"{int((owner == f).sum())} of factor {f + 1}" for f in range(len(fit.factors_)))
+    values, owner = (
+        fit.spectrum_.eigenvalues[1:],
+        measures.owners(fit.spectrum_, fit.factors_)[1:],
+    )
+    own = ", ".join(
+        f"{int((owner == f).sum())} of factor {f + 1}" for f in range(len(fit.factors_))
+    )
     text = f"{len(values)} functions with eigenvalues from {values[0]:.3g} to {values[-1]:.3g}: {own}."
     picture = drawn("spectrum", WIDE, lambda ax: plots.spectrum(ax, fit))
     box = scrolled(drawing(picture, f"Eigenvalues by factor. {text}"), "Spectrum")
@@ -126,7 +160,11 @@ def angles(fit: ManifoldFactorizer) -> str:
         between = values[owner[:, None] != owner]
         text += f": at most {between.max():.2f} between different factors"
     picture = drawn("angles", PANEL, lambda ax: plots.angles(ax, fit))
-    return figure(drawing(picture, f"Matrix of angles. {text}."), escape(f"{text}."), kind="turned")
+    return figure(
+        drawing(picture, f"Matrix of angles. {text}."),
+        escape(f"{text}."),
+        kind="turned",
+    )
 
 
 def bandwidth(fit: ManifoldFactorizer) -> str:
@@ -138,10 +176,16 @@ def bandwidth(fit: ManifoldFactorizer) -> str:
         f"before the correction for finitely many neighbours; {curve.value:.3g} is used."
     )
     picture = drawn("bandwidth", PANEL, lambda ax: plots.bandwidth(ax, fit))
-    return figure(drawing(picture, f"Curve of the kernel sum's slope. {text}"), escape(text))
+    return figure(
+        drawing(picture, f"Curve of the kernel sum's slope. {text}"), escape(text)
+    )
 
 
 def thinned(n_samples: int) -> str:
     """What is said where not all samples are drawn."""
     count = plots.drawn(n_samples)
-    return "" if count == n_samples else f"Drawn: {count:,} of {n_samples:,} fitted samples."
+    return (
+        ""
+        if count == n_samples
+        else f"Drawn: {count:,} of {n_samples:,} fitted samples."
+    )

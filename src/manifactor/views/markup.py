@@ -65,13 +65,18 @@ def page(title: str, body: str, *, style: str = "", footer: str = "") -> str:
 
 def contents(sections: Mapping[str, str]) -> str:
     """Links to the sections of a page, by their ids."""
-    links = "".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in sections.items())
+    links = "".join(
+        f'<li><a href="#{name}">{escape(title)}</a></li>'
+        for name, title in sections.items()
+    )
     return f'<nav aria-label="Contents"><ol>{links}</ol></nav>\n'
 
 
 def section(name: str, title: str, body: str, *, level: int = 2) -> str:
     """A part of the page under a heading."""
-    return f'<section id="{name}"><h{level}>{escape(title)}</h{level}>\n{body}</section>\n'
+    return (
+        f'<section id="{name}"><h{level}>{escape(title)}</h{level}>\n{body}</section>\n'
+    )
 
 
 def paragraph(text: str, *, kind: str = "") -> str:
@@ -79,10 +84,19 @@ def paragraph(text: str, *, kind: str = "") -> str:
     return f"<p{_class(kind)}>{escape(text)}</p>\n"
 
 
-def table(caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, named: bool = False) -> str:
+def table(
+    caption: str,
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    named: bool = False,
+) -> str:
     """A table of plain text that scrolls in a box of its own; `named` where the first cell of a row is its name."""
     head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in header)
-    body = "".join(f"<tr>{''.join(_cell(cell, named and i == 0) for i, cell in enumerate(row))}</tr>" for row in rows)
+    body = "".join(
+        f"<tr>{''.join(_cell(cell, named and i == 0) for i, cell in enumerate(row))}</tr>"
+        for row in rows
+    )
     whole = f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return scrolled(whole, caption)
 
@@ -93,7 +107,9 @@ def scrolled(body: str, name: str) -> str:
 
 
 def _cell(text: str, name: bool) -> str:
-    return f'<th scope="row">{escape(text)}</th>' if name else f"<td>{escape(text)}</td>"
+    return (
+        f'<th scope="row">{escape(text)}</th>' if name else f"<td>{escape(text)}</td>"
+    )
 
 
 def image(png: bytes, alt: str) -> str:
@@ -108,7 +124,9 @@ def drawing(svg: str, alt: str) -> str:
 
 def figure(picture: str, caption: str, *, kind: str = "") -> str:
     """A picture of `image` or `drawing` with its caption, which is HTML."""
-    return f"<figure{_class(kind)}>{picture}<figcaption>{caption}</figcaption></figure>\n"
+    return (
+        f"<figure{_class(kind)}>{picture}<figcaption>{caption}</figcaption></figure>\n"
+    )
 
 
 def _class(kind: str) -> str:

@@ -34,7 +34,10 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
         "Seconds:",
         *(f"  {stage:<12} {seconds:.2f}" for stage, seconds in fit.timings_.items()),
         "Versions:",
-        *(f"  {name:<12} {version}" for name, version in record.get("versions", {}).items()),
+        *(
+            f"  {name:<12} {version}"
+            for name, version in record.get("versions", {}).items()
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -42,7 +45,9 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
 def summary(fit: ManifoldFactorizer) -> str:
     """Verdict and factors in words."""
     lines = [fill(f"Verdict: {fit.verdict_}. {evidence(fit)}", WIDTH)]
-    lines += [f"Factor {i}: {factor}." for i, factor in enumerate(fit.factors_, start=1)]
+    lines += [
+        f"Factor {i}: {factor}." for i, factor in enumerate(fit.factors_, start=1)
+    ]
     return "\n".join(lines)
 
 
@@ -65,7 +70,11 @@ def verdict_sentence(fit: ManifoldFactorizer) -> str:
     if fit.verdict_ == "product":
         return f"A product of {_number(count)} independent factors: {shapes}."
     if fit.verdict_ == "partial":
-        few = "One factor was" if count == 1 else f"{_number(count).capitalize()} factors were"
+        few = (
+            "One factor was"
+            if count == 1
+            else f"{_number(count).capitalize()} factors were"
+        )
         return f"{few} found, {shapes}, but not every test of a product was passed."
     return f"No product was found; the data are taken as one factor, {shapes}."
 
@@ -73,8 +82,13 @@ def verdict_sentence(fit: ManifoldFactorizer) -> str:
 def shapes_in_words(factors: Sequence[Factor]) -> str:
     """The factors' shapes, the same ones counted: a circle and two intervals."""
     counts = Counter(factor.shape for factor in factors)
-    shapes = [shape if k == 1 else f"{_number(k)} {shape.partition(' ')[2]}s" for shape, k in counts.items()]
-    return shapes[0] if len(shapes) == 1 else f"{', '.join(shapes[:-1])} and {shapes[-1]}"
+    shapes = [
+        shape if k == 1 else f"{_number(k)} {shape.partition(' ')[2]}s"
+        for shape, k in counts.items()
+    ]
+    return (
+        shapes[0] if len(shapes) == 1 else f"{', '.join(shapes[:-1])} and {shapes[-1]}"
+    )
 
 
 def _number(count: int) -> str:
@@ -87,12 +101,22 @@ def about_particles(record: dict) -> list[str]:
     if "components" in record:
         lines.append(f"Samples: {record['components']['text']}.")
     if record.get("n_samples", 0) > record.get("n_fitted", float("inf")):
-        lines.append(f"{record['n_fitted']} of {record['n_samples']} samples were fitted, the others placed.")
-    meanings = [confounder["meaning"] for confounder in record.get("confounders", []) if confounder["meaning"]]
+        lines.append(
+            f"{record['n_fitted']} of {record['n_samples']} samples were fitted, the others placed."
+        )
+    meanings = [
+        confounder["meaning"]
+        for confounder in record.get("confounders", [])
+        if confounder["meaning"]
+    ]
     lines += [f"Warning: {meaning}." for meaning in meanings]
     if record.get("confounders") and not meanings:
-        names = ", ".join(dict.fromkeys(confounder["name"] for confounder in record["confounders"]))
-        lines.append(f"None of what is known of the particles ({names}) explains a factor.")
+        names = ", ".join(
+            dict.fromkeys(confounder["name"] for confounder in record["confounders"])
+        )
+        lines.append(
+            f"None of what is known of the particles ({names}) explains a factor."
+        )
     return lines
 
 
@@ -100,8 +124,13 @@ def _components(record: dict) -> list[str]:
     components = record.get("components", {})
     if "signal_to_noise" not in components:
         return []
-    pairs = zip(components["signal_to_noise"], components.get("weights", []), strict=True)
-    rows = [f"  {i:<12} {ratio:<10.3g} {weight:.2f}" for i, (ratio, weight) in enumerate(pairs, start=1)]
+    pairs = zip(
+        components["signal_to_noise"], components.get("weights", []), strict=True
+    )
+    rows = [
+        f"  {i:<12} {ratio:<10.3g} {weight:.2f}"
+        for i, (ratio, weight) in enumerate(pairs, start=1)
+    ]
     return ["", "Principal components (signal to noise, weight):", *rows]
 
 
@@ -109,9 +138,16 @@ def _leakage(fit: ManifoldFactorizer) -> list[str]:
     leakage = fit.evidence_.leakage
     if len(leakage) < 2:
         return []
-    cells = [" ".join("   -" if value != value else f"{value:.2f}" for value in row) for row in leakage]
+    cells = [
+        " ".join("   -" if value != value else f"{value:.2f}" for value in row)
+        for row in leakage
+    ]
     rows = [f"  factor {i:<5} {row}" for i, row in enumerate(cells, start=1)]
-    return ["", "What a place on one factor (row) tells of another (column), R^2:", *rows]
+    return [
+        "",
+        "What a place on one factor (row) tells of another (column), R^2:",
+        *rows,
+    ]
 
 
 def _confounders(record: dict) -> list[str]:
@@ -119,11 +155,14 @@ def _confounders(record: dict) -> list[str]:
     if not found:
         return []
     rows = [
-        f"  {name:<15} " + "  ".join(f"{c['r2']:.2f} ({c['p']:.2f})" for c in found if c["name"] == name)
+        f"  {name:<15} "
+        + "  ".join(f"{c['r2']:.2f} ({c['p']:.2f})" for c in found if c["name"] == name)
         for name in dict.fromkeys(c["name"] for c in found)
     ]
     numbers = dict.fromkeys(c["factor"] for c in found)
-    header = " " * 18 + "  ".join(f"factor {i}   " if i else "the rest" for i in numbers)
+    header = " " * 18 + "  ".join(
+        f"factor {i}   " if i else "the rest" for i in numbers
+    )
     return [
         "",
         "What is known of the particles, and how much of each factor it explains (R^2, p-value):",

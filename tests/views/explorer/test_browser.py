@@ -36,7 +36,9 @@ def image(page):
 
 def settled(page, before):
     """The image after it has changed."""
-    page.wait_for_function("before => document.querySelector('#seen img').src !== before", arg=before)
+    page.wait_for_function(
+        "before => document.querySelector('#seen img').src !== before", arg=before
+    )
     return image(page)
 
 
@@ -49,7 +51,9 @@ def drag(page, plot, corners):
     """Drag along corners given as parts of a picture's width and height."""
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
-    at = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners]
+    at = [
+        (box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in corners
+    ]
     page.mouse.move(*at[0])
     page.mouse.down()
     for corner in at[1:]:
@@ -59,15 +63,25 @@ def drag(page, plot, corners):
 
 def colours(page, number):
     """How many colours, no greys, a picture of samples shows."""
-    seen = np.asarray(Image.open(io.BytesIO(page.locator(".plot").nth(number).screenshot())).convert("RGB"))
+    seen = np.asarray(
+        Image.open(io.BytesIO(page.locator(".plot").nth(number).screenshot())).convert(
+            "RGB"
+        )
+    )
     vivid = np.ptp(seen.astype(int), axis=2) > 60
     return len(np.unique(seen[vivid] // 16, axis=0))
 
 
 def test_moving_a_slider_moves_the_molecule(explorer):
     page = explorer()
-    assert "A product of two independent factors: an interval and a circle." in page.locator("#verdict").inner_text()
-    slider, dial = page.get_by_label("place on factor 1", exact=True), page.get_by_role("slider", name="factor 2")
+    assert (
+        "A product of two independent factors: an interval and a circle."
+        in page.locator("#verdict").inner_text()
+    )
+    slider, dial = (
+        page.get_by_label("place on factor 1", exact=True),
+        page.get_by_role("slider", name="factor 2"),
+    )
     first = image(page)
     slider.fill("0.05")
     second = settled(page, first)
@@ -87,7 +101,9 @@ def test_moving_a_slider_moves_the_molecule(explorer):
 def test_a_lasso_selects_and_its_star_file_reads_back(explorer, scene, tmp_path):
     page = explorer()
     drag(
-        page, page.locator(".cloud.joint .plot > svg"), [(0.2, 0.05), (0.5, 0.05), (0.5, 0.4), (0.3, 0.45), (0.2, 0.3)]
+        page,
+        page.locator(".cloud.joint .plot > svg"),
+        [(0.2, 0.05), (0.5, 0.05), (0.5, 0.4), (0.3, 0.45), (0.2, 0.3)],
     )
     count = selected(page)
     with page.expect_download() as download:
@@ -101,9 +117,15 @@ def test_a_lasso_selects_and_its_star_file_reads_back(explorer, scene, tmp_path)
     page.wait_for_function("() => location.hash.includes('lasso=')")
     pair, *_ = parse_qs(page.evaluate("location.hash.slice(1)"))["lasso"]
     x, y, corners = pair.split("~")
-    polygon = [[float(value) for value in corner.split("_")] for corner in corners.split(",")]
-    chosen = np.flatnonzero(inside(scene.columns, [{"x": x, "y": y, "polygon": polygon}]))
-    assert [int(name.partition("@")[0]) - 1 for name in table["rlnImageName"]] == chosen.tolist()
+    polygon = [
+        [float(value) for value in corner.split("_")] for corner in corners.split(",")
+    ]
+    chosen = np.flatnonzero(
+        inside(scene.columns, [{"x": x, "y": y, "polygon": polygon}])
+    )
+    assert [
+        int(name.partition("@")[0]) - 1 for name in table["rlnImageName"]
+    ] == chosen.tolist()
     page.get_by_role("button", name="Clear").click()
     page.wait_for_selector("#selected:has-text('All 400 samples')")
 
@@ -126,9 +148,14 @@ def test_the_chosen_place_is_marked_and_plays_along(explorer):
     assert marks.count() == 4  # one on each factor, a cross in the picture of both
     before = marks.first.get_attribute("d")
     page.get_by_role("button", name="Play").first.click()
-    page.wait_for_function("before => document.querySelector('.plot .mark').getAttribute('d') !== before", arg=before)
+    page.wait_for_function(
+        "before => document.querySelector('.plot .mark').getAttribute('d') !== before",
+        arg=before,
+    )
     page.get_by_role("button", name="Pause").click()
-    assert float(page.get_by_label("place on factor 1", exact=True).input_value()) > 0.25
+    assert (
+        float(page.get_by_label("place on factor 1", exact=True).input_value()) > 0.25
+    )
 
 
 def test_zoom_looks_closer_and_back(explorer):
@@ -137,15 +164,23 @@ def test_zoom_looks_closer_and_back(explorer):
     whole = joint.text_content()
     page.get_by_label("Zoom").check()
     drag(page, joint, [(0.4, 0.3), (0.6, 0.5)])
-    page.wait_for_function("whole => document.querySelector('.joint .plot > svg').textContent !== whole", arg=whole)
+    page.wait_for_function(
+        "whole => document.querySelector('.joint .plot > svg').textContent !== whole",
+        arg=whole,
+    )
     drag(page, joint, [(0.4, 0.3), (0.4, 0.6)])  # no width, no zoom
     assert "Infinity" not in joint.inner_html()
     page.get_by_role("button", name="Show all").click()
-    page.wait_for_function("whole => document.querySelector('.joint .plot > svg').textContent === whole", arg=whole)
+    page.wait_for_function(
+        "whole => document.querySelector('.joint .plot > svg').textContent === whole",
+        arg=whole,
+    )
     assert page.locator("#selected strong").count() == 0  # zoom selects nothing
 
 
-def test_a_selection_is_saved_in_the_folder_of_the_command_line(scene, window, tmp_path):
+def test_a_selection_is_saved_in_the_folder_of_the_command_line(
+    scene, window, tmp_path
+):
     with serving(scene, folder=tmp_path) as port:
         page = window()
         page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}#range=factor1~0~0.5")
@@ -188,12 +223,17 @@ def test_half_a_range_selects_nothing_and_says_so(explorer):
 
 def test_a_new_address_changes_the_view(explorer):
     page = explorer()
-    page.evaluate("location.hash = '#xy=factor2~factor1_confidence&at=0.9,10&range=factor1~0.5~1'")
+    page.evaluate(
+        "location.hash = '#xy=factor2~factor1_confidence&at=0.9,10&range=factor1~0.5~1'"
+    )
     page.wait_for_function(
         "() => document.querySelector('.joint svg').ariaLabel.includes('confidence on factor 1 upwards')"
     )
     page.wait_for_function("() => document.body.dataset.near === '[[0.9],[10]]'")
-    assert page.get_by_role("slider", name="factor 2").get_attribute("aria-valuenow") == "10"
+    assert (
+        page.get_by_role("slider", name="factor 2").get_attribute("aria-valuenow")
+        == "10"
+    )
     assert selected(page) < N
 
 
@@ -228,16 +268,26 @@ def test_ranges_narrow_the_selection_with_exact_counts(explorer, scene):
 
 def test_a_link_restores_the_view(explorer):
     page = explorer(view="#at=0.2,40&mode=held&colour=factor2&range=factor1~0.1~0.4")
-    page.locator(".cloud .plot > svg").nth(1).click(position={"x": 20, "y": 150})  # the left of the circle
+    page.locator(".cloud .plot > svg").nth(1).click(
+        position={"x": 20, "y": 150}
+    )  # the left of the circle
     page.wait_for_function("() => location.hash.includes('at=0.2%2C1')")
     page.get_by_label("Box").check()
     drag(page, page.locator(".cloud.joint .plot > svg"), [(0.2, 0.1), (0.8, 0.9)])
     page.wait_for_function("() => location.hash.includes('lasso=')")
     page.wait_for_load_state("networkidle")
-    before = selected(page), image(page), page.get_by_role("slider", name="factor 2").get_attribute("aria-valuenow")
+    before = (
+        selected(page),
+        image(page),
+        page.get_by_role("slider", name="factor 2").get_attribute("aria-valuenow"),
+    )
     again = explorer(view=page.evaluate("location.hash"))
     again.wait_for_selector(f"body[data-selected='{before[0]}']")
-    after = selected(again), image(again), again.get_by_role("slider", name="factor 2").get_attribute("aria-valuenow")
+    after = (
+        selected(again),
+        image(again),
+        again.get_by_role("slider", name="factor 2").get_attribute("aria-valuenow"),
+    )
     assert after == before
     assert again.get_by_label("held").is_checked()
     assert again.locator("#colour").input_value() == "factor2"
@@ -245,7 +295,9 @@ def test_a_link_restores_the_view(explorer):
 
 def test_a_broken_link_shows_the_run_all_the_same(explorer):
     broken = "at=a,b&mode=x&colour=nothing&range=no~1&range=factor2~0~1000&range=constructor~0~1&page=__proto__"
-    page = explorer(view=f"#{broken}&lasso=factor1~factor2~1_2&lasso=constructor~factor1~0_0,1_1,2_0&count=-3")
+    page = explorer(
+        view=f"#{broken}&lasso=factor1~factor2~1_2&lasso=constructor~factor1~0_0,1_1,2_0&count=-3"
+    )
     assert page.locator("#colour").input_value() == "factor1"
     assert page.locator("#selected").inner_text().startswith("All 400")
     assert colours(page, 2) > 20
@@ -263,7 +315,10 @@ def test_a_narrow_dark_window_needs_no_scrolling_sideways(explorer):
 def test_spectrum_angles_and_evidence_have_their_pages(explorer, scene):
     page = explorer(view="#page=spectrum")
     page.wait_for_selector("#spectrum circle")
-    assert page.locator("#spectrum circle").count() == len(scene.fit.spectrum_.eigenvalues) - 1
+    assert (
+        page.locator("#spectrum circle").count()
+        == len(scene.fit.spectrum_.eigenvalues) - 1
+    )
     page.get_by_role("button", name="Angles").click()
     page.wait_for_selector("#angles rect.cell")
     page.get_by_role("button", name="Evidence").click()
@@ -279,7 +334,8 @@ def test_numbers_without_images_show_their_features(torus_run, window):
         means = page.locator("#seen svg").get_attribute("aria-label")
         page.get_by_role("slider", name="factor 1").press("PageDown")
         page.wait_for_function(
-            "means => document.querySelector('#seen svg').getAttribute('aria-label') !== means", arg=means
+            "means => document.querySelector('#seen svg').getAttribute('aria-label') !== means",
+            arg=means,
         )
         assert page.locator("#samples tbody tr").count() == 12
         assert page.locator("#colour option").all_inner_texts()[-1] == "column 4"
@@ -307,7 +363,10 @@ def test_nothing_is_asked_of_other_machines(port, window):
     page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
     page.wait_for_selector(READY)
     assert len(asked) > 10
-    assert all(re.match(rf"http://127\.0\.0\.1:{port}/|data:|blob:", address) for address in asked)
+    assert all(
+        re.match(rf"http://127\.0\.0\.1:{port}/|data:|blob:", address)
+        for address in asked
+    )
 
 
 def test_a_stopped_explorer_is_named_on_the_page(scene, browser):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor import plots
-from manifactor.cli import main
+from manifactor.command.cli import main
 from manifactor.cryoem.pictures import as_grey, write_volume
+from manifactor.views import plots
 from manifactor.views.explorer import scene as scenes
 from manifactor.views.explorer.behind import Look
 from manifactor.views.explorer.scene import open_scene
@@ -24,7 +24,13 @@ def picture(address):
 
 
 def near(scene, at, **options):
-    asked = {"factor": 0, "mode": "matched", "count": scene.behind.count, "look": Look(), **options}
+    asked = {
+        "factor": 0,
+        "mode": "matched",
+        "count": scene.behind.count,
+        "look": Look(),
+        **options,
+    }
     return scene.near(at, **asked)
 
 
@@ -37,7 +43,11 @@ def test_the_mean_image_is_that_of_the_samples_named(scene):
 
 def test_the_image_changes_along_each_factor_and_not_across(scene):
     def image(stretch, turn, factor):
-        return picture(near(scene, [[stretch], [turn]], factor=factor, mode="held", count=9)["image"]).astype(float)
+        return picture(
+            near(scene, [[stretch], [turn]], factor=factor, mode="held", count=9)[
+                "image"
+            ]
+        ).astype(float)
 
     here = image(0.2, 90.0, 0)
     assert np.corrcoef(here.ravel(), image(0.8, 90.0, 0).ravel())[0, 1] < 0.97
@@ -58,8 +68,12 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
 
 def test_columns_keep_the_names_that_a_table_gives_them(torus_run, tmp_path):
     X = open_scene(torus_run).run.samples()
-    np.savetxt(tmp_path / "named.csv", X, delimiter=",", header="a,b,c,tilt of d", comments="")
-    assert main(["fit", str(tmp_path / "named.csv"), "--out", str(tmp_path / "run")]) == 0
+    np.savetxt(
+        tmp_path / "named.csv", X, delimiter=",", header="a,b,c,tilt of d", comments=""
+    )
+    assert (
+        main(["fit", str(tmp_path / "named.csv"), "--out", str(tmp_path / "run")]) == 0
+    )
     assert open_scene(tmp_path / "run").columns["column 4"].label == "tilt of d"
 
 
@@ -67,7 +81,9 @@ def test_an_input_that_changed_after_the_fit_is_named(torus_run, tmp_path):
     shutil.copytree(torus_run, tmp_path / "run")
     assert open_scene(tmp_path / "run").about()["warnings"] == []
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(json.dumps({**record, "input_changed": "2020-01-01T00:00:00+00:00"}))
+    (tmp_path / "run" / "run.json").write_text(
+        json.dumps({**record, "input_changed": "2020-01-01T00:00:00+00:00"})
+    )
     (warning,) = open_scene(tmp_path / "run").about()["warnings"]
     assert "torus.npz was changed after the fit" in warning
 
@@ -79,7 +95,19 @@ def test_volumes_are_shown_by_slices(tmp_path, rng):
         volume = np.zeros((8, 10, 12), dtype=np.float32)
         volume[2:5, 3:7, 2 + round(6 * place)] = 1
         write_volume(tmp_path / "maps" / f"{i:03d}.mrc", volume, pixel_size=2.0)
-    assert main(["fit", str(tmp_path / "maps"), "--out", str(tmp_path / "run"), "--n-neighbors", "12"]) == 0
+    assert (
+        main(
+            [
+                "fit",
+                str(tmp_path / "maps"),
+                "--out",
+                str(tmp_path / "run"),
+                "--n-neighbors",
+                "12",
+            ]
+        )
+        == 0
+    )
     scene = open_scene(tmp_path / "run")
     at = scene.about()["factors"][0]["start"]
     cuts = [near(scene, [at], look=Look(axis=axis, depth=0.4)) for axis in (0, 1, 2)]
@@ -87,11 +115,17 @@ def test_volumes_are_shown_by_slices(tmp_path, rng):
     assert [cut["slice"] for cut in cuts] == [4, 5, 5]
 
 
-@pytest.mark.parametrize(("field", "kind"), [("input", "nothing"), ("particles", "features")])
-def test_what_is_gone_is_named_and_the_places_stay(run, torus_run, tmp_path, field, kind):
+@pytest.mark.parametrize(
+    ("field", "kind"), [("input", "nothing"), ("particles", "features")]
+)
+def test_what_is_gone_is_named_and_the_places_stay(
+    run, torus_run, tmp_path, field, kind
+):
     shutil.copytree(run if field == "particles" else torus_run, tmp_path / "run")
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    (tmp_path / "run" / "run.json").write_text(json.dumps({**record, field: "gone/file.star"}))
+    (tmp_path / "run" / "run.json").write_text(
+        json.dumps({**record, field: "gone/file.star"})
+    )
     scene = open_scene(tmp_path / "run")
     assert scene.behind.kind == kind
     assert "gone/file.star" in scene.behind.why
@@ -106,7 +140,9 @@ def test_many_samples_are_thinned_for_drawing_and_counted_all(run, monkeypatch):
     monkeypatch.setattr(scenes, "MOST_SHOWN", 100)
     scene = open_scene(run)
     found = scene.selected([{"column": "factor1", "low": 0, "high": 0.5}])
-    shown = np.unpackbits(np.frombuffer(base64.b64decode(found["shown"]), dtype=np.uint8))[:100].astype(bool)
+    shown = np.unpackbits(
+        np.frombuffer(base64.b64decode(found["shown"]), dtype=np.uint8)
+    )[:100].astype(bool)
     inside = scene.run.places[0].coordinate <= 0.5
     assert len(scene.shown) == 100
     assert found["count"] == inside.sum() > 100
@@ -124,9 +160,16 @@ def test_spectrum_angles_and_evidence_are_those_of_the_fit(scene):
 
 
 def test_report_and_explorer_use_the_same_colours():
-    script = resources.files("manifactor.views.explorer").joinpath("page", "colours.js").read_text()
+    script = (
+        resources.files("manifactor.views.explorer")
+        .joinpath("page", "colours.js")
+        .read_text()
+    )
     listed = {
-        name: re.findall(r'"(#\w+)"', colours) for name, colours in re.findall(r"const (\w+) = (\[[^\]]*\]);", script)
+        name: re.findall(r'"(#\w+)"', colours)
+        for name, colours in re.findall(r"const (\w+) = (\[[^\]]*\]);", script)
     }
     assert tuple(listed["CYCLE"]) == plots.CYCLE
-    assert tuple(listed["FACTORS"]) == plots.CATEGORIES[:-1]  # black is lost in the dark
+    assert (
+        tuple(listed["FACTORS"]) == plots.CATEGORIES[:-1]
+    )  # black is lost in the dark

@@ -15,7 +15,7 @@ from threading import Timer
 import numpy as np
 import pytest
 
-from manifactor.cli import main
+from manifactor.command.cli import main
 from manifactor.views.explorer.guard import HEADERS
 from manifactor.views.explorer.server import free_name, listening
 
@@ -51,7 +51,16 @@ def test_the_page_needs_its_token_and_its_program_does_not(port):
     assert answer(port, "/main.js", token="")[0] == 200
 
 
-@pytest.mark.parametrize("path", ["/api/about", "/api/column/factor1", "/api/spectrum", "/api/angles", "/api/evidence"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/about",
+        "/api/column/factor1",
+        "/api/spectrum",
+        "/api/angles",
+        "/api/evidence",
+    ],
+)
 def test_nothing_of_the_run_is_told_without_the_token(port, path):
     assert answer(port, path, token="")[0] == 403
     assert answer(port, path)[0] == 200
@@ -59,11 +68,24 @@ def test_nothing_of_the_run_is_told_without_the_token(port, path):
 
 @pytest.mark.parametrize("name", ["near", "select", "export", "save"])
 def test_nothing_is_done_without_the_token(port, name):
-    assert answer(port, f"/api/{name}", {**ALL, **PLACE, "suffix": ".csv"}, token="a-tokem")[0] == 403
+    assert (
+        answer(
+            port, f"/api/{name}", {**ALL, **PLACE, "suffix": ".csv"}, token="a-tokem"
+        )[0]
+        == 403
+    )
 
 
 @pytest.mark.parametrize(
-    "host", ["example.org", "example.org:80", "127.0.0.1.example.org", "0.0.0.0", "", "169.254.1.1"]
+    "host",
+    [
+        "example.org",
+        "example.org:80",
+        "127.0.0.1.example.org",
+        "0.0.0.0",
+        "",
+        "169.254.1.1",
+    ],
 )
 def test_other_names_for_this_machine_are_refused(port, host):
     assert answer(port, "/api/about", Host=host)[0] == 403
@@ -74,10 +96,28 @@ def test_a_tunnel_may_end_at_another_port(port):
     assert answer(port, "/api/about", Host="localhost:9000")[0] == 200
 
 
-@pytest.mark.parametrize("origin", ["http://example.org", "null", "http://127.0.0.1:1", "http://localhost", "http://["])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://example.org",
+        "null",
+        "http://127.0.0.1:1",
+        "http://localhost",
+        "http://[",
+    ],
+)
 def test_requests_of_other_sites_are_refused(port, origin):
     assert answer(port, "/api/select", ALL, Origin=origin)[0] == 403
-    assert answer(port, "/api/select", ALL, Origin=f"http://127.0.0.1:{port}", Host=f"127.0.0.1:{port}")[0] == 200
+    assert (
+        answer(
+            port,
+            "/api/select",
+            ALL,
+            Origin=f"http://127.0.0.1:{port}",
+            Host=f"127.0.0.1:{port}",
+        )[0]
+        == 200
+    )
 
 
 def test_a_form_of_another_site_cannot_ask(port):
@@ -89,8 +129,17 @@ def test_a_form_of_another_site_cannot_ask(port):
 
 
 def test_every_answer_is_fenced_in(port):
-    for path, token in (("/", TOKEN), ("/main.js", ""), ("/api/about", TOKEN), ("/nothing", TOKEN), ("/", "wrong")):
-        headers = {name.lower(): value for name, value in answer(port, path, token=token)[2].items()}
+    for path, token in (
+        ("/", TOKEN),
+        ("/main.js", ""),
+        ("/api/about", TOKEN),
+        ("/nothing", TOKEN),
+        ("/", "wrong"),
+    ):
+        headers = {
+            name.lower(): value
+            for name, value in answer(port, path, token=token)[2].items()
+        }
         assert HEADERS.items() <= headers.items()
     assert "unsafe" not in HEADERS["content-security-policy"]
 
@@ -110,9 +159,20 @@ def test_no_path_leads_to_the_file_system(port, path):
 
 
 def test_the_page_names_nothing_that_lies_elsewhere(port):
-    for name in ("", "main.js", "style.css", "cloud.js", "points.js", "near.js", "pages.js", "controls.js"):
+    for name in (
+        "",
+        "main.js",
+        "style.css",
+        "cloud.js",
+        "points.js",
+        "near.js",
+        "pages.js",
+        "controls.js",
+    ):
         text = answer(port, f"/{name}")[1].decode()
-        assert set(re.findall(r"\w+://[\w.]+", text)) <= {"http://www.w3.org"}  # the name of SVG, never fetched
+        assert set(re.findall(r"\w+://[\w.]+", text)) <= {
+            "http://www.w3.org"
+        }  # the name of SVG, never fetched
 
 
 def test_a_column_is_that_of_the_run(port, scene):
@@ -121,7 +181,9 @@ def test_a_column_is_that_of_the_run(port, scene):
 
 
 def test_places_beyond_a_factor_are_those_at_its_end(port):
-    far, end = (asked(port, "near", {"at": [[x], [40]], "mode": "held"})[1] for x in (1e99, 1.0))
+    far, end = (
+        asked(port, "near", {"at": [[x], [40]], "mode": "held"})[1] for x in (1e99, 1.0)
+    )
     assert far["samples"] == end["samples"]
 
 
@@ -138,11 +200,35 @@ def test_counts_are_exact(port, scene):
         ("select", [], "must be a JSON object"),
         ("select", {}, "`conditions` must be given"),
         ("select", {"conditions": "all"}, "must be a list"),
-        ("select", {"conditions": [{"column": "../run.json", "low": 0, "high": 1}]}, "must be one of factor1"),
-        ("select", {"conditions": [{"column": "factor1", "low": "a", "high": 1}]}, "finite numbers"),
-        ("select", {"conditions": [{"column": "factor2", "low": 0, "high": 1000}]}, "degrees"),
-        ("select", {"conditions": [{"x": "factor1", "y": "factor2", "polygon": [[0, 0]]}]}, "3 to 1000"),
-        ("select", {"conditions": [{"x": "factor1", "y": "factor2", "polygon": [[0, 0], [1], [2, 2]]}]}, "2 to 2"),
+        (
+            "select",
+            {"conditions": [{"column": "../run.json", "low": 0, "high": 1}]},
+            "must be one of factor1",
+        ),
+        (
+            "select",
+            {"conditions": [{"column": "factor1", "low": "a", "high": 1}]},
+            "finite numbers",
+        ),
+        (
+            "select",
+            {"conditions": [{"column": "factor2", "low": 0, "high": 1000}]},
+            "degrees",
+        ),
+        (
+            "select",
+            {"conditions": [{"x": "factor1", "y": "factor2", "polygon": [[0, 0]]}]},
+            "3 to 1000",
+        ),
+        (
+            "select",
+            {
+                "conditions": [
+                    {"x": "factor1", "y": "factor2", "polygon": [[0, 0], [1], [2, 2]]}
+                ]
+            },
+            "2 to 2",
+        ),
         ("near", {}, "`at` must be given"),
         ("near", {"at": [[0.5]]}, "2 to 2 entries"),
         ("near", {**PLACE, "mode": "guessed"}, "matched, held"),
@@ -152,7 +238,14 @@ def test_counts_are_exact(port, scene):
         ("near", {"at": [[0.5], [float("nan")]]}, "finite numbers"),
         ("export", {**ALL, "suffix": ".sh"}, "must be one of .star"),
         ("export", {**ALL, "suffix": "../../x.csv"}, "must be one of .star"),
-        ("export", {"conditions": [{"column": "factor1", "low": 2, "high": 3}], "suffix": ".csv"}, "must hold some"),
+        (
+            "export",
+            {
+                "conditions": [{"column": "factor1", "low": 2, "high": 3}],
+                "suffix": ".csv",
+            },
+            "must hold some",
+        ),
     ],
 )
 def test_bad_requests_get_one_sentence(port, name, body, words):
@@ -170,15 +263,24 @@ def test_a_request_that_is_no_json_or_too_long_is_refused(port):
 
 def test_a_selection_leaves_as_files_that_other_programs_read(port, scene):
     chosen = np.flatnonzero(scene.run.places[0].coordinate <= 0.5)
-    table = answer(port, "/api/export", {**HALF, "suffix": ".csv"})[1].decode().splitlines()
+    table = (
+        answer(port, "/api/export", {**HALF, "suffix": ".csv"})[1].decode().splitlines()
+    )
     assert table[0].startswith("sample,factor1,")
     assert [int(float(row.split(",")[0])) for row in table[1:]] == chosen.tolist()
-    assert pickle.loads(answer(port, "/api/export", {**HALF, "suffix": ".pkl"})[1]).tolist() == chosen.tolist()
+    assert (
+        pickle.loads(
+            answer(port, "/api/export", {**HALF, "suffix": ".pkl"})[1]
+        ).tolist()
+        == chosen.tolist()
+    )
     assert b"_mfFactor1 " in answer(port, "/api/export", {**HALF, "suffix": ".star"})[1]
 
 
 def test_saved_files_get_new_names_and_nothing_else_is_left(port):
-    first, second = (asked(port, "save", {**HALF, "suffix": ".star"})[1]["saved"] for _ in range(2))
+    first, second = (
+        asked(port, "save", {**HALF, "suffix": ".star"})[1]["saved"] for _ in range(2)
+    )
     first, second = Path(first), Path(second)
     assert set(first.parent.iterdir()) == {first, second}
     assert first.read_bytes() == second.read_bytes()
@@ -189,7 +291,7 @@ def test_a_save_that_fails_leaves_nothing_behind(scene, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with serving(scene, folder=tmp_path) as port:
-        monkeypatch.setattr("manifactor.files.os.replace", full)
+        monkeypatch.setattr("manifactor._support.files.os.replace", full)
         status, found = asked(port, "save", {**HALF, "suffix": ".csv"})
     assert (status, found) == (500, {"error": "No space left on device."})
     assert list(tmp_path.iterdir()) == []
@@ -230,17 +332,34 @@ def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
 
 
 def test_the_command_prints_its_address_and_stops_on_interrupt(run):
-    command = [sys.executable, "-m", "manifactor.command", "explore", str(run), "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "manifactor.__main__",
+        "explore",
+        str(run),
+        "--port",
+        "0",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         too_late = Timer(60, process.kill)  # a test that waits for ever says nothing
         too_late.start()
         lines = [process.stdout.readline() for _ in range(3)]
-        port, token = re.fullmatch(r".*http://127\.0\.0\.1:(\d+)/\?token=(\S{16,})\n", lines[0]).groups()
+        port, token = re.fullmatch(
+            r".*http://127\.0\.0\.1:(\d+)/\?token=(\S{16,})\n", lines[0]
+        ).groups()
         assert f"ssh -L {port}:127.0.0.1:{port} " in lines[1]
         assert answer(int(port), "/api/about", token=token)[0] == 200
         waiting = HTTPConnection("127.0.0.1", int(port), timeout=20)
-        waiting.putrequest("POST", "/api/select")  # a request that never ends holds nothing up
-        for name, value in {"X-Manifactor-Token": token, "Content-Type": "application/json"}.items():
+        waiting.putrequest(
+            "POST", "/api/select"
+        )  # a request that never ends holds nothing up
+        for name, value in {
+            "X-Manifactor-Token": token,
+            "Content-Type": "application/json",
+        }.items():
             waiting.putheader(name, value)
         waiting.putheader("Content-Length", "1000")
         waiting.endheaders(b"{")

@@ -9,11 +9,11 @@ from typing import Protocol
 
 import numpy as np
 
+from manifactor._support.extras import extra
 from manifactor.cryoem.pictures import as_grey
 from manifactor.cryoem.stacks import ImageSource
 from manifactor.cryoem.views import View
-from manifactor.extras import extra
-from manifactor.jobs import Run
+from manifactor.runs.task import Run
 
 THUMBNAIL = 96  # most pixels of a side
 MOST_IMAGES, MOST_BYTES = 128, 2**26  # that a mean reads unless asked for more
@@ -58,7 +58,10 @@ def behind(run: Run) -> Behind:
     if "components" in run.record:  # of images or volumes: no numbers to show instead
         return Nothing(f"Only the places can be shown: {without}")
     try:
-        return _features(run, f"No images are averaged: {without}" if "particles" in run.record else "")
+        return _features(
+            run,
+            f"No images are averaged: {without}" if "particles" in run.record else "",
+        )
     except (ValueError, OSError) as error:
         return Nothing(f"Only the places can be shown: {' '.join(str(error).split())}")
 
@@ -67,7 +70,9 @@ def _pictures(run: Run) -> "Images | Volumes":
     images = run.images()
     source = images.source if isinstance(images, View) else images
     if len(source) != len(run.rows):
-        raise ValueError(f"the input has {len(source)} images now and had {len(run.rows)} when fitted. Fit again.")
+        raise ValueError(
+            f"the input has {len(source)} images now and had {len(run.rows)} when fitted. Fit again."
+        )
     extra("PIL.Image")
     make: type[Images] | type[Volumes] = Images if len(source.shape) == 2 else Volumes
     return make(images, _affordable(len(source), source.shape))
@@ -88,7 +93,10 @@ class Images(_Pictures):
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
         """The mean image and the nearest single ones."""
         mean, first = mean_and_first(self.source, rows, weights, singles=look.singles)
-        return {"image": data_url(mean), "thumbnails": [data_url(image, most=THUMBNAIL) for image in first]}
+        return {
+            "image": data_url(mean),
+            "thumbnails": [data_url(image, most=THUMBNAIL) for image in first],
+        }
 
 
 class Volumes(_Pictures):
@@ -101,7 +109,9 @@ class Volumes(_Pictures):
         """Mean volumes by rows and weights; the last are kept, since other slices of them need no reading."""
 
         def read(rows: tuple[int, ...], weights: tuple[float, ...]) -> np.ndarray:
-            return mean_and_first(self.source, np.array(rows), np.array(weights), singles=0)[0]
+            return mean_and_first(
+                self.source, np.array(rows), np.array(weights), singles=0
+            )[0]
 
         return lru_cache(maxsize=2)(read)
 
@@ -110,7 +120,10 @@ class Volumes(_Pictures):
         mean = self.mean(tuple(rows.tolist()), tuple(weights.tolist()))
         depth = min(int(look.depth * mean.shape[look.axis]), mean.shape[look.axis] - 1)
         cut = mean.take(depth, axis=look.axis)
-        return {"image": data_url(cut if look.axis == 0 else cut[::-1]), "slice": depth + 1}  # seen from the side, z up
+        return {
+            "image": data_url(cut if look.axis == 0 else cut[::-1]),
+            "slice": depth + 1,
+        }  # seen from the side, z up
 
 
 @dataclass(frozen=True)
@@ -128,15 +141,28 @@ class Features:
         near = np.asarray(self.samples[rows, :MOST_FEATURES], dtype=float)
         mean = weights @ near
         spread = np.sqrt(weights @ (near - mean) ** 2)
-        return {"mean": mean.tolist(), "spread": spread.tolist(), "features": near[: look.singles].tolist()}
+        return {
+            "mean": mean.tolist(),
+            "spread": spread.tolist(),
+            "features": near[: look.singles].tolist(),
+        }
 
 
 def _features(run: Run, why: str) -> Features:
     samples = run.samples()
     width = samples.shape[1]
-    why = why or (f"The first {MOST_FEATURES} of {width} columns." if width > MOST_FEATURES else "")
+    why = why or (
+        f"The first {MOST_FEATURES} of {width} columns."
+        if width > MOST_FEATURES
+        else ""
+    )
     some = samples[:: -(-len(samples) // MOST_RANGED), :MOST_FEATURES]
-    return Features(samples, min(50, max(1, len(samples) // 20)), (float(some.min()), float(some.max())), why=why)
+    return Features(
+        samples,
+        min(50, max(1, len(samples) // 20)),
+        (float(some.min()), float(some.max())),
+        why=why,
+    )
 
 
 @dataclass(frozen=True)
@@ -162,7 +188,10 @@ def mean_and_first(
         which = order[np.searchsorted(rows[order], found)]
         part = np.tensordot(weights[which].astype(np.float32), block, axes=1)
         if mean is None:
-            mean, first = np.zeros_like(part), np.empty((min(singles, len(rows)), *part.shape), dtype=np.float32)
+            mean, first = (
+                np.zeros_like(part),
+                np.empty((min(singles, len(rows)), *part.shape), dtype=np.float32),
+            )
         mean += part
         early = which < singles
         first[which[early]] = block[early]
@@ -172,7 +201,10 @@ def mean_and_first(
 
 def data_url(image: np.ndarray, *, most: int = 4096) -> str:
     """A picture, in its own grey scale, as text that a page can show."""
-    picture, buffer = extra("PIL.Image").fromarray(as_grey(image[None])[0]), io.BytesIO()
+    picture, buffer = (
+        extra("PIL.Image").fromarray(as_grey(image[None])[0]),
+        io.BytesIO(),
+    )
     picture.thumbnail((most, most))
     picture.save(buffer, format="PNG", compress_level=1)
     return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"
@@ -180,4 +212,10 @@ def data_url(image: np.ndarray, *, most: int = 4096) -> str:
 
 def _affordable(n: int, shape: tuple[int, ...]) -> int:
     """A twentieth of the samples, and no more than are read in a moment."""
-    return int(np.clip(MOST_BYTES // (4 * int(np.prod(shape))), 1, min(MOST_IMAGES, max(1, n // 20))))
+    return int(
+        np.clip(
+            MOST_BYTES // (4 * int(np.prod(shape))),
+            1,
+            min(MOST_IMAGES, max(1, n // 20)),
+        )
+    )

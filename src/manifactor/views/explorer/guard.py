@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Collection
 from urllib.parse import parse_qs
 
-from manifactor.extras import extra
+from manifactor._support.extras import extra
 
 HOSTS = ("127.0.0.1", "localhost")
 HEADERS = {
@@ -36,16 +36,23 @@ class Guard:
 
     async def __call__(self, scope, receive, send):
         """Answer one request."""
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in scope["headers"]
+        }
         token = None if scope["path"] in self.public else self.token
         problem = refusal(scope["query_string"].decode("latin-1"), headers, token)
         answer = self.app
         if problem is not None:
-            answer = extra("starlette.responses").PlainTextResponse(problem, status_code=403)
+            answer = extra("starlette.responses").PlainTextResponse(
+                problem, status_code=403
+            )
         try:
             await answer(scope, receive, _with_headers(send))
         except Exception:  # a mistake of ours: the browser was told, and goes on
-            logging.getLogger("manifactor").exception("the explorer could not answer %s", scope["path"])
+            logging.getLogger("manifactor").exception(
+                "the explorer could not answer %s", scope["path"]
+            )
 
 
 def refusal(query: str, headers: dict[str, str], token: str | None) -> str | None:
@@ -79,7 +86,9 @@ def refusal(query: str, headers: dict[str, str], token: str | None) -> str | Non
         return "Requests of other sites are refused."
     if token is None:
         return None
-    given = headers.get("x-manifactor-token") or (parse_qs(query).get("token") or [""])[0]
+    given = (
+        headers.get("x-manifactor-token") or (parse_qs(query).get("token") or [""])[0]
+    )
     return None if secrets.compare_digest(given.encode(), token.encode()) else NO_TOKEN
 
 

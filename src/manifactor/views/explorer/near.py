@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from manifactor.cryoem.bins import joint_cells
-from manifactor.places import Place
+from manifactor.runs.bins import joint_cells
+from manifactor.runs.places import Place
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,11 @@ def strata(features: np.ndarray, unit: np.ndarray, cell: np.ndarray) -> Strata:
     """Strata of samples with these features, (n, d), in these units, (d,), and in these cells, (n,)."""
     order = np.argsort(cell, kind="stable")
     rows = tuple(np.split(order, np.flatnonzero(np.diff(cell[order])) + 1))
-    return Strata(tuple(cKDTree(features[own] / unit, balanced_tree=False) for own in rows), rows, unit)
+    return Strata(
+        tuple(cKDTree(features[own] / unit, balanced_tree=False) for own in rows),
+        rows,
+        unit,
+    )
 
 
 def matched(places: Sequence[Place], factor: int, *, count: int) -> Strata:
@@ -75,10 +79,16 @@ def held(places: Sequence[Place]) -> Strata:
     """Samples by their places on all factors at once, each in units of its standard deviation."""
     features = [place.features for place in places]
     units = [np.full(each.shape[1], each.std(axis=0).max() or 1.0) for each in features]
-    return strata(np.hstack(features), np.concatenate(units), np.zeros(len(features[0]), dtype=int))
+    return strata(
+        np.hstack(features),
+        np.concatenate(units),
+        np.zeros(len(features[0]), dtype=int),
+    )
 
 
-def point_of(places: Sequence[Place], at: Sequence[Sequence[float]], factor: int | None = None) -> np.ndarray:
+def point_of(
+    places: Sequence[Place], at: Sequence[Sequence[float]], factor: int | None = None
+) -> np.ndarray:
     """The point at which to ask `matched` strata of a factor, or `held` ones if none is given.
 
     Parameters
@@ -86,7 +96,10 @@ def point_of(places: Sequence[Place], at: Sequence[Sequence[float]], factor: int
     at : sequence of sequence of float
         A coordinate on every factor: one number on an interval or a circle, d on another shape.
     """
-    features = [_single(place, where).features[0] for place, where in zip(places, at, strict=True)]
+    features = [
+        _single(place, where).features[0]
+        for place, where in zip(places, at, strict=True)
+    ]
     return np.concatenate(features) if factor is None else features[factor]
 
 
@@ -101,4 +114,7 @@ def reach(place: Place, at: Sequence[float], rows: np.ndarray) -> float:
 
 
 def _single(place: Place, at: Sequence[float]) -> Place:
-    return Place(np.reshape(np.asarray(at, dtype=float), (1, *place.coordinate.shape[1:])), place.topology)
+    return Place(
+        np.reshape(np.asarray(at, dtype=float), (1, *place.coordinate.shape[1:])),
+        place.topology,
+    )

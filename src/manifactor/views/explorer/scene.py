@@ -13,10 +13,10 @@ import numpy as np
 from manifactor.cryoem.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring import measures
-from manifactor.jobs import SELECTIONS, Run, open_run, selection
-from manifactor.places import Place
-from manifactor.runs import read_run
-from manifactor.samples import column_names
+from manifactor.inputs.files import column_names
+from manifactor.runs.folder import read_run
+from manifactor.runs.places import Place
+from manifactor.runs.task import SELECTIONS, Run, open_run, selection
 from manifactor.views.explorer.behind import Behind, Features, Look, behind
 from manifactor.views.explorer.columns import (
     INNER,
@@ -30,7 +30,12 @@ from manifactor.views.explorer.columns import (
 from manifactor.views.explorer.near import Strata, held, matched, point_of, reach
 from manifactor.views.markup import paragraph
 from manifactor.views.report import choices_table, diagnostics_section, evidence_section
-from manifactor.views.words import about_particles, evidence, input_name, verdict_sentence
+from manifactor.views.words import (
+    about_particles,
+    evidence,
+    input_name,
+    verdict_sentence,
+)
 
 MOST_SHOWN = 50_000  # points drawn; selections count all samples
 MOST_AVERAGED = 5000  # samples of a mean
@@ -71,7 +76,9 @@ class Scene:
         places, count = self.run.places, self.behind.count
         together = held(places)
         out = {("held", f): together for f in range(len(places))}
-        return out | {("matched", f): matched(places, f, count=count) for f in range(len(places))}
+        return out | {
+            ("matched", f): matched(places, f, count=count) for f in range(len(places))
+        }
 
     def about(self) -> dict:
         """What the page must know to build itself."""
@@ -84,12 +91,23 @@ class Scene:
             "name": self.run.folder.resolve().name,
             "input": input_name(record),
             "verdict": verdict_sentence(self.fit),
-            "warnings": [*(t for t in about_particles(record) if t.startswith("Warning")), *self.run.warnings],
+            "warnings": [
+                *(t for t in about_particles(record) if t.startswith("Warning")),
+                *self.run.warnings,
+            ],
             "samples": len(self.run.rows),
             "shown": len(self.shown),
-            "factors": [self._factor(number) for number in range(1, len(self.run.places) + 1)],
-            "columns": {name: _described(column) for name, column in self.columns.items()},
-            "behind": {"kind": self.behind.kind, "count": self.behind.count, "why": self.behind.why},
+            "factors": [
+                self._factor(number) for number in range(1, len(self.run.places) + 1)
+            ],
+            "columns": {
+                name: _described(column) for name, column in self.columns.items()
+            },
+            "behind": {
+                "kind": self.behind.kind,
+                "count": self.behind.count,
+                "why": self.behind.why,
+            },
             "limits": getattr(self.behind, "limits", None),
             "inner": INNER,
             "most_averaged": min(MOST_AVERAGED, len(self.run.rows)),
@@ -103,7 +121,11 @@ class Scene:
         return {
             "topology": place.topology,
             "shape": self.fit.factors_[number - 1].shape,
-            "columns": [name for name, c in self.columns.items() if c.group == "places" and _is_of(name, number)],
+            "columns": [
+                name
+                for name, c in self.columns.items()
+                if c.group == "places" and _is_of(name, number)
+            ],
             "view": {"x": x, "y": y},
             **_extent(place),
         }
@@ -111,15 +133,27 @@ class Scene:
     def exports(self) -> list[str]:
         """Endings of the files that a selection can be written to."""
         own = Path(self.run.record.get("particles", "")).suffix.lower()
-        return ([own] if own in WRITERS else []) + [suffix for suffix in SELECTIONS if suffix not in WRITERS]
+        return ([own] if own in WRITERS else []) + [
+            suffix for suffix in SELECTIONS if suffix not in WRITERS
+        ]
 
-    def near(self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Look) -> dict:
+    def near(
+        self,
+        at: Sequence[Sequence[float]],
+        *,
+        factor: int,
+        mode: str,
+        count: int,
+        look: Look,
+    ) -> dict:
         """What lies near a place: the mean of about `count` samples, and the nearest of them."""
         point = point_of(self.run.places, at, factor if mode == "matched" else None)
         rows, weights = self.strata[mode, factor].nearest(point, count)
         told = range(len(at)) if mode == "held" else [factor]
         first = rows[: look.singles]
-        places = [np.round(place.coordinate[first], 4).tolist() for place in self.run.places]
+        places = [
+            np.round(place.coordinate[first], 4).tolist() for place in self.run.places
+        ]
         return {
             "count": len(rows),
             "reach": {f: reach(self.run.places[f], at[f], rows) for f in told},
@@ -131,7 +165,10 @@ class Scene:
     def selected(self, conditions: Sequence[Mapping]) -> dict:
         """How many of all samples meet the conditions, and which of the drawn ones do, a bit each."""
         found = inside(self.columns, conditions)
-        return {"count": int(found.sum()), "shown": b64encode(np.packbits(found[self.shown]).tobytes()).decode()}
+        return {
+            "count": int(found.sum()),
+            "shown": b64encode(np.packbits(found[self.shown]).tobytes()).decode(),
+        }
 
     def exported(self, conditions: Sequence[Mapping], suffix: str) -> bytes:
         """The samples that meet the conditions as the bytes of a file."""
@@ -144,7 +181,10 @@ class Scene:
         """Eigenvalues and the factor, from 0, whose pure function each is; -1 for products and mixtures."""
         spectrum = self.fit.spectrum_
         owner = measures.owners(spectrum, self.fit.factors_)
-        return {"eigenvalues": spectrum.eigenvalues[1:].tolist(), "owners": owner[1:].tolist()}
+        return {
+            "eigenvalues": spectrum.eigenvalues[1:].tolist(),
+            "owners": owner[1:].tolist(),
+        }
 
     def angles(self) -> dict:
         """Mean squared cosines between gradients of the factors' functions, and how many functions each has there."""
@@ -154,8 +194,15 @@ class Scene:
     def evidence(self) -> dict:
         """The report's words and tables as HTML: why the verdict is what it is, what else may explain the factors."""
         record, fit = self.run.record, self.fit
-        parts = [*(paragraph(text) for text in (evidence(fit), *about_particles(record))), evidence_section(fit)]
-        return {"html": "".join([*parts, diagnostics_section(record, fit), choices_table(record, fit)])}
+        parts = [
+            *(paragraph(text) for text in (evidence(fit), *about_particles(record))),
+            evidence_section(fit),
+        ]
+        return {
+            "html": "".join(
+                [*parts, diagnostics_section(record, fit), choices_table(record, fit)]
+            )
+        }
 
 
 def open_scene(folder) -> Scene:
@@ -165,12 +212,20 @@ def open_scene(folder) -> Scene:
     lies_behind = behind(run)
     columns = place_columns(run.places)
     if "particles" in run.record:
-        with suppress(ValueError, OSError):  # particles that cannot be read: `lies_behind` says why
+        with suppress(
+            ValueError, OSError
+        ):  # particles that cannot be read: `lies_behind` says why
             columns |= particle_columns(run.particles())
     if isinstance(lies_behind, Features):
-        columns |= feature_columns(lies_behind.samples, column_names(run.record["input"]))
+        columns |= feature_columns(
+            lies_behind.samples, column_names(run.record["input"])
+        )
     n = len(run.rows)
-    shown = np.random.default_rng(0).choice(n, MOST_SHOWN, replace=False) if n > MOST_SHOWN else np.arange(n)
+    shown = (
+        np.random.default_rng(0).choice(n, MOST_SHOWN, replace=False)
+        if n > MOST_SHOWN
+        else np.arange(n)
+    )
     return Scene(run, fit, columns, np.sort(shown), lies_behind)
 
 
@@ -189,4 +244,10 @@ def _extent(place: Place) -> dict:
 
 def _described(column: Column) -> dict:
     low, high = column.limits()
-    return {"label": column.label, "group": column.group, "cyclic": column.cyclic, "low": low, "high": high}
+    return {
+        "label": column.label,
+        "group": column.group,
+        "cyclic": column.cyclic,
+        "low": low,
+        "high": high,
+    }

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from manifactor.extras import extra
-from manifactor.files import write_whole
+from manifactor._support.extras import extra
+from manifactor._support.files import write_whole
 from manifactor.views.explorer import asked
 from manifactor.views.explorer.guard import HOSTS, Guard
 from manifactor.views.explorer.scene import Scene
@@ -24,7 +24,12 @@ from manifactor.views.explorer.scene import Scene
 PORT = 8642  # taken if free, and any free one otherwise
 MOST_BYTES = 2**20  # of a request
 PATIENCE = 1  # seconds that a request may take after Ctrl-C
-TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 
 
 def application(scene: Scene, token: str, *, folder: Path | None = None) -> Guard:
@@ -41,10 +46,22 @@ def application(scene: Scene, token: str, *, folder: Path | None = None) -> Guar
     routes = [route(address, _file(*file)) for address, file in files.items()]
     routes.append(route("/api/column/{name}", _column(scene)))
     reads = {"about": lambda: {**scene.about(), "saves": folder is not None}}
-    reads |= {"spectrum": scene.spectrum, "angles": scene.angles, "evidence": scene.evidence}
+    reads |= {
+        "spectrum": scene.spectrum,
+        "angles": scene.angles,
+        "evidence": scene.evidence,
+    }
     routes += [route(f"/api/{name}", _get(answer)) for name, answer in reads.items()]
-    posts = {"near": _near(scene), "select": _select(scene), "export": _export(scene), "save": _save(scene, folder)}
-    routes += [route(f"/api/{name}", _post(answer), methods=["POST"]) for name, answer in posts.items()]
+    posts = {
+        "near": _near(scene),
+        "select": _select(scene),
+        "export": _export(scene),
+        "save": _save(scene, folder),
+    }
+    routes += [
+        route(f"/api/{name}", _post(answer), methods=["POST"])
+        for name, answer in posts.items()
+    ]
     app = extra("starlette.applications").Starlette(routes=routes)
     return Guard(app, token, public=[address for address in files if address != "/"])
 
@@ -52,8 +69,15 @@ def application(scene: Scene, token: str, *, folder: Path | None = None) -> Guar
 def page_files() -> dict[str, tuple[bytes, str]]:
     """The files of the page by address: their bytes and types."""
     files = resources.files("manifactor.views.explorer").joinpath("page").iterdir()
-    named = {f"/{file.name}".replace("/index.html", "/"): file for file in files if Path(file.name).suffix in TYPES}
-    return {address: (file.read_bytes(), TYPES[Path(file.name).suffix]) for address, file in named.items()}
+    named = {
+        f"/{file.name}".replace("/index.html", "/"): file
+        for file in files
+        if Path(file.name).suffix in TYPES
+    }
+    return {
+        address: (file.read_bytes(), TYPES[Path(file.name).suffix])
+        for address, file in named.items()
+    }
 
 
 def _file(content: bytes, kind: str) -> Callable:
@@ -77,29 +101,41 @@ def _column(scene: Scene) -> Callable:
         column = scene.columns.get(request.path_params["name"])
         if column is None:
             return responses.JSONResponse(
-                {"error": "the column must be one of the run's; there is none of that name."}, status_code=404
+                {
+                    "error": "the column must be one of the run's; there is none of that name."
+                },
+                status_code=404,
             )
         values = np.asarray(column.values[scene.shown], dtype="<f4")
-        return responses.Response(values.tobytes(), media_type="application/octet-stream")
+        return responses.Response(
+            values.tobytes(), media_type="application/octet-stream"
+        )
 
     return answer
 
 
 def _post(make: Callable[[Any], Any]) -> Callable:
     """An answer to JSON, which must come as such: other sites' forms cannot send it."""
-    responses, run_in_threadpool = extra("starlette.responses"), extra("starlette.concurrency").run_in_threadpool
+    responses, run_in_threadpool = (
+        extra("starlette.responses"),
+        extra("starlette.concurrency").run_in_threadpool,
+    )
     gone = extra("starlette.requests").ClientDisconnect
 
     async def answer(request):
         try:
             kind = request.headers.get("content-type", "none").partition(";")[0]
             if kind.lower() != "application/json":
-                raise ValueError(f"a request must have the type application/json; got {kind}.")
+                raise ValueError(
+                    f"a request must have the type application/json; got {kind}."
+                )
             return await run_in_threadpool(make, _parsed(await _body(request)))
         except ValueError as error:
             return responses.JSONResponse({"error": str(error)}, status_code=400)
         except OSError as error:
-            return responses.JSONResponse({"error": f"{error.strerror or error}."}, status_code=500)
+            return responses.JSONResponse(
+                {"error": f"{error.strerror or error}."}, status_code=500
+            )
         except gone:  # nobody is left to be answered
             return responses.Response(status_code=400)
 
@@ -132,7 +168,10 @@ def _select(scene: Scene) -> Callable:
 
 def _export(scene: Scene) -> Callable:
     def answer(body):
-        conditions, suffix = asked.conditions(body, scene.columns), asked.suffix(body, scene)
+        conditions, suffix = (
+            asked.conditions(body, scene.columns),
+            asked.suffix(body, scene),
+        )
         return extra("starlette.responses").Response(
             scene.exported(conditions, suffix), media_type="application/octet-stream"
         )
@@ -145,8 +184,13 @@ def _save(scene: Scene, folder: Path | None) -> Callable:
 
     def answer(body):
         if folder is None:
-            raise ValueError("saving needs a folder: start the explorer with --save-to FOLDER.")
-        conditions, suffix = asked.conditions(body, scene.columns), asked.suffix(body, scene)
+            raise ValueError(
+                "saving needs a folder: start the explorer with --save-to FOLDER."
+            )
+        conditions, suffix = (
+            asked.conditions(body, scene.columns),
+            asked.suffix(body, scene),
+        )
         content = scene.exported(conditions, suffix)
         with one_at_a_time:
             path = free_name(folder, suffix)
@@ -179,14 +223,22 @@ def listening(port: int | None) -> socket.socket:
             bound.close()
             problem = error
     why = getattr(problem, "strerror", None) or str(problem).rstrip(".")
-    raise ValueError(f"--port must be free and from 0 to 65535; got {port}: {why}. Leave it out for a free one.")
+    raise ValueError(
+        f"--port must be free and from 0 to 65535; got {port}: {why}. Leave it out for a free one."
+    )
 
 
 def serve(app: Guard, bound: socket.socket) -> None:
     """Answer requests until interrupted."""
     uvicorn = extra("uvicorn")
-    quiet = {"log_level": "critical", "access_log": False, "server_header": False}  # the guard tells of mistakes
-    config = uvicorn.Config(app, ws="none", lifespan="off", timeout_graceful_shutdown=PATIENCE, **quiet)
+    quiet = {
+        "log_level": "critical",
+        "access_log": False,
+        "server_header": False,
+    }  # the guard tells of mistakes
+    config = uvicorn.Config(
+        app, ws="none", lifespan="off", timeout_graceful_shutdown=PATIENCE, **quiet
+    )
     uvicorn.Server(config).run(sockets=[bound])
 
 

@@ -1,0 +1,1 @@
+"""Parts that know nothing of manifolds."""

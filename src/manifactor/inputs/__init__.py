@@ -1,0 +1,1 @@
+"""Whatever the user has, read as samples."""

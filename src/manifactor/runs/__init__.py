@@ -1,0 +1,1 @@
+"""A run on disk, and what is made of it."""

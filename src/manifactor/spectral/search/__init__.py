@@ -1,0 +1,1 @@
+"""Approximate neighbour searches."""

@@ -1,0 +1,1 @@
+"""Benchmarks of accuracy, and the paper reproduced."""

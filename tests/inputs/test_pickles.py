@@ -1,0 +1,268 @@
+import pickle
+import struct
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manifactor.inputs.pickles import read_pickled_array
+
+PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
+
+
+@pytest.fixture
+def read(tmp_path):
+    def array_of(content):
+        path = tmp_path / "z.pkl"
+        path.write_bytes(content)
+        return read_pickled_array(path)
+
+    return array_of
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "kind", ["<f4", "<f8", ">f4", "<f2", "<i4", "<i8", ">i2", "u1", "?"]
+)
+def test_arrays_of_every_protocol_come_back(read, rng, protocol, kind):
+    array = rng.integers(0, 2, size=(5, 3)).astype(kind)
+    found = read(pickle.dumps(array, protocol=protocol))
+    assert found.dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
+    assert np.array_equal(found, array)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "arrange",
+    [
+        np.asfortranarray,
+        lambda a: a[::2, ::-1],
+        lambda a: a[0],
+        lambda a: a.T,
+        lambda a: np.array(3.5),
+    ],
+    ids=["columns", "steps", "flat", "turned", "no axes"],
+)
+def test_arrays_of_every_order_and_shape_come_back(read, rng, protocol, arrange):
+    array = arrange(rng.normal(size=(6, 4)))
+    found = read(pickle.dumps(array, protocol=protocol))
+    assert found.shape == array.shape
+    assert np.array_equal(found, array)
+
+
+def test_of_two_objects_the_first_is_read(read, rng):
+    mean, variance = rng.normal(size=(2, 10, 8)).astype(
+        np.float32
+    )  # z_mu and z_logvar, as cryoDRGN writes them
+    assert np.array_equal(read(pickle.dumps(mean) + pickle.dumps(variance)), mean)
+
+
+def as_old_numpy(content):
+    """A pickle of protocol 4 or 5 as numpy 1 wrote it: numpy.core where today's says numpy._core."""
+    start = content.index(b"numpy._core") - 2
+    old = (
+        content[:start]
+        + b"\x8c"
+        + bytes([content[start + 1] - 1])
+        + content[start + 2 :].replace(b"._core", b".core", 1)
+    )
+    (length,) = struct.unpack("<Q", old[3:11])
+    return old[:3] + struct.pack("<Q", length - 1) + old[11:]
+
+
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_arrays_of_older_numpy_are_read_without_a_word(read, rng, protocol):
+    array = rng.normal(size=(5, 3))
+    content = pickle.dumps(array, protocol=protocol)
+    if b"numpy._core" in content:  # written by numpy 2
+        content = as_old_numpy(content)
+    assert b"numpy.core" in content
+    with warnings.catch_warnings(action="error"):
+        assert np.array_equal(read(content), array)
+
+
+class Bomb:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def objects(*values):
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "hide",
+    [
+        lambda bomb: bomb,
+        lambda bomb: objects(bomb, 1.0),
+        lambda bomb: objects(objects(bomb, 2.0), 1.0),
+        lambda bomb: {"z": [bomb]},
+        lambda bomb: (np.zeros(3), bomb),
+        lambda bomb: np.array([(1, bomb)], dtype=[("uid", int), ("z", object)]),
+    ],
+    ids=[
+        "bare",
+        "in an array",
+        "in an array of arrays",
+        "in a list of a dict",
+        "behind an array",
+        "in a field",
+    ],
+)
+def test_a_pickle_that_would_make_a_file_is_refused_and_makes_none(
+    read, tmp_path, hide, protocol
+):
+    harm = tmp_path / "harm"
+    with pytest.raises(
+        ValueError,
+        match=r"z.pkl was refused and nothing in it was run: it (asks for \w+.open, and only|holds values)",
+    ):
+        read(pickle.dumps(hide(Bomb(harm)), protocol=protocol))
+    assert not harm.exists()
+
+
+def test_the_same_pickle_does_make_a_file_elsewhere(tmp_path):
+    pickle.loads(pickle.dumps(Bomb(tmp_path / "harm"))).close()
+    assert (tmp_path / "harm").exists()
+
+
+NAMES = [
+    ("os", "system"),
+    ("posix", "system"),
+    ("subprocess", "Popen"),
+    ("builtins", "eval"),
+    ("builtins", "exec"),
+    ("builtins", "getattr"),
+    ("builtins", "__import__"),
+    ("functools", "partial"),
+    ("operator", "attrgetter"),
+    ("codecs", "encode"),
+    ("_codecs", "decode"),
+    ("numpy", "load"),
+    ("numpy", "fromfile"),
+    ("numpy", "memmap"),
+    ("numpy", "ndarray.tofile"),
+    ("numpy._core.multiarray", "fromstring"),
+    ("numpy.core.numeric", "load"),
+    ("numpy.ma.core", "_mareconstruct"),
+    ("numpy.f2py.diagnose", "run_command"),
+    ("torch._utils", "_rebuild_tensor_v2"),
+    ("torch.storage", "_load_from_bytes"),
+    ("pandas.core.frame", "DataFrame"),
+    ("collections", "OrderedDict"),
+]
+
+
+def called(module, name, protocol):
+    """A pickle that calls a name with nothing, in the words of an old or a new protocol."""
+    if protocol == 0:
+        return f"c{module}\n{name}\n(tR.".encode()
+    short = b"".join(
+        b"\x8c" + bytes([len(part)]) + part.encode() for part in (module, name)
+    )
+    return b"\x80\x04" + short + b"\x93)R."
+
+
+@pytest.mark.parametrize("protocol", [0, 4])
+@pytest.mark.parametrize(("module", "name"), NAMES)
+def test_all_other_names_are_refused_by_name(read, module, name, protocol):
+    with pytest.raises(
+        ValueError,
+        match=f"nothing in it was run: it asks for {module}.{name}, and only plain numpy arr",
+    ):
+        read(called(module, name, protocol))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ([1.0, 2.0], "list"),
+        ({"z": 1.0}, "dict"),
+        ((1, 2), "tuple"),
+        ("text", "str"),
+        (None, "NoneType"),
+        ([np.zeros(3)], "list"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_refused_by_kind(read, value, kind):
+    with pytest.raises(
+        ValueError, match=f"z.pkl must hold one pickled array of numbers; got {kind}."
+    ):
+        read(pickle.dumps(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        objects(1.0, 2.0),
+        np.array(["a"]),
+        np.zeros(2, dtype=complex),
+        np.zeros(2, dtype=[("a", int)]),
+    ],
+)
+def test_arrays_of_other_things_than_numbers_are_refused(read, value):
+    with pytest.raises(
+        ValueError,
+        match=r"z.pkl was refused and nothing in it was run: it holds values of type '\w+'",
+    ):
+        read(pickle.dumps(value))
+
+
+def test_a_forged_type_cannot_make_numpy_read_foreign_memory(read):
+    """A void type with an object field and no flag that says so: numpy itself would follow the bytes as a pointer."""
+    forged = (
+        b"cnumpy\ndtype\n(S'V8'\nI0\nI1\ntR"
+        b"(I3\nS'|'\nN(S'a'\nt(dS'a'\n(cnumpy\ndtype\n(S'O8'\nI0\nI1\ntRI0\ntsI8\nI1\nI0\ntb."
+    )
+    with pytest.raises(ValueError, match=r"holds values of type 'V8'"):
+        read(forged)
+    state = b"cnumpy\ndtype\n(S'f8'\nI0\nI1\ntR(I3\nS'<'\nN(S'a'\nt(dI8\nI1\nI0\ntb."
+    with pytest.raises(ValueError, match=r"describes a compound type"):
+        read(state)
+
+
+def test_an_array_must_have_the_bytes_of_its_shape(read):
+    content = pickle.dumps(np.zeros(4), protocol=2).replace(b"K\x04\x85", b"K\x7f\x85")
+    with pytest.raises(
+        ValueError, match=r"holds 32 bytes for an array of shape \(127,\)"
+    ):
+        read(content)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_truncated_file_is_refused(read, protocol):
+    content = pickle.dumps(np.arange(6.0), protocol=protocol)
+    for length in range(0, len(content), 7):
+        with pytest.raises(
+            ValueError,
+            match=r"z.pkl (is not a pickled numpy array|was refused|must hold)",
+        ) as error:
+            read(content[:length])
+        assert "\n" not in str(error.value)
+
+
+@given(content=st.binary(max_size=60))
+def test_any_bytes_are_an_array_or_refused_in_words(tmp_path_factory, content):
+    path = tmp_path_factory.getbasetemp() / "any.pkl"
+    path.write_bytes(content)
+    message = ""
+    try:
+        read_pickled_array(path)
+    except ValueError as error:
+        message = str(error)
+    assert not message or "any.pkl" in message
+
+
+def test_a_missing_file_is_the_system_s_to_report(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_pickled_array(tmp_path / "z.pkl")

@@ -1,0 +1,242 @@
+import json
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsTransformer
+
+from manifactor import DiffusionMap, ManifoldFactorizer, load, save
+from manifactor._support.files import write_whole
+from manifactor.runs.folder import read_run, write_run
+
+
+@pytest.fixture(scope="module")
+def fit(torus):
+    return ManifoldFactorizer(2, random_state=0).fit(torus[0])
+
+
+@pytest.fixture
+def run(fit, tmp_path):
+    write_run(fit, tmp_path / "run", record={"command": "fit", "input": "X"})
+    return tmp_path / "run"
+
+
+def test_a_fit_comes_back_as_it_was(fit, torus, tmp_path):
+    save(fit, tmp_path / "fit.npz")
+    back = load(tmp_path / "fit.npz")
+    assert back.get_params() == fit.get_params()
+    assert (back.verdict_, str(back.evidence_)) == (fit.verdict_, str(fit.evidence_))
+    np.testing.assert_array_equal(back.spectrum_.functions, fit.spectrum_.functions)
+    np.testing.assert_array_equal(back.coordinates(), fit.coordinates())
+    new = torus[0][:50] + 1e-3
+    np.testing.assert_array_equal(back.transform(new), fit.transform(new))
+
+
+def test_a_diffusion_map_comes_back_as_it_was(rectangle, tmp_path):
+    fit = DiffusionMap(8, bandwidth="local", random_state=0).fit(rectangle[0])
+    save(fit, tmp_path / "map.npz")
+    back = load(tmp_path / "map.npz")
+    np.testing.assert_array_equal(
+        back.transform(rectangle[0][:20]), fit.transform(rectangle[0][:20])
+    )
+
+
+def test_a_fit_with_a_search_of_the_caller_s_own_keeps_its_results(rectangle, tmp_path):
+    search = KNeighborsTransformer(n_neighbors=20)
+    fit = DiffusionMap(8, neighbors=search, callback=print, random_state=0).fit(
+        rectangle[0]
+    )
+    save(fit, tmp_path / "map.npz")
+    back = load(tmp_path / "map.npz")
+    np.testing.assert_array_equal(back.spectrum_.functions, fit.spectrum_.functions)
+    with pytest.raises(ValueError, match="which archives do not hold; fit again"):
+        back.transform(rectangle[0])
+
+
+def test_arrays_can_be_read_without_the_package(fit, tmp_path):
+    save(fit, tmp_path / "fit.npz")
+    with np.load(tmp_path / "fit.npz", allow_pickle=False) as stored:
+        np.testing.assert_array_equal(
+            stored["spectrum_/eigenvalues"], fit.spectrum_.eigenvalues
+        )
+        assert (
+            json.loads(stored["manifest"].tobytes())["estimator"]
+            == "ManifoldFactorizer"
+        )
+
+
+def test_only_fitted_estimators_are_saved(tmp_path):
+    with pytest.raises(ValueError, match=r"after fit\(\); got ManifoldFactorizer\(\)"):
+        save(ManifoldFactorizer(), tmp_path / "fit.npz")
+    assert not list(tmp_path.iterdir())
+
+
+class Bomb:
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was executed",))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["text", "empty", "npz", "npy", "pickle", "pickled member", "cut short", "foreign"],
+)
+def test_foreign_files_are_refused_and_never_executed(fit, tmp_path, kind):
+    path = tmp_path / "fit.npz"
+    save(fit, path)
+    whole = path.read_bytes()
+    with path.open("wb") as file:
+        if kind == "text":
+            file.write(b"hello")
+        elif kind == "npz":
+            np.savez(file, X=np.ones(3))
+        elif kind == "npy":
+            np.save(file, np.ones(3))
+        elif kind == "pickle":
+            pickle.dump(Bomb(), file)
+        elif kind == "pickled member":
+            np.savez(file, manifest=np.array([Bomb()], dtype=object))
+        elif kind == "cut short":
+            file.write(whole[: len(whole) // 2])
+        elif kind == "foreign":
+            np.savez(
+                file, manifest=np.frombuffer(b'{"format": "other"}', dtype=np.uint8)
+            )
+    with pytest.raises(ValueError, match="is not a"):
+        load(path)
+
+
+def tampered(path, change):
+    """Rewrite an archive after ``change(manifest, arrays)``."""
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    manifest = json.loads(arrays["manifest"].tobytes())
+    change(manifest, arrays)
+    arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)
+    np.savez(path, **arrays)
+
+
+def another_class(manifest, arrays):
+    manifest["fitted"]["spectrum_"]["record"] = "Popen"
+
+
+def a_method(manifest, arrays):
+    manifest["fitted"]["transform"] = {"value": "x"}
+
+
+def indices_out_of_range(manifest, arrays):
+    arrays["_affinity/kernel/indices"] = arrays["_affinity/kernel/indices"] + 10**6
+
+
+def no_graph(manifest, arrays):
+    del manifest["fitted"]["_graph"]
+
+
+def samples_cut_short(manifest, arrays):
+    arrays["_samples"] = arrays["_samples"][:3]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [another_class, a_method, indices_out_of_range, no_graph, samples_cut_short],
+)
+def test_a_tampered_archive_is_refused(fit, tmp_path, change):
+    path = tmp_path / "fit.npz"
+    save(fit, path)
+    tampered(path, change)
+    with pytest.raises(ValueError, match="is not a whole manifactor archive"):
+        load(path)
+
+
+def test_an_archive_of_another_version_says_which_release_reads_it(tmp_path):
+    manifest = b'{"format": "manifactor", "version": 99, "written_by": "9.0"}'
+    np.savez(tmp_path / "fit.npz", manifest=np.frombuffer(manifest, dtype=np.uint8))
+    with pytest.raises(
+        ValueError, match=r"archive version 99.*Read it with manifactor 9\.0"
+    ):
+        load(tmp_path / "fit.npz")
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nothing\.npz"):
+        load(tmp_path / "nothing.npz")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "kept.txt"
+    path.write_text("old")
+
+    def fail(file):
+        file.write(b"half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_whole(path, fail)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_run_folder_holds_fit_record_and_coordinates(fit, run):
+    record, back = read_run(run)
+    assert record["verdict"] == back.verdict_ == fit.verdict_
+    assert record["versions"].keys() >= {"manifactor", "numpy", "scipy", "sklearn"}
+    table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
+    assert table.dtype.names == (
+        "sample",
+        "factor1",
+        "factor1_confidence",
+        "factor2",
+        "factor2_confidence",
+    )
+    np.testing.assert_allclose(
+        table["factor1"], np.degrees(fit.factors_[0].coordinate), rtol=1e-6
+    )
+
+
+def test_a_run_is_not_overwritten_unasked(fit, run):
+    with pytest.raises(ValueError, match=r"must not exist yet; .*--overwrite"):
+        write_run(fit, run, record={})
+    write_run(fit, run, record={"again": True}, overwrite=True)
+    assert read_run(run)[0]["again"]
+
+
+def test_a_run_that_cannot_be_replaced_is_kept(fit, run, monkeypatch):
+    rename = type(run).rename
+
+    def interrupted(self, target):
+        if target == run and ".old." not in str(self):
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(type(run), "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_run(fit, run, record={"again": True}, overwrite=True)
+    assert "again" not in read_run(run)[0]
+    assert list(run.parent.iterdir()) == [run]
+
+
+def test_a_folder_that_is_no_run_is_never_overwritten(fit, tmp_path):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.tex").write_text("x")
+    with pytest.raises(ValueError, match="It is no run; choose another"):
+        write_run(fit, tmp_path / "precious", record={}, overwrite=True)
+    assert (tmp_path / "precious" / "thesis.tex").exists()
+
+
+def test_an_interrupted_write_leaves_nothing_behind(fit, tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manifactor.runs.folder.table_as_csv", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_run(fit, tmp_path / "run", record={})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("run.json", "is damaged"), ("factorization.npz", "is not a")]
+)
+def test_a_damaged_run_gives_one_clear_line(run, name, message):
+    (run / name).write_text("{")
+    with pytest.raises(ValueError, match=message) as error:
+        read_run(run)
+    assert "\n" not in str(error.value)

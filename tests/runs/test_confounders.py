@@ -1,0 +1,128 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manifactor.cryoem.particles import Particles
+from manifactor.runs.confounders import confounders
+from manifactor.runs.places import Place
+
+N = 1500
+
+
+@pytest.fixture
+def particles(rng):
+    defocus = rng.uniform(10_000, 25_000, size=N)
+    angles = np.column_stack(
+        [rng.uniform(0, 360, N), rng.uniform(0, 180, N), rng.uniform(0, 360, N)]
+    )
+    microscope = {
+        "defocus_u": defocus,
+        "defocus_v": defocus,
+        "half set": rng.integers(1, 3, N),
+    }
+    microscope["optics group"] = rng.integers(1, 5, N)
+    return Particles(
+        Path("a.star"),
+        np.arange(N),
+        angles=angles,
+        shift=rng.normal(size=(N, 2)),
+        microscope=microscope,
+    )
+
+
+def found(particles, *places):
+    return {
+        (c.name, c.factor): c
+        for c in confounders(particles, places, rng=np.random.default_rng(0))
+    }
+
+
+def test_a_factor_that_is_the_defocus_is_a_microscope_factor(particles, rng):
+    defocus = (particles.microscope["defocus_u"] - 10_000) / 15_000
+    noisy = np.clip(defocus**2 + 0.05 * rng.normal(size=N), 0, 1)
+    result = found(
+        particles, Place(rng.uniform(0, 360, N), "circle"), Place(noisy, "interval")
+    )
+    assert result["defocus", 2].r2 > 0.9
+    assert result["defocus", 2].p == 0.01
+    assert (
+        "factor 2 is a microscope factor, not a motion: defocus explains 9"
+        in result["defocus", 2].meaning
+    )
+    assert not any(c.meaning for key, c in result.items() if key != ("defocus", 2))
+
+
+def test_independent_quantities_explain_nothing(particles, rng):
+    result = found(particles, Place(rng.uniform(size=N), "interval"))
+    assert {name for name, _ in result} == {
+        "view",
+        "in-plane angle",
+        "shift",
+        "defocus",
+        "optics group",
+        "half set",
+    }
+    assert max(c.r2 for c in result.values()) < 0.05
+    assert min(c.p for c in result.values()) > 0.005
+
+
+def test_a_circle_that_follows_the_in_plane_angle_is_a_pose_factor(particles):
+    turned = Place((particles.turned() + 40) % 360, "circle")
+    meaning = found(particles, turned)["in-plane angle", 1].meaning
+    assert meaning.startswith("factor 1 is a pose factor, not a motion")
+
+
+def test_groups_are_compared_by_their_means(particles, rng):
+    shifted = 0.2 * particles.microscope["optics group"] + 0.1 * rng.uniform(size=N)
+    result = found(particles, Place(shifted, "interval"))["optics group", 1]
+    assert result.r2 > 0.9
+
+
+def test_a_weak_dependence_says_look_further(particles, rng):
+    defocus = (particles.microscope["defocus_u"] - 10_000) / 15_000
+    half = Place(
+        np.clip(0.5 * defocus + 0.5 * rng.uniform(size=N) ** 0.2, 0, 1), "interval"
+    )
+    weak = Place(0.3 * defocus + 0.7 * rng.uniform(size=N), "interval")
+    assert "microscope" in found(particles, half)["defocus", 1].meaning
+    assert "look further" in found(particles, weak)["defocus", 1].meaning
+
+
+def test_a_quantity_that_is_the_same_for_all_is_left_out(particles, rng):
+    particles.microscope["half set"][:] = 1
+    assert ("half set", 1) not in found(
+        particles, Place(rng.uniform(size=N), "interval")
+    )
+
+
+def test_a_quantity_behind_what_no_factor_explains_is_named(particles, rng):
+    turn = rng.uniform(0, 360, N)
+    defocus = particles.microscope["defocus_u"] / 15_000
+    samples = np.column_stack(
+        [np.cos(np.radians(turn)), np.sin(np.radians(turn)), defocus]
+    )
+    found = confounders(
+        particles,
+        [Place(turn, "circle")],
+        samples=samples,
+        rng=np.random.default_rng(0),
+    )
+    hidden = {(c.name, c.factor): c for c in found}["defocus", 0]
+    assert hidden.r2 > 0.9
+    assert hidden.meaning.endswith(
+        "of what no factor explains: a microscope factor hides in the data"
+    )
+    assert not any(c.meaning for c in found if c is not hidden)
+
+
+def test_a_defocus_that_whole_micrographs_share_is_as_good_a_predictor(particles, rng):
+    micrograph = rng.integers(0, 12, N)
+    for name in ("defocus_u", "defocus_v"):
+        particles.microscope[name][:] = 10_000 + 1_000 * micrograph
+    follows = Place(micrograph / 12 + 0.01 * rng.uniform(size=N), "interval")
+    alone = Place(rng.uniform(size=N), "interval")
+    result = found(particles, follows, alone)
+    assert result["defocus", 1].r2 > 0.99
+    assert result["defocus", 2].r2 < 0.05
+    assert result["defocus", 2].p > 0.005

@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manifactor import ManifoldFactorizer, datasets
+from manifactor.runs.places import (
+    Place,
+    all_places,
+    fitted_places,
+    from_table,
+    to_table,
+)
+
+degrees = st.floats(0, 360, exclude_max=True)
+
+
+@given(low=degrees, high=degrees, at=degrees)
+def test_a_circles_range_and_its_complement_cover_the_circle(low, high, at):
+    place = Place(np.array([at]), "circle")
+    assert low == high or place.between(low, high)[0] or place.between(high, low)[0]
+
+
+@given(low=degrees, width=st.floats(0, 359), share=st.floats(0.01, 0.99))
+def test_what_lies_on_the_way_up_is_in_the_range(low, width, share):
+    inside = Place(np.array([(low + share * width) % 360]), "circle")
+    assert inside.between(low, (low + width) % 360)[0]
+
+
+def test_the_ends_of_a_range_belong_to_it():
+    assert Place(np.array([0.2, 0.4, 0.41]), "interval").between(0.2, 0.4).tolist() == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_factor_of_more_dimensions_has_no_range():
+    with pytest.raises(
+        ValueError, match="needs a factor that is an interval or a circle"
+    ):
+        Place(np.zeros((3, 2)), "other").between(0, 1)
+
+
+def test_a_table_gives_the_places_back(rng):
+    places = [
+        Place(rng.uniform(size=5), "interval", rng.uniform(size=5)),
+        Place(rng.uniform(size=(5, 3)), "other", rng.uniform(size=5)),
+        Place(rng.uniform(0, 360, size=5), "circle", rng.uniform(size=5)),
+    ]
+    header, columns = to_table(places, np.arange(5) + 7)
+    assert header[:4] == ["sample", "factor1", "factor1_confidence", "factor2_0"]
+    assert columns[:, 0].tolist() == [7, 8, 9, 10, 11]
+    for before, after in zip(
+        places, from_table(header, columns, [p.topology for p in places]), strict=True
+    ):
+        np.testing.assert_array_equal(after.coordinate, before.coordinate)
+        np.testing.assert_array_equal(after.confidence, before.confidence)
+
+
+def test_fitted_samples_are_placed_where_they_were_fitted():
+    X, _ = datasets.sample("cylinder", 1000, random_state=0)
+    fit = ManifoldFactorizer(random_state=0).fit(X)
+    for fitted, placed in zip(fitted_places(fit), all_places(fit, X), strict=True):
+        np.testing.assert_allclose(placed.features, fitted.features, atol=1e-6)
+        np.testing.assert_array_equal(placed.confidence, fitted.confidence)

@@ -1,0 +1,328 @@
+import logging
+import pickle
+import sys
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.neighbors import KNeighborsTransformer
+
+from manifactor.spectral import approximate
+from manifactor.spectral.search.approximate import ApproximateSearch
+
+with warnings.catch_warnings(
+    action="ignore", category=DeprecationWarning
+):  # of the wrapper, in some releases
+    faiss = pytest.importorskip("faiss")
+
+
+def ring(rng, n_samples):
+    """Samples of a torus in space."""
+    t, u = rng.uniform(0, 2 * np.pi, (2, n_samples))
+    return np.c_[(2 + np.cos(u)) * np.cos(t), (2 + np.cos(u)) * np.sin(t), np.sin(u)]
+
+
+def sheet(rng, n_samples, *, dimension=4, columns=64, noise=0.01):
+    """Samples near a smooth manifold in many columns."""
+    t = rng.uniform(0, 2 * np.pi, (n_samples, dimension))
+    waves = np.c_[np.cos(t), np.sin(t), np.cos(2 * t) / 2]
+    return waves @ rng.normal(size=(3 * dimension, columns)) + noise * rng.normal(
+        size=(n_samples, columns)
+    )
+
+
+def clumps(rng, n_clumps, size, width):
+    """Samples in clumps much narrower than the distances between them."""
+    centers = rng.uniform(size=(n_clumps, 1, 3))
+    return (centers + width * rng.normal(size=(n_clumps, size, 3))).reshape(-1, 3)
+
+
+@pytest.fixture(scope="module")
+def torus():
+    X = ring(np.random.default_rng(0), 8000)
+    X.flags.writeable = False
+    return X, ApproximateSearch(20).fit(X)
+
+
+def parts(graph):
+    """Distances and neighbours, (n_queries, n_neighbors + 1)."""
+    return graph.data.reshape(graph.shape[0], -1), graph.indices.reshape(
+        graph.shape[0], -1
+    )
+
+
+def share_found(X, graph, n_neighbors):
+    """Share of all true neighbours that a graph holds."""
+    exact = (
+        KNeighborsTransformer(n_neighbors=n_neighbors, algorithm="brute")
+        .fit(X)
+        .transform(X)
+    )
+    return ((graph > 0).multiply(exact > 0)).nnz / (len(X) * n_neighbors)
+
+
+def test_the_neighbours_on_a_torus_are_found(torus):
+    X, search = torus
+    assert search.recall_ >= 0.99
+    assert share_found(X, search.transform(X), 20) == pytest.approx(
+        search.recall_, abs=0.003
+    )
+    assert search.effort_ < search.n_lists_ == 31
+
+
+def test_the_neighbours_near_a_manifold_in_many_columns_are_found(rng):
+    X = sheet(rng, 6000)
+    search = ApproximateSearch(20).fit(X)
+    assert search.recall_ >= 0.99
+    assert share_found(X, search.transform(X), 20) == pytest.approx(
+        search.recall_, abs=0.003
+    )
+    assert search.effort_ < search.n_lists_
+
+
+def test_more_lists_are_searched_for_more_recall(torus):
+    X, search = torus
+    low, high = (
+        ApproximateSearch(20, least_recall=recall).fit(X) for recall in (0.5, 0.9999)
+    )
+    assert low.effort_ < search.effort_ < high.effort_
+    assert low.recall_ < search.recall_ < high.recall_
+    assert high.recall_ >= 0.9999
+
+
+def test_distances_are_exact_and_ascend(torus):
+    X, search = torus
+    distances, neighbors = parts(search.transform(X))
+    assert distances.shape == (8000, 21)
+    np.testing.assert_allclose(
+        distances, np.linalg.norm(X[neighbors] - X[:, None], axis=2), rtol=1e-14
+    )
+    assert (np.diff(distances, axis=1) >= 0).all()
+
+
+def test_a_sample_is_its_own_first_neighbour(torus):
+    X, search = torus
+    distances, neighbors = parts(search.transform(X))
+    assert (neighbors[:, 0] == np.arange(len(X))).all()
+    assert (distances[:, 0] == 0).all()
+    assert (distances[:, 1] > 0).all()
+
+
+def test_copies_are_exactly_zero_apart(rng):
+    X = sheet(rng, 1000, columns=12) + 1e4
+    distances, neighbors = parts(ApproximateSearch(5).fit(np.r_[X, X]).transform(X))
+    assert (distances[:, :2] == 0).all()
+    assert (
+        np.sort(neighbors[:, :2]) == np.c_[np.arange(1000), 1000 + np.arange(1000)]
+    ).all()
+    assert (distances[:, 2:] > 0).all()
+
+
+def test_more_copies_than_neighbours_count_as_found(rng):
+    X = np.repeat(ring(rng, 40), 25, axis=0)
+    search = ApproximateSearch(5).fit(X)
+    assert search.recall_ == 1
+    assert (search.transform(X).data == 0).all()
+
+
+def test_new_samples_find_their_neighbours(torus, rng):
+    X, search = torus
+    new = ring(rng, 500)
+    found, exact = (
+        search.transform(new),
+        KNeighborsTransformer(n_neighbors=20).fit(X).transform(new),
+    )
+    assert found.shape == exact.shape == (500, 8000)
+    assert found.nnz == exact.nnz
+    assert ((found > 0).multiply(exact > 0)).nnz >= 0.98 * exact.nnz
+
+
+def test_units_and_origin_do_not_matter(torus):
+    X, search = torus
+    _, neighbors = parts(search.transform(X))
+    for scale, offset in ((2.0**-60, 0), (2.0**60, 1e5 * 2.0**60)):
+        _, moved = parts(
+            ApproximateSearch(20).fit(scale * X + offset).transform(scale * X + offset)
+        )
+        assert (moved == neighbors).mean() > 0.999
+
+
+def test_the_search_repeats_itself(torus):
+    X, search = torus
+    again = ApproximateSearch(20).fit(X)
+    assert (again.recall_, again.effort_) == (search.recall_, search.effort_)
+    assert (again.transform(X) != search.transform(X)).nnz == 0
+
+
+def test_close_samples_that_the_codes_cannot_tell_apart_are_found(rng):
+    X = clumps(rng, 200, 20, 1e-5)
+    search = ApproximateSearch(10).fit(X)
+    assert search.n_candidates_ > 11
+    assert search.recall_ >= 0.99
+
+
+def test_recall_that_is_out_of_reach_is_refused(rng):
+    with pytest.raises(
+        ValueError,
+        match=r"`least_recall` of 0.99 was not reached: 0\.\d+ .* 'brute' or 'kd_tree'",
+    ):
+        ApproximateSearch(2).fit(clumps(rng, 10, 200, 1e-7))
+
+
+def test_few_samples_are_searched_exactly(rng):
+    X = rng.normal(size=(30, 5))
+    search = ApproximateSearch(29).fit(X)
+    exact = KNeighborsTransformer(n_neighbors=29).fit(X).transform(X)
+    assert (search.recall_, search.effort_, search.n_lists_) == (1, 1, 1)
+    np.testing.assert_allclose(
+        search.transform(X).toarray(), exact.toarray(), atol=1e-12
+    )
+
+
+def test_samples_whose_lists_hold_too_few_find_as_many_neighbours(rng):
+    X = np.r_[ring(rng, 4000), 100 + rng.normal(size=(60, 3))]
+    distances, neighbors = parts(
+        ApproximateSearch(80, least_recall=0.5).fit(X).transform(X[4000:])
+    )
+    assert distances.shape == (60, 81)
+    assert (np.sort(neighbors)[:, -60:] == np.arange(4000, 4060)).all()
+    assert (neighbors >= 0).all()
+
+
+def test_blocks_do_not_matter(torus, monkeypatch):
+    X, search = torus
+    monkeypatch.setattr(approximate, "BLOCK", 2000)
+    again = ApproximateSearch(20).fit(X)
+    assert again.effort_ == search.effort_
+    assert again.recall_ == pytest.approx(search.recall_, abs=1e-3)
+    assert (
+        parts(again.transform(X[:500]))[1] == parts(search.transform(X[:500]))[1]
+    ).mean() > 0.999
+
+
+def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path):
+    X = sheet(rng, 15_000, dimension=2, columns=400, noise=0).astype(np.float32)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    tracemalloc.start()
+    search = ApproximateSearch(10, n_jobs=2).fit(mapped)
+    found = search.transform(mapped)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes
+    assert np.shares_memory(search._codes.samples, mapped)
+    assert (
+        found[:1000] != ApproximateSearch(10, n_jobs=2).fit(X).transform(X[:1000])
+    ).nnz == 0
+
+
+def test_rows_and_columns_may_be_stored_in_either_order(torus):
+    X, search = torus
+    turned = np.asfortranarray(X)
+    _, neighbors = parts(ApproximateSearch(20).fit(turned).transform(turned))
+    assert (neighbors == parts(search.transform(X))[1]).mean() > 0.999
+
+
+def test_a_clone_remembers_the_parameters_and_nothing_else(torus):
+    X, search = torus
+    copy = clone(search, safe=False)
+    assert (
+        copy.get_params()
+        == search.get_params()
+        == {"n_neighbors": 20, "least_recall": 0.99, "n_jobs": None}
+    )
+    with pytest.raises(NotFittedError):
+        copy.transform(X)
+
+
+def test_a_fitted_search_can_be_sent_to_another_process(torus):
+    X, search = torus
+    sent = pickle.loads(pickle.dumps(search))
+    assert (sent.transform(X[:50]) != search.transform(X[:50])).nnz == 0
+
+
+def test_threads_are_as_many_as_asked_for_and_given_back(torus, monkeypatch):
+    X, _ = torus
+    before, seen, candidates = (
+        faiss.omp_get_max_threads(),
+        [],
+        approximate.Codes.candidates,
+    )
+
+    def spy(*arguments):
+        seen.append(faiss.omp_get_max_threads())
+        return candidates(*arguments)
+
+    monkeypatch.setattr(approximate.Codes, "candidates", spy)
+    ApproximateSearch(5, n_jobs=1).fit(X).transform(X)
+    assert set(seen) == {1}
+    assert faiss.omp_get_max_threads() == before
+
+
+def test_recall_and_effort_are_logged(rng, caplog):
+    with caplog.at_level(logging.INFO, logger="manifactor"):
+        ApproximateSearch(5).fit(rng.normal(size=(100, 3)))
+    assert caplog.messages == [
+        "approximate neighbours: recall 1.0000 with 1 of 1 lists"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"n_neighbors": 100},
+            r"`n_neighbors` must be a whole number in \[1, 99\]; got 100 with 100 samples",
+        ),
+        (
+            {"n_neighbors": 5, "least_recall": 1.5},
+            r"`least_recall` must be a number in \[0, 1\]; got 1.5",
+        ),
+    ],
+)
+def test_parameters_out_of_bounds_are_refused(rng, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        ApproximateSearch(**parameters).fit(rng.normal(size=(100, 3)))
+
+
+def test_samples_with_other_columns_are_refused(torus):
+    X, search = torus
+    with pytest.raises(ValueError, match="2 features"):
+        search.transform(X[:, :2])
+
+
+def test_a_missing_package_is_named(rng, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(ValueError, match=r"^this needs the package faiss: pip install"):
+        ApproximateSearch(5).fit(rng.normal(size=(100, 3)))
+
+
+@pytest.mark.parametrize("error", [RuntimeError, ValueError, OSError, AttributeError])
+def test_a_package_that_cannot_be_loaded_is_said_in_one_line(rng, monkeypatch, error):
+    def broken(name):
+        raise error("built for another\nmachine")
+
+    monkeypatch.setattr(approximate, "extra", broken)
+    with pytest.raises(
+        ValueError,
+        match=rf"failed in the package faiss \({error.__name__}: built for another mach",
+    ) as e:
+        ApproximateSearch(5).fit(rng.normal(size=(100, 3)))
+    assert "'brute' or 'kd_tree'" in str(e.value)
+    assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("call", ["train", "add", "search"])
+def test_a_call_that_fails_is_said_in_one_line(rng, monkeypatch, call):
+    def broken(*arguments, **options):
+        raise RuntimeError("Error in\nfaiss")
+
+    monkeypatch.setattr(faiss.IndexIVFScalarQuantizer, call, broken)
+    with pytest.raises(
+        ValueError,
+        match=r"faiss \(RuntimeError: Error in faiss\)\. Install .* 'brute' or 'kd_tree'\.$",
+    ):
+        ApproximateSearch(5).fit(rng.normal(size=(100, 3)))

@@ -1,0 +1,248 @@
+import numpy as np
+import pytest
+from scipy.spatial import KDTree
+
+from manifactor.spectral import cells
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def small_cells(monkeypatch):
+    """Cells so small that a few hundred samples fill many of them."""
+    monkeypatch.setattr(cells, "PER_CELL", 16)
+    monkeypatch.setattr(cells, "FIRST_CELLS", 4)
+    monkeypatch.setattr(cells, "QUERIES", 8)
+
+
+@pytest.fixture
+def searches(monkeypatch):
+    """The searches that were made: whether by differences alone, and of how many queries."""
+    made = []
+    meetings = cells._meetings
+
+    def noted(search, rows, tile):
+        made.append((search.sharp, len(rows)))
+        return meetings(search, rows, tile)
+
+    monkeypatch.setattr(cells, "_meetings", noted)
+    return made
+
+
+def single(samples):
+    return np.asarray(samples, dtype=np.float32)
+
+
+def torus(rng, n):
+    one, other = rng.uniform(0, 2 * np.pi, (2, n))
+    return single(
+        np.c_[3 * np.cos(one), 3 * np.sin(one), 2 * np.cos(other), 2 * np.sin(other)]
+    )
+
+
+def assert_nearest(samples, k, *, rtol=1e-6):
+    """All that `nearest` promises, against a tree in double precision; returns what it gave."""
+    n = len(samples)
+    distances, indices = (
+        tensor.numpy() for tensor in cells.nearest(torch.tensor(samples), k)
+    )
+    samples = samples.astype(float)
+    assert distances.dtype == np.float32
+    assert indices.dtype == np.int64
+    assert (np.diff(distances, axis=1) >= 0).all()
+    assert (indices != np.arange(n)[:, None]).all()
+    assert (np.diff(np.sort(indices, axis=1), axis=1) > 0).all()
+    measured = np.linalg.norm(samples[:, None] - samples[indices], axis=2)
+    np.testing.assert_allclose(distances, measured, rtol=rtol)
+    expected = KDTree(samples).query(samples, k + 1)[0][:, 1:]
+    np.testing.assert_allclose(distances, expected, rtol=rtol)
+    return distances, indices
+
+
+def test_three_samples_on_a_line_know_each_other():
+    distances, indices = cells.nearest(torch.tensor([[0.0], [1.0], [3.0]]), 2)
+    assert distances.tolist() == [[1, 3], [1, 2], [2, 3]]
+    assert indices.tolist() == [[1, 2], [0, 2], [1, 0]]
+
+
+def test_neighbours_on_a_torus_are_those_of_a_tree(rng, searches):
+    assert_nearest(torus(rng, 5000), 32)
+    (_, first), _, (_, again), _ = searches
+    assert (first, 0 < again < 2500) == (5000, True)
+
+
+def test_neighbours_are_exact_where_density_is_very_uneven(rng):
+    centres, spreads = rng.normal(size=(12, 3)), 10.0 ** rng.integers(-5, 1, 12)
+    parts = [
+        c + s * rng.normal(size=(rng.integers(3, 600), 3))
+        for c, s in zip(centres, spreads, strict=True)
+    ]
+    assert_nearest(single(np.concatenate(parts)), 16)
+
+
+def test_neighbours_in_knots_much_smaller_than_a_cell_are_told_apart_by_differences(
+    rng, searches
+):
+    knots = np.concatenate(
+        [point + 1e-4 * rng.normal(size=(90, 3)) for point in rng.normal(size=(5, 3))]
+    )
+    assert_nearest(single(np.r_[rng.normal(size=(2000, 3)), knots]), 32)
+    assert 0 < sum(queries for sharp, queries in searches if sharp) <= 450
+
+
+def test_blurred_knots_are_told_apart_at_the_second_reach_too(
+    rng, small_cells, searches
+):
+    knots = np.concatenate(
+        [point + 1e-5 * rng.normal(size=(30, 3)) for point in rng.normal(size=(10, 3))]
+    )
+    assert_nearest(single(np.r_[rng.normal(size=(300, 3)), knots]), 8)
+    assert [sharp for sharp, _ in searches] == [False, True, False, True]
+    assert searches[3][1] > 0
+
+
+def test_copies_are_neighbours_at_distance_zero(rng, small_cells):
+    distances, _ = assert_nearest(
+        single(np.repeat(rng.normal(size=(150, 3)), 4, axis=0)), 6
+    )
+    assert (distances[:, :3] == 0).all()
+    assert (distances[:, 3:] > 0).all()
+
+
+def test_a_heap_of_copies_needs_no_search(rng, searches):
+    samples = single(np.r_[np.ones((3000, 2)), rng.normal(size=(1000, 2))])
+    distances, _ = assert_nearest(samples, 10)
+    assert (distances[:3000] == 0).all()
+    assert searches[0] == (False, 1000)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e6])
+def test_samples_may_all_be_equal(value, searches):
+    distances, _ = assert_nearest(np.full((700, 3), value, dtype=np.float32), 5)
+    assert (distances == 0).all()
+    assert sum(queries for _, queries in searches) == 0
+
+
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (3, 2), (40, 39), (255, 10)])
+def test_samples_may_be_fewer_than_a_cell_holds(rng, n, k):
+    assert_nearest(single(rng.normal(size=(n, 3))), k)
+
+
+def test_more_neighbours_may_be_asked_for_than_the_first_cells_hold(rng, small_cells):
+    assert_nearest(single(rng.normal(size=(400, 3))), 399)
+
+
+@pytest.mark.parametrize(("columns", "n"), [(1, 3000), (40, 1500)])
+def test_neighbours_are_exact_with_one_column_and_with_many(
+    rng, small_cells, monkeypatch, columns, n
+):
+    monkeypatch.setattr(cells, "QUERIES", 128)
+    assert_nearest(single(rng.normal(size=(n, columns))), 10)
+
+
+def test_a_lattice_full_of_ties_has_the_right_distances(small_cells):
+    lattice = np.stack(np.meshgrid(*[np.arange(9)] * 3), axis=-1).reshape(-1, 3)
+    assert_nearest(single(lattice), 20)
+
+
+def test_samples_of_double_precision_are_centred_before_they_are_rounded(rng):
+    samples = rng.normal(size=(1500, 3)) + 1e6
+    distances, _ = cells.nearest(torch.tensor(samples), 8)
+    expected = KDTree(samples).query(samples, 9)[0][:, 1:]
+    np.testing.assert_allclose(distances.numpy(), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_squares_neither_vanish_nor_overflow(rng, scale):
+    samples = single(rng.normal(size=(300, 3)))
+    unit, scaled = (
+        cells.nearest(torch.tensor(samples * np.float32(by)), 5) for by in (1, scale)
+    )
+    np.testing.assert_allclose(
+        scaled[0].numpy(), unit[0].numpy() * np.float32(scale), rtol=1e-4
+    )
+    assert torch.equal(scaled[1], unit[1])
+
+
+def test_the_samples_keep_their_values_and_their_gradients_stay_out(rng):
+    samples = torch.tensor(rng.normal(size=(300, 3)), requires_grad=True)
+    before = samples.detach().clone()
+    distances, _ = cells.nearest(samples, 5)
+    assert torch.equal(samples.detach(), before)
+    assert not distances.requires_grad
+
+
+@pytest.mark.parametrize("columns", [2, 30])
+def test_the_size_of_a_tile_does_not_change_the_answer(rng, monkeypatch, columns):
+    samples = torch.tensor(rng.normal(size=(700, columns)))
+    whole = cells.nearest(samples, 12)
+    monkeypatch.setattr(cells, "TILE_BYTES", {"cpu": 2**15})
+    starts, widths = [], []
+    met, measured = cells.Meeting.met, cells._measured
+    monkeypatch.setattr(
+        cells.Meeting, "met", lambda *args: starts.append(args[2]) or met(*args)
+    )
+    monkeypatch.setattr(
+        cells,
+        "_measured",
+        lambda *args: widths.append(args[2].shape[1]) or measured(*args),
+    )
+    tiled = cells.nearest(samples, 12)
+    assert max(starts) > 0, "the samples that a query meets came in several tiles"
+    assert set(widths) == {23}, "of which no more than the best were kept"
+    assert torch.equal(tiled[1], whole[1])
+    torch.testing.assert_close(tiled[0], whole[0], rtol=1e-6, atol=0)
+
+
+def full_above(limit, sizes):
+    """A device on which no step of more than `limit` bytes fits."""
+    chosen = cells._chosen
+
+    def step(search, meeting, size):
+        sizes.append(size)
+        if size > limit:
+            raise torch.OutOfMemoryError("out of memory")
+        return chosen(search, meeting, size)
+
+    return step
+
+
+def test_a_full_device_gets_smaller_tiles(rng, monkeypatch):
+    samples = torch.tensor(rng.normal(size=(2000, 3)))
+    whole = cells.nearest(samples, 5)
+    sizes: list[int] = []
+    monkeypatch.setattr(cells, "_chosen", full_above(2**23, sizes))
+    distances, indices = cells.nearest(samples, 5)
+    assert sizes[:3] == [2**25, 2**24, 2**23]
+    assert set(sizes[3:]) == {2**23}, "what did not fit once is not tried again"
+    assert torch.equal(indices, whole[1])
+    torch.testing.assert_close(distances, whole[0], rtol=1e-6, atol=0)
+
+
+def test_a_device_too_full_for_the_smallest_tile_says_what_to_do(monkeypatch):
+    sizes: list[int] = []
+    monkeypatch.setattr(cells, "_chosen", full_above(0, sizes))
+    message = r"5 neighbours of 100 samples .* 'cpu'; it was full even with steps of 4 MiB.* lower `n_neighbors`"
+    with pytest.raises(MemoryError, match=message):
+        cells.nearest(torch.arange(100.0)[:, None], 5)
+    assert sizes[-1] == cells.LEAST_TILE
+
+
+def test_products_of_fewer_digits_are_refused(monkeypatch):
+    bmm = torch.bmm
+    monkeypatch.setattr(
+        torch, "bmm", lambda *two: bmm(*(each.bfloat16() for each in two)).float()
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"full single precision.*set_float32_matmul_precision\('highest'\)",
+    ):
+        cells.nearest(torch.zeros(10, 2), 3)
