@@ -1,38 +1,88 @@
-"""Stages of a fit that need not be gone through again while what they depend on stays the same."""
+"""Stages of a computation: remembered, timed, and reported to a callback."""
 
 import hashlib
 import logging
-from collections.abc import Callable
-from typing import Any
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import gen_batches
 
-ROWS = 2**16
 log = logging.getLogger("manifactor")
+
+Result = TypeVar("Result")
+Callback = Callable[[str, float], None]
 
 
 class Stages:
-    """What stages have led to, each with a key of all that it depends on."""
+    """Results of finished stages, each under a key of everything it depends on.
+
+    Parameters
+    ----------
+    kept : dict of str to (key, result), or None
+        Results of an earlier computation.
+
+    Attributes
+    ----------
+    kept : dict of str to (key, result)
+    timings : dict of str to float
+        Seconds of the stages that were computed since `start`.
+    """
 
     def __init__(self, kept: dict[str, tuple[str, Any]] | None = None) -> None:
-        """Remember what was kept."""
-        self.kept = kept or {}
+        """Remember the results of an earlier computation."""
+        self.kept = dict(kept or {})
+        self.timings: dict[str, float] = {}
+        self._callback: Callback | None = None
+        self._seed: int | None = None
 
-    def __call__(self, name: str, key: str, make: Callable[[], Any]) -> Any:
-        """What was kept under the name if the key is the same, else what is made now."""
-        known, value = self.kept.get(name, ("", None))
+    def start(
+        self, callback: Callback | None = None, seed: int | None = None
+    ) -> "Stages":
+        """Begin a computation: no timings yet, progress goes to `callback`.
+
+        `seed` becomes part of the key of stages that draw random numbers. With None,
+        a kept result serves whatever numbers it was drawn with.
+        """
+        self.timings = {}
+        self._callback, self._seed = callback, seed
+        return self
+
+    def random_key(self, *parts: Any) -> str:
+        """Return the key of a stage that depends on `parts` and on the seed."""
+        return fingerprint(self._seed, *parts)
+
+    def recall(self, name: str, key: str, make: Callable[[], Result]) -> Result:
+        """Return the kept result if its key is the same, else make and keep one."""
+        known, result = self.kept.get(name, ("", None))
         if known == key:
-            log.info("%s: kept, nothing that they depend on has changed", name)
-        else:
-            value = make()
-            self.kept[name] = (key, value)
-        return value
+            log.info("%s: kept from the last fit", name)
+            return result  # type: ignore[return-value]
+        result = make()
+        self.kept[name] = (key, result)
+        return result
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Time a stage, log it, and report its start and end."""
+        self.report(name, 0.0)
+        begin = time.perf_counter()
+        yield
+        self.timings[name] = time.perf_counter() - begin
+        log.info("%s: %.2f s", name, self.timings[name])
+        self.report(name, 1.0)
+
+    def report(self, name: str, fraction: float) -> None:
+        """Tell the callback which fraction of a stage is done."""
+        if self._callback is not None:
+            self._callback(name, fraction)
 
 
-def fingerprint(*parts: Any) -> str:
-    """A short text that differs where arrays, sparse matrices or settings do.
+def fingerprint(*parts: Any, rows: int = 2**16) -> str:
+    """Return a short text that differs where arrays, sparse matrices or settings do.
 
     Examples
     --------
@@ -47,8 +97,9 @@ def fingerprint(*parts: Any) -> str:
         for array in arrays:
             if isinstance(array, np.ndarray):
                 digest.update(f"{array.dtype} {array.shape} ".encode())
-                for rows in gen_batches(len(array), ROWS):  # never copied whole
-                    digest.update(np.ascontiguousarray(array[rows]).data)
+                # In batches: a memory-mapped array is never copied as a whole.
+                for batch in gen_batches(len(array), rows):
+                    digest.update(np.ascontiguousarray(array[batch]).data)
             else:
                 digest.update(f"{array!r}; ".encode())
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Linear algebra on one thread, which small matrices need; workers that leave interrupts to those who started them."""
+"""Threads: BLAS limited to one, work mapped over panels of rows, interrupts held."""
 
 import os
 import signal
@@ -7,45 +7,88 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
-from threading import RLock
+from threading import Lock
 from typing import TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-PANEL, LARGEST_PANEL = (
-    20_000,
-    50_000,
-)  # rows that are worth a thread, and that a thread takes at a time
+from manifactor._support.arithmetic import ceil_div
+
 T = TypeVar("T")
 
-_limit = (
-    RLock()
-)  # the limit belongs to the process: two fits must not undo each other's
+
+class _SharedLimit:
+    """One BLAS thread for the process while at least one context is open.
+
+    The limit belongs to the process, so two fits in two threads must share it: the
+    first to enter sets it, the last to leave lifts it. The lock is held while they
+    count, never while they work: nobody waits for another fit, and a worker that is
+    forked during a fit inherits no lock that will never be released.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all contexts; those of the parent do not exist in a forked child."""
+        self._lock = Lock()
+        self._open = 0
+        self._limiter = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._open == 0:
+                self._limiter = _libraries().limit(limits=1, user_api="blas")
+            self._open += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._open -= 1
+            if self._open == 0:
+                self._limiter.restore_original_limits()
+
+
+_shared_limit = _SharedLimit()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_shared_limit.reset)
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit linear algebra to one thread inside this context; contexts of other threads wait."""
-    with _limit, _libraries().limit(limits=1, user_api="blas"):
+    """Limit BLAS to one thread inside this context; contexts may nest and overlap."""
+    _shared_limit.enter()
+    try:
         yield
+    finally:
+        _shared_limit.leave()
 
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """The process's linear algebra, that of numpy and scipy, looked for once: that takes as long as a small solve."""
+    """Return the BLAS libraries of the process; the search takes as long as a solve."""
     return ThreadpoolController()
 
 
-def at_once(work: Callable[..., T], *items: Sequence) -> list[T]:
-    """What `work` makes of the items, one after the other, all worked on at the same time."""
+def map_threads(work: Callable[..., T], *items: Sequence) -> list[T]:
+    """Map `work` over items concurrently, a thread each, in input order."""
     with ThreadPoolExecutor(max(1, len(items[0]))) as pool:
         return list(pool.map(work, *items))
 
 
-def in_panels(work: Callable[[slice], T], n_rows: int) -> list[T]:
-    """What `work` makes of slices of many rows, all worked on at the same time; few rows are one slice."""
-    slices = row_slices(n_rows, LARGEST_PANEL, at_least=PANEL)
+def map_panels(
+    work: Callable[[slice], T],
+    n_rows: int,
+    *,
+    smallest: int = 20_000,
+    largest: int = 50_000,
+) -> list[T]:
+    """Map `work` over slices of rows on all cores; fewer than two panels run here.
+
+    Below 20,000 rows a thread costs more than it saves; above 50,000 the panels of
+    two threads no longer share the cache.
+    """
+    slices = row_slices(n_rows, largest, at_least=smallest)
     if len(slices) == 1:
         return [work(slices[0])]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -53,17 +96,27 @@ def in_panels(work: Callable[[slice], T], n_rows: int) -> list[T]:
 
 
 def row_slices(n_rows: int, at_most: int, *, at_least: int = 1) -> list[slice]:
-    """Equal slices of rows within these limits, a multiple of the cores where there are enough."""
+    """Return equal slices of rows within the limits, a multiple of the cores if enough.
+
+    Examples
+    --------
+    >>> row_slices(10, 10, at_least=10)
+    [slice(0, 10, None)]
+    """
     cores = os.cpu_count() or 1
-    parts = max(1, min(n_rows // at_least, cores * -(-n_rows // (cores * at_most))))
-    return [
-        slice(a, b) for a, b in pairwise(np.linspace(0, n_rows, parts + 1).astype(int))
-    ]
+    wanted = cores * ceil_div(n_rows, cores * at_most)
+    count = max(1, min(n_rows // at_least, wanted))
+    edges = np.linspace(0, n_rows, count + 1).astype(int).tolist()
+    return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold interrupts back inside this context; processes started in it never see any, and leave no traceback."""
+    """Hold back SIGINT inside this context.
+
+    Processes started inside inherit the mask. They never see Ctrl-C and print no
+    traceback; whoever started them ends them.
+    """
     if not hasattr(signal, "pthread_sigmask"):  # not on Windows
         yield
         return
@@ -72,3 +125,7 @@ def interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# The names that rooms not yet rebuilt call.
+at_once, in_panels = map_threads, map_panels

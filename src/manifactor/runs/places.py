@@ -1,7 +1,8 @@
-"""Where every sample of a run lies on every factor, as later commands need it: a table and back."""
+"""Where every sample of a run lies on every factor: a record, a table, and back."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 
 import numpy as np
@@ -11,10 +12,14 @@ import numpy as np
 class Place:
     """Places of all samples on one factor.
 
+    In memory a coordinate has the unit of `Factor.coordinate`. Files, the command line
+    and the page show circles in degrees: that is `displayed`.
+
     Attributes
     ----------
     coordinate : ndarray of shape (n,) or (n, d)
-        From 0 to 1 on an interval, degrees on a circle; the embedding of any other shape.
+        From 0 to 1 on an interval, radians on a circle; the embedding of any other
+        shape.
     topology : "interval", "circle" or "other"
     confidence : ndarray of shape (n,) or None
     """
@@ -23,63 +28,84 @@ class Place:
     topology: str
     confidence: np.ndarray | None = None
 
+    def __len__(self) -> int:
+        return len(self.coordinate)
+
     def __getitem__(self, rows) -> "Place":
         confidence = None if self.confidence is None else self.confidence[rows]
         return Place(self.coordinate[rows], self.topology, confidence)
 
+    @cached_property
+    def displayed(self) -> np.ndarray:
+        """Coordinate as people read it: a circle's in degrees."""
+        if self.topology == "circle":
+            return np.degrees(self.coordinate)
+        return self.coordinate
+
     @property
     def features(self) -> np.ndarray:
-        """Columns in which near places have near values, (n, d): a circle's cosine and sine."""
+        """Columns in which near places have near values, (n, d).
+
+        These are the cosine and sine of a circle's angle, else the coordinate.
+        """
         if self.topology == "circle":
-            angle = np.radians(self.coordinate)
+            angle = self.coordinate
             return np.column_stack([np.cos(angle), np.sin(angle)])
-        return self.coordinate.reshape(len(self.coordinate), -1)
+        return self.coordinate.reshape(len(self), -1)
 
     def between(self, low: float, high: float) -> np.ndarray:
-        """Which samples lie in a range, its ends included; on a circle the way from `low` up to `high`, across 0 too.
+        """Return which samples lie in a range, both ends included.
+
+        On a circle the range goes from `low` up to `high`, in degrees, across 0 too.
 
         Examples
         --------
-        >>> Place(np.array([5.0, 180.0, 355.0]), "circle").between(350, 10).tolist()
+        >>> Place(np.radians([5.0, 180.0, 355.0]), "circle").between(350, 10).tolist()
         [True, False, True]
         """
-        if self.topology == "other":
-            raise ValueError(
-                "a range needs a factor that is an interval or a circle; this one has more dimensions. Select by its "
-                "columns in coordinates.csv."
-            )
+        _require_range(self.topology, low, high)
+        value = self.displayed
         if self.topology == "interval":
-            if not 0 <= low <= high <= 1:
-                raise ValueError(
-                    f"the range of an interval must be two ascending numbers in [0, 1]; got {low:g} {high:g}."
-                )
-            return (self.coordinate >= low) & (self.coordinate <= high)
-        if not (-360 <= low <= 360 and -360 <= high <= 360):
-            raise ValueError(
-                f"the range of a circle must be two numbers of degrees in [-360, 360]; got {low:g} {high:g}."
-            )
+            return (value >= low) & (value <= high)
         if high - low >= 360:
-            return np.ones(len(self.coordinate), dtype=bool)
+            return np.ones(len(self), dtype=bool)
         low, high = low % 360, high % 360
         if low <= high:
-            return (self.coordinate >= low) & (self.coordinate <= high)
-        return (self.coordinate >= low) | (self.coordinate <= high)
+            return (value >= low) & (value <= high)
+        return (value >= low) | (value <= high)
+
+
+def _require_range(topology: str, low: float, high: float) -> None:
+    if topology == "other":
+        raise ValueError(
+            "a range needs a factor that is an interval or a circle; this one has more "
+            "dimensions. Select by its columns in coordinates.csv."
+        )
+    if topology == "interval" and not 0 <= low <= high <= 1:
+        raise ValueError(
+            "the range of an interval must be two ascending numbers in [0, 1]; got "
+            f"{low:g} {high:g}."
+        )
+    degrees = -360 <= low <= 360 and -360 <= high <= 360
+    if topology == "circle" and not degrees:
+        raise ValueError(
+            "the range of a circle must be two numbers of degrees in [-360, 360]; got "
+            f"{low:g} {high:g}."
+        )
 
 
 def fitted_places(fit) -> tuple[Place, ...]:
-    """Places of the samples that a ManifoldFactorizer was fitted to."""
+    """Return the places of the samples that a ManifoldFactorizer was fitted to."""
     return tuple(
-        _place(f.topology, f.embedding, f.coordinate, f.confidence)
-        for f in fit.factors_
+        _place(factor.topology, factor.embedding, factor.coordinate, factor.confidence)
+        for factor in fit.factors_
     )
 
 
 def all_places(fit, X: np.ndarray) -> tuple[Place, ...]:
-    """Places of any samples on the factors of a ManifoldFactorizer."""
-    return tuple(
-        _place(f.topology, *found)
-        for f, found in zip(fit.factors_, fit.locate(X), strict=True)
-    )
+    """Return the places of any samples on the factors of a ManifoldFactorizer."""
+    located = zip(fit.factors_, fit.locate(X), strict=True)
+    return tuple(_place(factor.topology, *found) for factor, found in located)
 
 
 def _place(
@@ -88,39 +114,42 @@ def _place(
     coordinate: np.ndarray | None,
     confidence: np.ndarray,
 ) -> Place:
-    if coordinate is None:
-        return Place(embedding, topology, confidence)
-    return Place(
-        np.degrees(coordinate) if topology == "circle" else coordinate,
-        topology,
-        confidence,
-    )
+    return Place(embedding if coordinate is None else coordinate, topology, confidence)
 
 
 def to_table(places: Sequence[Place], rows: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """Names and columns of a table with one row a sample; `rows` are the samples' numbers in the input."""
+    """Return names and columns of a table with one row for each sample.
+
+    `rows` are the samples' numbers in the input.
+    """
     header, columns = ["sample"], [rows.astype(float)]
     for number, place in enumerate(places, start=1):
-        width = 1 if place.coordinate.ndim == 1 else place.coordinate.shape[1]
-        header += (
-            [f"factor{number}"]
-            if place.coordinate.ndim == 1
-            else [f"factor{number}_{j}" for j in range(width)]
-        )
-        columns += list(place.coordinate.reshape(len(rows), -1).T)
-        header.append(f"factor{number}_confidence")
-        columns.append(
-            np.ones(len(rows)) if place.confidence is None else place.confidence
-        )
+        header += _column_names(number, place)
+        columns += list(place.displayed.reshape(len(rows), -1).T)
+        sure = np.ones(len(rows)) if place.confidence is None else place.confidence
+        columns.append(sure)
     return header, np.column_stack(columns)
 
 
+def _column_names(number: int, place: Place) -> list[str]:
+    own = f"factor{number}"
+    if place.coordinate.ndim == 1:
+        return [own, f"{own}_confidence"]
+    width = place.coordinate.shape[1]
+    return [*(f"{own}_{j}" for j in range(width)), f"{own}_confidence"]
+
+
 def table_as_csv(places: Sequence[Place], rows: np.ndarray) -> bytes:
-    """The table as the bytes of a .csv file."""
+    """Return the table as the bytes of a .csv file."""
     header, columns = to_table(places, rows)
     buffer = BytesIO()
     np.savetxt(
-        buffer, columns, delimiter=",", header=",".join(header), comments="", fmt="%.8g"
+        buffer,
+        columns,
+        delimiter=",",
+        header=",".join(header),
+        comments="",
+        fmt="%.8g",
     )
     return buffer.getvalue()
 
@@ -128,46 +157,52 @@ def table_as_csv(places: Sequence[Place], rows: np.ndarray) -> bytes:
 def from_table(
     header: Sequence[str], columns: np.ndarray, topologies: Sequence[str]
 ) -> tuple[Place, ...]:
-    """The places of a table that `to_table` made."""
-    out = []
-    for number, topology in enumerate(topologies, start=1):
-        own = [
-            i
-            for i, name in enumerate(header)
-            if name == f"factor{number}" or name.startswith(f"factor{number}_")
-        ]
-        *places, confidence = own
-        coordinate = (
-            columns[:, places[0]] if topology != "other" else columns[:, places]
-        )
-        out.append(Place(coordinate, topology, columns[:, confidence]))
-    return tuple(out)
+    """Return the places of a table that `to_table` made."""
+    return tuple(
+        _from_columns(header, columns, number, topology)
+        for number, topology in enumerate(topologies, start=1)
+    )
+
+
+def _from_columns(
+    header: Sequence[str], columns: np.ndarray, number: int, topology: str
+) -> Place:
+    name = f"factor{number}"
+    own = [
+        index
+        for index, column in enumerate(header)
+        if column == name or column.startswith(f"{name}_")
+    ]
+    *shown, confidence = own
+    values = columns[:, shown] if topology == "other" else columns[:, shown[0]]
+    coordinate = np.radians(values) if topology == "circle" else values
+    return Place(coordinate, topology, columns[:, confidence])
+
+
+# Names of the columns in the files of other programs: of a 1-D factor, of a factor of
+# several dimensions, and of the confidence.
+COLUMN_NAMES = {
+    ".star": ("mfFactor{}", "mfFactor{}Dimension{}", "mfFactor{}Confidence"),
+    ".cs": ("factor{}", "factor{}_dimension{}", "factor{}_confidence"),
+}
 
 
 def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.ndarray]:
-    """Columns with the places on every factor and their confidence, named as the format of that suffix names its own.
+    """Return the places as columns, named as files of that suffix name their own.
 
     Examples
     --------
     >>> list(coordinate_columns([Place(np.zeros(3), "circle", np.ones(3))], ".star"))
     ['mfFactor1', 'mfFactor1Confidence']
     """
-    one, several, sure = NAMES[suffix]
+    one, several, sure = COLUMN_NAMES[suffix]
     columns: dict[str, np.ndarray] = {}
     for number, place in enumerate(places, start=1):
         if place.coordinate.ndim == 1:
-            columns[one.format(number)] = place.coordinate
+            columns[one.format(number)] = place.displayed
         else:
-            columns |= {
-                several.format(number, j + 1): column
-                for j, column in enumerate(place.coordinate.T)
-            }
+            for j, column in enumerate(place.displayed.T, start=1):
+                columns[several.format(number, j)] = column
         if place.confidence is not None:
             columns[sure.format(number)] = place.confidence
     return columns
-
-
-NAMES = {
-    ".star": ("mfFactor{}", "mfFactor{}Dimension{}", "mfFactor{}Confidence"),
-    ".cs": ("factor{}", "factor{}_dimension{}", "factor{}_confidence"),
-}

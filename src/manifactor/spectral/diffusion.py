@@ -1,81 +1,159 @@
-"""The record of samples, neighbour graph, random walk and spectrum."""
+"""The record Diffusion: samples, neighbour graph, random walk and its spectrum."""
 
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from manifactor._support.choices import Choice
 from manifactor.spectral.forecast import forecast
 from manifactor.spectral.kernel import Affinity
-from manifactor.spectral.neighbors import AUTO_NEIGHBORS, NeighborGraph
+from manifactor.spectral.neighbors import NeighborGraph, NeighborSettings
 from manifactor.spectral.parts import Part
+from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.resident import ResidentMatrix
-from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
+from manifactor.spectral.spectrum import Spectrum, extend, laplacian_spectrum
 
 log = logging.getLogger("manifactor")
-
-SAMPLES_PER_FUNCTION = 8  # fewer do not resolve a function
-MOST_FUNCTIONS = 400  # that are computed unasked
 
 
 @dataclass(frozen=True)
 class Diffusion:
-    """Samples, their neighbour graph, the walk on it, and its spectrum.
+    """Samples, their neighbour graph, the random walk on it, and its spectrum.
 
     Attributes
     ----------
-    samples : ndarray of shape (n_samples, n_features) or None
-        None where only distances are known.
+    samples : ndarray of shape (n_samples, n_features) or sparse matrix
+        After preparation; the distances where only those are known.
     graph : NeighborGraph
     affinity : Affinity
-    spectrum : Spectrum
-        On the given samples.
     distinct : Spectrum
         On the distinct samples.
     parts : tuple of Part
         Random parts with spectra of their own, where there are many samples.
+    choices : mapping of str to Choice
+        What was chosen on the way, and why; "preparation" among them.
+    keys : mapping of str to str
+        Keys of the stages, for a later computation that starts from this one.
     solver : str
-        Eigensolver for further spectra.
-    growing : bool
-        Whether a method may compute more functions.
+        The eigensolver that was asked for; it serves further spectra.
+    max_functions : int
+        The number of functions up to which a method may ask for more.
+    n_requested : int
+        Functions computed at first, before a method asked for more.
     """
 
-    samples: np.ndarray | None
+    samples: Any
     graph: NeighborGraph
     affinity: Affinity
-    spectrum: Spectrum
     distinct: Spectrum
     parts: tuple[Part, ...] = ()
+    choices: Mapping[str, Choice] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
     solver: str = "auto"
-    growing: bool = False
+    max_functions: int = 0
+    n_requested: int = 0
+
+    def __repr__(self) -> str:
+        n_samples, n_functions = len(self.graph.inverse), len(self.distinct.eigenvalues)
+        return f"<Diffusion of {n_samples} samples, {n_functions} functions>"
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """Spectrum on the given samples: copies share the values of their original."""
+        given = self.distinct.with_copies(self.graph)
+        return given.on_device_of(self.distinct, self.graph)
+
+    @property
+    def preparation(self) -> Preparation | None:
+        """What was done to the samples against noise; None for nothing."""
+        return self.choices["preparation"].value
+
+    @property
+    def points(self) -> np.ndarray | None:
+        """Samples as points, (n_samples, n_features); None if only distances are known."""
+        return None if sp.issparse(self.samples) else self.samples
+
+    @property
+    def dimension(self) -> float:
+        """Intrinsic dimension of the data, as measured: not a whole number."""
+        return self.affinity.bandwidth.dimension
+
+    def prepared(self, X):
+        """Return new samples prepared as those of the fit were."""
+        return X if self.preparation is None else self.preparation(X)
+
+    def extended(self, X_prepared) -> np.ndarray:
+        """Return the functions at new, prepared samples, (n_new, n_functions)."""
+        return extend(
+            X_prepared, self.spectrum, self.affinity, self.graph, self.samples
+        )
 
     def grown(self, rng: np.random.Generator) -> "Diffusion | None":
-        """The same with twice as many functions, None where that is not allowed or cannot be afforded."""
-        count = len(self.spectrum.eigenvalues)
-        most = len(self.graph.distinct) // SAMPLES_PER_FUNCTION
-        if not self.growing or count >= min(most, MOST_FUNCTIONS):
+        """Return the same with twice as many functions.
+
+        None where the caller fixed their number, where the samples resolve no more, or
+        where they do not fit into memory.
+        """
+        count = len(self.distinct.eigenvalues)
+        if count >= self.max_functions:
             return None
-        more = min(2 * count, most, MOST_FUNCTIONS)
-        columns = 0 if self.samples is None else self.samples.shape[1]
-        near = self.graph.n_neighbors or AUTO_NEIGHBORS
-        cost = forecast(
-            len(self.graph.distinct), columns, n_neighbors=near, n_functions=more
-        )
-        if not cost.fits and not isinstance(
-            self.affinity.kernel, ResidentMatrix
-        ):  # whose memory is another
-            log.warning(
-                "%d functions were called for and not computed: with %s they do not fit into memory",
-                more,
-                cost,
-            )
+        more = min(2 * count, self.max_functions)
+        if not self._affordable(more):
             return None
         parts = tuple(part.with_functions(more, rng=rng) for part in self.parts)
-        start = (parts[0].rows, parts[0].spectrum) if parts else None
         spectrum = laplacian_spectrum(
-            self.affinity, more, solver=self.solver, start=start, rng=rng
+            self.affinity, more, solver=self.solver, start=first_look(parts), rng=rng
         )
         if len(spectrum.eigenvalues) <= count:
             return None
-        given = spectrum.with_copies(self.graph).on_device_of(spectrum, self.graph)
-        return replace(self, spectrum=given, distinct=spectrum, parts=parts)
+        return replace(self, distinct=spectrum, parts=parts)
+
+    def _affordable(self, n_functions: int) -> bool:
+        """Whether so many functions fit into memory; logs a warning where not."""
+        if isinstance(self.affinity.kernel, ResidentMatrix):
+            return True  # the forecast is of the host's memory, not of the device's
+        n_columns = 0 if self.points is None else self.samples.shape[1]
+        # A search of the caller's own has its own number, which we do not know.
+        n_neighbors = self.graph.n_neighbors or NeighborSettings().n_neighbors
+        cost = forecast(
+            len(self.graph.distinct),
+            n_columns,
+            n_neighbors=n_neighbors,
+            n_functions=n_functions,
+        )
+        if not cost.fits:
+            log.warning(
+                "%d functions would help and were not computed: they need %s, which "
+                "does not fit into memory",
+                n_functions,
+                cost,
+            )
+        return cost.fits
+
+    def settled(self) -> "Diffusion":
+        """Return the same with everything in the host's memory."""
+        return replace(
+            self,
+            graph=self.graph.settled(),
+            affinity=self.affinity.settled(),
+            distinct=self.distinct.settled(),
+            parts=tuple(part.settled() for part in self.parts),
+        )
+
+    def as_requested(self) -> "Diffusion":
+        """Return the same with the functions computed at first only."""
+        return replace(self, distinct=self.distinct.lowest(self.n_requested))
+
+    def searchable(self, n_jobs: int | None) -> "Diffusion":
+        """Return the same with a neighbour search, which archives do not hold."""
+        return replace(self, graph=self.graph.with_search(self.samples, n_jobs))
+
+
+def first_look(parts: tuple[Part, ...]) -> tuple[np.ndarray, Spectrum] | None:
+    """Return the first part's rows and spectrum, from which a solver starts."""
+    return (parts[0].rows, parts[0].spectrum) if parts else None

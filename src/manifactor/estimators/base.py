@@ -1,0 +1,229 @@
+"""What both estimators share: checks, the diffusion, and what is read off it."""
+
+import logging
+from numbers import Integral
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from manifactor._support.parameters import require_finite
+from manifactor._support.stages import Stages
+from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.forecast import Forecast, require_memory
+from manifactor.spectral.neighbors import NeighborSettings
+from manifactor.spectral.pipeline import forecast_diffusion, kept_stages
+from manifactor.spectral.resident import from_tensor
+from manifactor.spectral.settings import DiffusionSettings, require_diffusion
+
+log = logging.getLogger("manifactor")
+
+# Every sample needs neighbours, and the spectrum more than the constant function.
+FEWEST_SAMPLES = 4
+
+
+class SpectralEstimator(TransformerMixin, BaseEstimator):
+    """What both estimators share: checks, the diffusion and what can be read off it."""
+
+    def _diffusion_settings(self) -> DiffusionSettings:
+        """Return the parameters of the diffusion as one record."""
+        return DiffusionSettings(
+            n_functions=self.n_functions,
+            n_neighbors=self.n_neighbors,
+            bandwidth=self.bandwidth,
+            density_correction=self.density_correction,
+            neighbors=self.neighbors,
+            preparation=self.preparation,
+            solver=self.solver,
+            device=self.device,
+            n_jobs=self.n_jobs,
+        )
+
+    def _begin(self, X, stages: Stages | None) -> tuple:
+        """Check samples and parameters; return samples, cost, stages and generators.
+
+        A second fit of the same samples starts where the first one differs: `stages`
+        keeps what was computed. Three generators are drawn whatever happens, so that
+        what one step draws does not depend on another.
+        """
+        X = self._owned(self._validated(X, reset=True), X)
+        cost = self.forecast_shape(*_shape(X))
+        seed = check_random_state(self.random_state).randint(2**31)
+        stages = stages or Stages(getattr(self, "_kept", None))
+        fixed = isinstance(self.random_state, Integral)
+        stages.start(self.callback, seed if fixed else None)
+        return X, cost, stages, np.random.default_rng(seed).spawn(3)
+
+    def _remember(self, diffusion: Diffusion, cost: Forecast, stages: Stages) -> None:
+        """Remember timings, and what the next fit may start from."""
+        self.forecast_, self.timings_ = cost, stages.timings
+        # A device's memory is not for keeping: the host's copy of the results is.
+        on_host = self.device == "cpu"
+        self._kept = stages.kept if on_host else kept_stages(diffusion).kept
+
+    def forecast(self, X) -> Forecast:
+        """Return the memory and time that fitting these samples takes."""
+        return self.forecast_shape(*_shape(clone(self)._validated(X, reset=True)))
+
+    def forecast_shape(self, n_samples: int, n_features: int) -> Forecast:
+        """Return the same for so many samples of so many columns.
+
+        Raises
+        ------
+        MemoryError
+            If they cannot fit into memory.
+        """
+        settings = self._diffusion_settings()
+        require_diffusion(settings, n_samples)
+        cost = forecast_diffusion(settings, n_samples, n_features)
+        where = "" if self.device == "cpu" else ", if it were on the CPU"
+        log.info("forecast: %s%s", cost, where)
+        # The dense kernel is computed by the host on any device.
+        if self.device == "cpu" or settings.dense:
+            require_memory(cost, n_samples)
+        return cost
+
+    @staticmethod
+    def _owned(X, given):
+        """Return samples that nobody else can change.
+
+        A read-only memory map is not copied: it may be larger than the memory.
+        """
+        mapped = isinstance(given, np.memmap) and not given.flags.writeable
+        return X if mapped else X.copy()
+
+    def _validated(self, X, *, reset: bool):
+        """Return finite floats of the right shape."""
+        X = from_tensor(X)
+        precomputed = self._diffusion_settings().precomputed
+        if precomputed and not sp.issparse(X):
+            raise ValueError(
+                "with `neighbors='precomputed'`, `X` must be a sparse matrix of "
+                f"distances; got {type(X).__name__}. Make one with "
+                "sklearn.neighbors.kneighbors_graph(X, 64, mode='distance')."
+            )
+        X = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=_accepted_types(X),
+            accept_sparse="csr" if precomputed else False,
+            ensure_all_finite=False,
+            ensure_min_samples=FEWEST_SAMPLES if reset else 1,
+        )
+        require_finite(X.data if precomputed else X)
+        if precomputed:
+            _require_distances(X, square=reset)
+        return X
+
+    def _prepared(self, X):
+        """Return new samples, checked, and prepared as those of the fit were."""
+        check_is_fitted(self)
+        return self.diffusion_.prepared(self._validated(X, reset=False))
+
+    def _functions_at(self, X) -> np.ndarray:
+        """Return the spectrum's functions at new samples."""
+        return self.diffusion_.extended(self._prepared(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        precomputed = self._diffusion_settings().precomputed
+        tags.input_tags.sparse = tags.input_tags.pairwise = precomputed
+        return tags
+
+    @property
+    def spectrum_(self):
+        """Spectrum on the training samples."""
+        return self.diffusion_.spectrum
+
+    @property
+    def bandwidth_curve_(self):
+        """The curve that bandwidth and dimension were read from."""
+        return self.diffusion_.affinity.bandwidth
+
+    @property
+    def bandwidth_(self) -> float:
+        """Eps of the kernel."""
+        return self.bandwidth_curve_.value
+
+    @property
+    def dimension_(self) -> int:
+        """Intrinsic dimension."""
+        return max(1, round(self.bandwidth_curve_.dimension))
+
+    @property
+    def n_neighbors_(self):
+        """Neighbours of each sample; None where the caller's own search decided."""
+        if self._diffusion_settings().dense:
+            return "all"
+        return self.diffusion_.graph.n_neighbors
+
+    @property
+    def n_functions_(self) -> int:
+        """Functions computed, the constant one included."""
+        return len(self.diffusion_.distinct.eigenvalues)
+
+    @property
+    def neighbors_(self) -> str:
+        """The neighbour search that was used."""
+        return self.diffusion_.graph.method.value
+
+    @property
+    def solver_(self) -> str:
+        """The eigensolver that was used."""
+        return self.diffusion_.distinct.solver.value
+
+    @property
+    def recall_(self) -> float:
+        """Share of the nearest neighbours that the search found."""
+        return self.diffusion_.graph.recall
+
+    @property
+    def components_(self) -> np.ndarray:
+        """The graph's component of each sample before joining, the largest first."""
+        return self.diffusion_.graph.components
+
+    @property
+    def outliers_(self) -> np.ndarray:
+        """Samples without neighbours, which were left out of the graph."""
+        return self.diffusion_.graph.outliers
+
+    @property
+    def preparation_(self):
+        """What was done to the samples against noise; None for nothing."""
+        return self.diffusion_.preparation
+
+    @property
+    def choices_(self) -> dict:
+        """What was chosen automatically, and why: a Choice for each."""
+        return dict(self.diffusion_.choices)
+
+
+def _shape(X) -> tuple[int, int]:
+    """Return the numbers of samples and columns; distances have no columns."""
+    return X.shape[0], 0 if sp.issparse(X) else X.shape[1]
+
+
+def _accepted_types(X) -> list[type]:
+    """Return the float types that are left as they are.
+
+    Single precision is enough for neighbours: many samples are not copied for a few
+    digits.
+    """
+    shape = getattr(X, "shape", ())
+    many = len(shape) == 2 and shape[0] > NeighborSettings().approximate_above
+    return [np.float64, np.float32] if many else [np.float64]
+
+
+def _require_distances(X, *, square: bool) -> None:
+    if (X.data < 0).any():
+        raise ValueError(
+            f"distances must not be negative; got {X.data.min():.3g}. Pass distances, "
+            "not similarities."
+        )
+    if square and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            f"a precomputed distance graph must be square; got shape {X.shape}."
+        )

@@ -1,0 +1,148 @@
+"""DiffusionMap: the spectrum alone, as a scikit-learn transformer."""
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from manifactor.estimators.base import SpectralEstimator
+from manifactor.spectral.pipeline import diffuse
+from manifactor.spectral.resident import device_memory, like
+
+
+class DiffusionMap(SpectralEstimator):
+    """Eigenfunctions of the Laplacian of the manifold that samples were drawn from.
+
+    Parameters
+    ----------
+    n_functions : int or "auto"
+        Eigenpairs to compute, the constant function included. "auto" takes one for
+        every 8 samples, 100 at most.
+    n_neighbors : int, "auto" or "all"
+        Neighbours of each sample. "all" keeps the full kernel between all pairs, as in
+        the paper.
+    bandwidth : float, "auto" or "local"
+        eps of the kernel exp(-d^2/eps). "local" scales distances by those to the 8th
+        neighbours.
+    density_correction : float in [0, 1]
+        1 gives the Laplacian whatever the sampling density, 0 the random walk that the
+        density drives.
+    neighbors : str or an object like KNeighborsTransformer
+        "auto", "kd_tree", "brute", "faiss" or "precomputed". "auto" is exact up to
+        50,000 samples or 5 dimensions, and uses faiss beyond, if it is installed. With
+        "precomputed", `X` is a sparse matrix of distances, and rows given to
+        `transform` are distances to the training samples; a row that belongs to a
+        training sample must hold its own zero.
+    preparation : "auto" or "none"
+        "auto" drops principal components that the data show to be isotropic Gaussian
+        noise before neighbours are searched. Precomputed distances and a search of the
+        caller's own are left alone.
+    solver : "auto", "dense", "arpack" or "chebyshev"
+    device : str
+        "cpu", or a device that torch knows, such as "cuda": neighbours, affinity and
+        spectrum are then computed there in single precision. "torch:cpu" has torch do
+        the same on the CPU. Torch tensors may be given anywhere, and give tensors back.
+    n_jobs : int or None
+        Threads of the neighbour search; None for all cores.
+    random_state : int, RandomState or None
+    callback : callable or None
+        Called as ``callback(stage, fraction)``.
+
+    Attributes
+    ----------
+    diffusion_ : Diffusion
+        Everything that was computed; the attributes below are read off it.
+    spectrum_ : Spectrum
+        Eigenvalues, functions, weights, residuals.
+    bandwidth_ : float
+    bandwidth_curve_ : Bandwidth
+        The curve that the bandwidth and the dimension were read from.
+    dimension_ : int
+        Intrinsic dimension.
+    components_ : ndarray of shape (n_samples,)
+        The graph's component of each sample before joining, the largest first.
+    outliers_ : ndarray of bool of shape (n_samples,)
+        Samples without neighbours. They were left out and take the place of their
+        nearest neighbour.
+    preparation_ : Preparation or None
+        What was done to the samples against noise.
+    n_neighbors_, n_functions_, neighbors_, solver_
+        What was used; `n_neighbors_` is None where the caller's own search or
+        distances decided.
+    choices_ : dict of str to Choice
+        What was chosen automatically, and why.
+    recall_ : float
+        Share of the nearest neighbours that the search found; 1 if it is exact, nan if
+        it is the caller's own.
+    forecast_ : Forecast
+        Memory and time that were expected.
+    timings_ : dict
+        Seconds by stage. Stages kept from the fit before are missing.
+
+    Examples
+    --------
+    >>> from manifactor import DiffusionMap, datasets
+    >>> X, truth = datasets.sample("torus", 1000, random_state=0)
+    >>> DiffusionMap(n_functions=5, random_state=0).fit_transform(X).shape
+    (1000, 4)
+    """
+
+    def __init__(
+        self,
+        n_functions="auto",
+        *,
+        n_neighbors="auto",
+        bandwidth="auto",
+        density_correction=1.0,
+        neighbors="auto",
+        preparation="auto",
+        solver="auto",
+        device="cpu",
+        n_jobs=None,
+        random_state=None,
+        callback=None,
+    ):
+        self.n_functions = n_functions
+        self.n_neighbors = n_neighbors
+        self.bandwidth = bandwidth
+        self.density_correction = density_correction
+        self.neighbors = neighbors
+        self.preparation = preparation
+        self.solver = solver
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callback = callback
+
+    def fit(self, X, y=None, *, stages=None):
+        """Compute the spectrum of the samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : ignored
+        stages : Stages or None
+            Where finished stages are kept and looked up; None for the estimator's own
+            memory of its last fit.
+        """
+        X, cost, stages, (rng, *_) = self._begin(X, stages)
+        with device_memory():
+            diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
+            self.diffusion_ = diffusion.settled()
+        self._remember(self.diffusion_, cost, stages)
+        return self
+
+    def fit_transform(self, X, y=None):
+        """Fit, and return the functions at the samples."""
+        return like(X, self.fit(X).spectrum_.functions[:, 1:].copy())
+
+    def transform(self, X):
+        """Return the functions at new samples, (n_new, n_functions - 1).
+
+        The constant function is left out.
+        """
+        return like(X, self._functions_at(X)[:, 1:])
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the columns that `transform` returns."""
+        check_is_fitted(self)
+        names = [f"function{k}" for k in range(1, self.n_functions_)]
+        return np.array(names, dtype=object)

@@ -1,0 +1,305 @@
+"""ManifoldFactorizer: samples to factors, as a scikit-learn transformer."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from manifactor._support.threads import one_blas_thread
+from manifactor.estimators.base import SpectralEstimator
+from manifactor.factoring.deflation import DeflationSettings
+from manifactor.factoring.factorize import (
+    FactoringSettings,
+    factorize,
+    require_factoring,
+)
+from manifactor.factoring.placement import Placed, place, with_reliability
+from manifactor.spectral.pipeline import diffuse
+from manifactor.spectral.resident import device_memory, like
+from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
+
+SMALL_SAMPLES = 200_000
+
+
+class ManifoldFactorizer(SpectralEstimator):
+    """Independent factors of the manifold that samples were drawn from.
+
+    Parameters
+    ----------
+    n_factors : int or "auto"
+        Number of factors; "auto" finds it. More than the data show are refused. When
+        fewer are asked for than there are, the smallest ones count as one.
+    method : "gradients", "triplets" or "deflation"
+        "gradients" peels off blocks of functions whose gradients are orthogonal to all
+        others. "triplets" is the algorithm of *Product Manifold Learning*: find
+        eigenfunctions that are products of two lower ones, then cut the graph of such
+        pairs. "deflation" is a second opinion for images of two independently moving
+        parts, where the data are a sum of a function of one factor and a function of
+        the other; it places no new samples.
+    n_functions : int or "auto"
+        Eigenpairs to compute, the constant function included. "auto" takes one for
+        every 8 samples, 100 at most, and more (up to 400) where the factors found have
+        fewer dimensions than the data. Deflation computes 9 of each spectrum and takes
+        no other number.
+    n_neighbors, bandwidth, density_correction, neighbors, preparation, solver
+        As in `DiffusionMap`.
+    device, n_jobs
+        As in `DiffusionMap`.
+    eigenvalue_tolerance : float or "auto"
+        For "triplets": how far the eigenvalue of a product may lie from the sum of its
+        parts' (the paper's delta, times 4: the paper measures in a quarter of the
+        eigenvalue). "auto" is a tenth of the product's eigenvalue.
+    similarity_threshold : float in [0, 1] or "auto"
+        For "triplets": least absolute cosine between a function and a product of
+        others (the paper's gamma). "auto" is 0.7.
+    exclude : sequence of int
+        For "triplets": indices of functions that are kept out of every factor. Peel
+        off a factor that was found, and fit again.
+    random_state : int, RandomState or None
+    callback : callable or None
+        Called as ``callback(stage, fraction)``.
+
+    Attributes
+    ----------
+    verdict_ : "product", "partial" or "none"
+    n_factors_ : int
+        1 when the verdict is "none".
+    factors_ : tuple of Factor
+        The one with the smallest eigenvalue first; by deflation, the one that explains
+        most of the data.
+    evidence_ : Evidence
+        The tests behind the verdict; ``str()`` reads as prose.
+    splits_ : tuple of Split
+        How the functions fell into blocks, step by step, with the noise of each step.
+    triplets_, cut_
+        What the triplet method found on the way; None where it found nothing.
+    diffusion_, factorization_
+        The two records that all other attributes are read off.
+    spectrum_, bandwidth_, bandwidth_curve_, dimension_, components_, outliers_
+        As in `DiffusionMap`.
+    preparation_, choices_, recall_, forecast_, timings_
+        As in `DiffusionMap`.
+
+    Examples
+    --------
+    >>> from manifactor import ManifoldFactorizer, datasets
+    >>> X, truth = datasets.sample("torus", 3000, random_state=0)
+    >>> fit = ManifoldFactorizer(random_state=0).fit(X)
+    >>> fit.verdict_, [factor.topology for factor in fit.factors_]
+    ('product', ['circle', 'circle'])
+    """
+
+    def __init__(
+        self,
+        n_factors="auto",
+        *,
+        method="gradients",
+        n_functions="auto",
+        n_neighbors="auto",
+        bandwidth="auto",
+        density_correction=1.0,
+        eigenvalue_tolerance="auto",
+        similarity_threshold="auto",
+        exclude=(),
+        neighbors="auto",
+        preparation="auto",
+        solver="auto",
+        device="cpu",
+        n_jobs=None,
+        random_state=None,
+        callback=None,
+    ):
+        self.n_factors = n_factors
+        self.method = method
+        self.n_functions = n_functions
+        self.n_neighbors = n_neighbors
+        self.bandwidth = bandwidth
+        self.density_correction = density_correction
+        self.eigenvalue_tolerance = eigenvalue_tolerance
+        self.similarity_threshold = similarity_threshold
+        self.exclude = exclude
+        self.neighbors = neighbors
+        self.preparation = preparation
+        self.solver = solver
+        self.device = device
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callback = callback
+
+    def fit(self, X, y=None, *, noise=None, stages=None):
+        """Factor the manifold of the samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : ignored
+        noise : array of shape (n_features,) or None
+            Standard deviation of the noise in every column, if it is known. The
+            verdict "product" then also needs places that such noise hardly moves.
+        stages : Stages or None
+            Where finished stages are kept and looked up; None for the estimator's own
+            memory of its last fit.
+        """
+        factoring = self._factoring_settings()
+        require_factoring(factoring)
+        self._require_used()
+        X, cost, stages, (rng, later, noisy) = self._begin(X, stages)
+        with device_memory(), _blas_threads(X.shape[0]):
+            diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
+            with stages.timed("factors"):
+                found = factorize(diffusion, factoring, rng=later)
+            if noise is not None:
+                found = with_reliability(found, noise, rng=noisy)
+            self.factorization_ = found.settled()
+        self._remember(self.diffusion_, cost, stages)
+        return self
+
+    def _factoring_settings(self) -> FactoringSettings:
+        """Return the parameters of the factorization as one record."""
+        return FactoringSettings(
+            n_factors=self.n_factors,
+            method=self.method,
+            eigenvalue_tolerance=self.eigenvalue_tolerance,
+            similarity_threshold=self.similarity_threshold,
+            exclude=tuple(self.exclude),
+        )
+
+    def _diffusion_settings(self) -> DiffusionSettings:
+        """Return the parameters of the diffusion; deflation needs few functions."""
+        settings = super()._diffusion_settings()
+        if self.method != "deflation":
+            return settings
+        few = DeflationSettings().n_functions
+        why = "deflation reads an interval or a circle off the lowest functions"
+        counts = FunctionCounts(usual=few, largest=few, samples_per_function=1, why=why)
+        return replace(settings, counts=counts)
+
+    def _require_used(self) -> None:
+        """Raise ValueError for a parameter that the method does not use."""
+        if self.method == "deflation" and self.n_functions != "auto":
+            few = DeflationSettings().n_functions
+            raise ValueError(
+                f"`method='deflation'` computes {few} functions; got "
+                f"`n_functions`={self.n_functions!r}. Leave it at 'auto', or choose "
+                "another `method`."
+            )
+
+    @property
+    def diffusion_(self):
+        """Diffusion that the factors were found in."""
+        return self.factorization_.diffusion
+
+    @property
+    def factors_(self):
+        """Factors, the one with the smallest eigenvalue first."""
+        return self.factorization_.factors
+
+    @property
+    def n_factors_(self) -> int:
+        """Number of factors."""
+        return len(self.factors_)
+
+    @property
+    def evidence_(self):
+        """Evidence: the tests behind the verdict."""
+        return self.factorization_.evidence
+
+    @property
+    def verdict_(self) -> str:
+        """Verdict: "product", "partial" or "none"."""
+        return self.evidence_.verdict
+
+    @property
+    def splits_(self):
+        """How the functions fell into blocks, step by step."""
+        return self.factorization_.splits
+
+    @property
+    def triplets_(self):
+        """Triplets of the triplet method, or None."""
+        return self.factorization_.triplets
+
+    @property
+    def cut_(self):
+        """Cut of the triplet method, or None."""
+        return self.factorization_.cut
+
+    @property
+    def choices_(self) -> dict:
+        """What was chosen automatically, and why: a Choice for each."""
+        return {**self.diffusion_.choices, **self.factorization_.choices}
+
+    def fit_transform(self, X, y=None):
+        """Fit, and return the embeddings of all factors side by side."""
+        return like(X, np.hstack([f.embedding for f in self.fit(X).factors_]))
+
+    def transform(self, X):
+        """Return the embeddings of new samples in all factors side by side.
+
+        The result has shape (n_new, sum of embedding widths).
+        """
+        functions = self._functions_at(X)
+        return like(X, np.hstack([f.place(functions)[0] for f in self.factors_]))
+
+    def coordinates(self, X=None):
+        """Return one number for each sample and 1-D factor, (n, n_factors).
+
+        Columns of other factors are nan.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_new, n_features) or None
+            New samples; None for the training samples.
+        """
+        check_is_fitted(self)
+        if X is None:
+            columns = [factor.coordinate for factor in self.factors_]
+            n_samples = len(self.diffusion_.graph.inverse)
+        else:
+            functions = self._functions_at(X)
+            columns = [factor.place(functions)[1] for factor in self.factors_]
+            n_samples = len(functions)
+        unknown = np.full(n_samples, np.nan)
+        filled = [unknown if column is None else column for column in columns]
+        return like(X, np.column_stack(filled))
+
+    def locate(self, X) -> list[Placed]:
+        """Return embedding, coordinate and confidence of new samples on each factor.
+
+        The coordinate is None for shapes other than intervals and circles. The
+        confidence of a new sample is that of the nearest training sample. A sample far
+        from all of them takes the place of the nearest one, with confidence 0.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_new, n_features)
+
+        Returns
+        -------
+        list of Placed
+            One for each factor; unpacks as (embedding, coordinate, confidence).
+        """
+        return place(self.diffusion_, self.factors_, self._prepared(X))
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the columns that `transform` returns: factor1_0, ..."""
+        check_is_fitted(self)
+        names = [
+            f"factor{number}_{column}"
+            for number, factor in enumerate(self.factors_, start=1)
+            for column in range(factor.embedding.shape[1])
+        ]
+        return np.array(names, dtype=object)
+
+
+@contextmanager
+def _blas_threads(n_samples: int) -> Iterator[None]:
+    """Limit BLAS to one thread where matrices are small.
+
+    Up to 200,000 samples the products of the fit are faster on one thread, since our
+    own threads use the other cores.
+    """
+    with one_blas_thread() if n_samples <= SMALL_SAMPLES else nullcontext():
+        yield

@@ -1,0 +1,169 @@
+"""An input fitted: some samples are drawn and fitted, all are placed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manifactor._support.choices import Choice, given
+from manifactor._support.parameters import require_count
+from manifactor._support.stages import Stages
+from manifactor.cryoem.images import Components
+from manifactor.estimators import ManifoldFactorizer
+from manifactor.inputs.reading import Input
+from manifactor.runs.places import Place, all_places, fitted_places
+from manifactor.spectral.neighbors import NeighborSettings, chosen
+
+
+@dataclass(frozen=True)
+class DrawSettings:
+    """How many samples of an input are fitted; the others are placed."""
+
+    # Noise needs neighbourhoods wider than itself. With more and more images the
+    # nearest ones are near by noise alone, so a few thousand with many neighbours tell
+    # more than all of them.
+    images: int = 3000
+    # Of all else: beyond, a fit takes minutes and the places hardly improve.
+    others: int = 20_000
+    # Fitted images for each neighbour.
+    images_per_neighbor: int = 30
+    # A smaller sample shows no manifold.
+    fewest: int = 4
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """Which samples are fitted, with which parameters, and why.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        The samples to fit, ascending.
+    parameters : dict
+        Parameters of the factorizer.
+    noise : ndarray of shape (n_features,) or None
+        Standard deviation of the noise in every column, where it is known.
+    choices : dict of str to Choice
+    """
+
+    rows: np.ndarray
+    parameters: dict
+    noise: np.ndarray | None = None
+    choices: dict[str, Choice] = field(default_factory=dict)
+
+    def factorizer(self) -> ManifoldFactorizer:
+        """Return the factorizer, not fitted yet."""
+        return ManifoldFactorizer(**self.parameters)
+
+
+def plan_fit(
+    samples: Input,
+    *,
+    settings: Mapping,
+    seed: int,
+    n_fitted: int | str = "auto",
+    drawing: DrawSettings = DrawSettings(),
+) -> FitPlan:
+    """Return which samples to fit and how, before anything is computed.
+
+    Parameters
+    ----------
+    samples : Input
+    settings : mapping
+        Parameters of the factorizer.
+    seed : int
+    n_fitted : int, "auto" or "all"
+        Samples to fit. "auto" takes up to 3,000 images and up to 20,000 of all else;
+        deflation fits all, since it places no new samples.
+    drawing : DrawSettings
+    """
+    parameters = {**settings, "random_state": seed}
+    deflating = parameters.get("method") == "deflation"
+    if deflating and n_fitted not in ("auto", "all"):
+        raise ValueError(
+            "deflation must fit all samples, since it places no others; got "
+            f"--fit-samples {n_fitted}. Leave --fit-samples out."
+        )
+    rows, how_many = _draw(samples, "all" if deflating else n_fitted, seed, drawing)
+    choices = {"samples fitted": how_many}
+    noise = None
+    if isinstance(samples.components, Components):
+        if parameters.get("n_neighbors", "auto") == "auto":
+            near = _neighbors_of_images(len(rows), drawing)
+            parameters["n_neighbors"] = near.value
+            choices["neighbours"] = near
+    if samples.components is not None:
+        # Noise was told from signal in the images or volumes themselves.
+        parameters["preparation"] = "none"
+        text = f"removed from the input itself: {samples.components}"
+        choices["preparation"] = Choice("principal components", text)
+        noise = None if deflating else samples.components.weights
+    return FitPlan(rows, parameters, noise, choices)
+
+
+def _neighbors_of_images(n_images: int, drawing: DrawSettings) -> Choice:
+    usual = NeighborSettings().n_neighbors
+    wide = n_images // drawing.images_per_neighbor
+    if wide <= usual:
+        count = min(usual, n_images - 1)
+        return Choice(
+            count, "the lowest functions are most accurate with 64 to 128 neighbours"
+        )
+    return Choice(
+        wide,
+        f"one for every {drawing.images_per_neighbor} fitted images: noise needs "
+        "neighbourhoods wider than itself",
+    )
+
+
+def _draw(
+    samples: Input, n_fitted: int | str, seed: int, drawing: DrawSettings
+) -> tuple[np.ndarray, Choice]:
+    """Return the samples to fit, ascending, and why so many."""
+    n_samples = len(samples.samples)
+    of_images = isinstance(samples.components, Components)
+    most = drawing.images if of_images else drawing.others
+    asked = {"auto": most, "all": max(n_samples, drawing.fewest)}
+    count = require_count(
+        "fit_samples", asked.get(str(n_fitted), n_fitted), drawing.fewest, 10**9
+    )
+    if count >= n_samples:
+        why = f"there are no more than {most:,}"
+        if n_samples > most:
+            why = "this method places no new samples"
+        found = Choice("all", why) if n_fitted in ("auto", "all") else given("all")
+        return np.arange(n_samples), found
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.choice(n_samples, count, replace=False, shuffle=False))
+    shown = f"{count:,} of {n_samples:,}"
+    if n_fitted != "auto":
+        return rows, given(shown)
+    why = f"{most:,} at most, so that a fit stays quick; the others are placed"
+    if of_images:
+        why = "few images with many neighbours average out more noise"
+    return rows, Choice(shown, why)
+
+
+def fit_input(
+    samples: Input,
+    plan: FitPlan,
+    *,
+    stages: Stages | None = None,
+    callback=None,
+) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
+    """Return a factorizer fitted to the planned samples, and the places of all.
+
+    Parameters
+    ----------
+    samples : Input
+    plan : FitPlan
+    stages : Stages or None
+        Results of earlier fits; a stage whose key is the same is not computed again.
+    callback : callable or None
+        Called as ``callback(stage, fraction)``.
+    """
+    fit = plan.factorizer().set_params(callback=callback)
+    fit.fit(chosen(samples.samples, plan.rows), noise=plan.noise, stages=stages)
+    everything = len(plan.rows) == len(samples.samples)
+    places = fitted_places(fit) if everything else all_places(fit, samples.samples)
+    return fit, places

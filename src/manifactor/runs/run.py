@@ -1,0 +1,141 @@
+"""A run folder, opened for the commands that come after `fit`."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from manifactor.cryoem.formats import read_particles
+from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.stacks import ImageSource, volume_series
+from manifactor.cryoem.views import View
+from manifactor.inputs.files import read_samples
+from manifactor.inputs.reading import picked, require_one_view, run_images
+from manifactor.runs.folder import read_places, read_record
+from manifactor.runs.places import Place
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder: its record, and the places of its samples.
+
+    Attributes
+    ----------
+    folder : Path
+    record : dict
+        What run.json says.
+    rows : ndarray of int of shape (n,)
+        The samples' numbers in the input.
+    places : tuple of Place
+        One for each factor.
+    """
+
+    folder: Path
+    record: dict
+    rows: np.ndarray
+    places: tuple[Place, ...]
+
+    @property
+    def input(self) -> Path:
+        """The input that was fitted."""
+        return Path(self.record.get("input", ""))
+
+    @cached_property
+    def particles(self) -> Particles:
+        """Particles of the run's samples, in their order."""
+        if "particles" not in self.record:
+            raise ValueError(
+                f"{self.folder} knows no particles. Fit again with --particles "
+                "ORIGINAL.star or ORIGINAL.cs, or choose an output that needs none: "
+                ".csv, .parquet, .pkl."
+            )
+        everything = read_particles(self.record["particles"])
+        if self.rows.max(initial=-1) >= len(everything):
+            raise ValueError(
+                f"{everything.path} has fewer particles than when it was fitted. "
+                "Fit again."
+            )
+        found = everything[self.rows]
+        # A fingerprint is of all samples: it says nothing about some of them.
+        whole = len(self.rows) == self.record.get("n_samples")
+        if whole and found.fingerprint != self.record.get("fingerprint"):
+            raise ValueError(
+                f"{everything.path} holds other particles, or another order, than "
+                "when it was fitted. Fit again."
+            )
+        return found
+
+    @property
+    def warnings(self) -> list[str]:
+        """What may be wrong with the run, in sentences."""
+        if "input_changed" not in self.record:
+            return []
+        if not self.input.exists():
+            return [f"The input {self.input} no longer exists."]
+        if last_changed(self.input) != self.record["input_changed"]:
+            return [
+                f"The input {self.input} was changed after the fit; what is shown of "
+                "it may be other samples."
+            ]
+        return []
+
+    def seen_from(self, view: tuple[float, float], *, width: float) -> "Run":
+        """Return the run with the samples seen from a direction only."""
+        visible = picked(self.particles, view, width).rows
+        near = np.flatnonzero(np.isin(self.rows, visible))
+        places = tuple(place[near] for place in self.places)
+        return replace(self, rows=self.rows[near], places=places)
+
+    def images(self) -> View | ImageSource:
+        """Return the images, or volumes, of the run's samples, in their order."""
+        if self.input.is_dir():
+            return volume_series(self.input)
+        particles = self.particles if "particles" in self.record else None
+        if "components" in self.record and not self.input.exists():
+            raise ValueError(
+                f"{self.input}, which was fitted, no longer exists. Put it back, or "
+                "fit again."
+            )
+        if particles is None and self.input.suffix.lower() != ".mrcs":
+            raise ValueError(
+                f"averages need images or volumes; {self.folder} was fitted to numbers "
+                "alone. Fit again with --particles, or fit the images themselves."
+            )
+        if particles is not None:
+            require_one_view(particles)
+        phase_flip = bool(self.record.get("images", {}).get("phase_flip", False))
+        return run_images(self.input, particles, phase_flip=phase_flip)
+
+    def samples(self) -> np.ndarray:
+        """Return the numbers that the run was fitted to, one row for each sample."""
+        samples = read_samples(self.record.get("input", ""))
+        if len(samples) != len(self.rows):
+            raise ValueError(
+                f"the input has {len(samples)} samples now and had {len(self.rows)}. "
+                "Fit again."
+            )
+        return samples
+
+    def place(self, factor: int) -> Place:
+        """Return the places on a factor, counted from 1."""
+        if not 1 <= factor <= len(self.places):
+            raise ValueError(
+                f"`factor` must be one of the run's 1 to {len(self.places)}; got "
+                f"{factor}."
+            )
+        return self.places[factor - 1]
+
+
+def open_run(folder) -> Run:
+    """Return the record and the places of a run folder."""
+    folder = Path(folder)
+    rows, places = read_places(folder)
+    return Run(folder, read_record(folder), rows, places)
+
+
+def last_changed(path: Path) -> str:
+    """Return when a file or folder was last changed, to the second."""
+    changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return changed.isoformat(timespec="seconds")
