@@ -5,12 +5,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explore test pytest reproduce lint clean
+.PHONY: help demo explore quick test pytest reproduce lint clean
 
 help:
 	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
 	@echo "make explore    serve a page on the demo's result, at the address it prints; Ctrl-C stops it"
-	@echo "make test       set up, lint, type-check and run the tests"
+	@echo "make quick      set up, lint and run the fast tests: under a minute, for the edit loop"
+	@echo "make test       set up, lint, type-check, run all tests and print the line coverage"
 	@echo "make reproduce  set up, make every figure and the table of the paper, with numbers; half an hour"
 	@echo "make lint       ruff and mypy only"
 	@echo "make clean      remove the virtual environment and caches"
@@ -54,10 +55,15 @@ lint: $(VENV)/.dev
 	@$(BIN)/mypy
 
 pytest: $(VENV)/.dev
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --cov --cov-report=
+	@echo "line coverage: $$($(BIN)/python -m coverage report --format=total) %"
 
-test: $(VENV)/.dev # mypy needs one core for half a minute: the tests have the other meanwhile
+quick: $(VENV)/.dev
+	@$(BIN)/ruff check .
+	@$(BIN)/python -m pytest -m "not slow and not browser and not torch" --ignore-glob='src/*'
+
+test: $(VENV)/.dev # mypy takes one core for half a minute; the tests use the other meanwhile
 	@$(MAKE) --no-print-directory --jobs=2 lint pytest
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage

@@ -118,6 +118,10 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             _require_distances(X, square=reset)
         return X
 
+    def restore_search(self) -> None:
+        """Build the neighbour search again, which archives do not hold."""
+        self.diffusion_ = self.diffusion_.searchable(self.n_jobs)
+
     def _prepared(self, X):
         """Return new samples, checked, and prepared as those of the fit were."""
         check_is_fitted(self)

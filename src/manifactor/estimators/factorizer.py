@@ -186,6 +186,12 @@ class ManifoldFactorizer(SpectralEstimator):
                 "another `method`."
             )
 
+    def restore_search(self) -> None:
+        """Build the neighbour search again, which archives do not hold."""
+        found = self.factorization_
+        diffusion = found.diffusion.searchable(self.n_jobs)
+        self.factorization_ = replace(found, diffusion=diffusion)
+
     @property
     def diffusion_(self):
         """Diffusion that the factors were found in."""

@@ -35,7 +35,9 @@ def save(fit, path) -> None:
     search has all its results but cannot place new samples.
     """
     name = type(fit).__name__
-    fitted = {key: vars(fit)[key] for key in FITTED if key in getattr(fit, "__dict__", {})}
+    fitted = {
+        key: vars(fit)[key] for key in FITTED if key in getattr(fit, "__dict__", {})
+    }
     if name not in ESTIMATORS or "timings_" not in fitted:
         raise ValueError(
             f"`fit` must be one of {sorted(ESTIMATORS)} after fit(); got {fit!r}."

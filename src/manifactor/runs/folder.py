@@ -1,7 +1,9 @@
-"""A run on disk: a folder with the fit, every sample's places, and a record of what was run."""
+"""A run on disk: a folder with the fit, every sample's places, and a record."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from numbers import Real
 from pathlib import Path
 
@@ -12,22 +14,36 @@ import sklearn
 from manifactor._support.files import require_writable, whole_folder
 from manifactor._support.version import __version__
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.archive import FORMAT, VERSION, is_run, load, save
+from manifactor.runs.archive import FORMAT, is_run, load, save
 from manifactor.runs.places import Place, fitted_places, from_table, table_as_csv
+from manifactor.runs.tree import ARCHIVE_VERSION
 
-ENTRIES = {  # of run.json, where they are there, and their kind
-    **dict.fromkeys(
-        ("input", "command", "particles", "fingerprint", "reproduce", "input_changed"),
-        str,
-    ),
-    **dict.fromkeys(("n_samples", "n_fitted"), int),
-    **dict.fromkeys(
-        ("images", "arguments", "components", "neighbors", "seconds", "versions"), dict
-    ),
-    **dict.fromkeys(("factors", "confounders", "leakage"), list),
+# Entries of run.json and their types; an entry may be missing.
+ENTRIES = {
+    "input": str,
+    "command": str,
+    "particles": str,
+    "fingerprint": str,
+    "reproduce": str,
+    "input_changed": str,
+    "n_samples": int,
+    "n_fitted": int,
+    "images": dict,
+    "arguments": dict,
+    "components": dict,
+    "neighbors": dict,
+    "choices": dict,
+    "seconds": dict,
+    "versions": dict,
+    "factors": list,
+    "tests": list,
+    "confounders": list,
+    "leakage": list,
 }
-ROWS: dict[str, dict[str, type]] = {  # what each of those in lists has
+# What each item of a list has.
+ITEMS: dict[str, dict[str, type]] = {
     "factors": {"topology": str},
+    "tests": {"name": str, "passed": bool, "meaning": str},
     "confounders": {"name": str, "factor": int, "r2": Real, "p": Real, "meaning": str},
 }
 
@@ -42,7 +58,7 @@ def write_run(
     files: Mapping[str, bytes] | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Write a run folder: factorization.npz, coordinates.csv and run.json, which holds `record` and the verdict.
+    """Write a run folder: factorization.npz, coordinates.csv and run.json.
 
     Parameters
     ----------
@@ -50,93 +66,101 @@ def write_run(
     folder : path
         Must not exist yet, unless `overwrite` is set and it is a run folder.
     record : dict
-        What was run: command, arguments, input.
+        What was run: command, arguments, input. run.json holds it and the verdict.
     places : sequence of Place or None
         Of all samples of the input; None where all were fitted.
     rows : ndarray of int or None
-        The samples' numbers in the input, from 0; None where they are all that the input has.
+        The samples' numbers in the input, from 0; None where they are all that the
+        input has.
     files : mapping of str to bytes or None
         More files of the run.
+    overwrite : bool
     """
     folder = Path(folder)
     places = fitted_places(fit) if places is None else places
-    rows = np.arange(len(places[0].coordinate)) if rows is None else rows
+    rows = np.arange(len(places[0])) if rows is None else rows
     require_new_run(folder, overwrite=overwrite)
-    summary = {
-        "format": f"{FORMAT} run",
-        "version": VERSION,
-        **record,
-        "verdict": fit.verdict_,
-        "reason": fit.evidence_.reason,
-        "evidence": str(fit.evidence_),
-        "factors": [
-            {"topology": f.topology, "dimension": f.dimension} for f in fit.factors_
-        ],
-        "agreement": _or_none(fit.evidence_.agreement),
-        "reliability": _or_none(fit.evidence_.reliability),
-        "leakage": [
-            [_or_none(value) for value in row] for row in fit.evidence_.leakage
-        ],
-        "seconds": fit.timings_,
-        "versions": versions(),
-    }
+    text = json.dumps(_summary(fit, record), indent=2, default=str) + "\n"
     with whole_folder(folder) as beside:
         save(fit, beside / "factorization.npz")
         (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
         for name, content in (files or {}).items():
             (beside / name).write_bytes(content)
-        (beside / "run.json").write_text(
-            json.dumps(summary, indent=2, default=str) + "\n", encoding="utf-8"
-        )
+        (beside / "run.json").write_text(text, encoding="utf-8")
 
 
-def _or_none(value: float) -> float | None:
-    """A number as JSON has it, which knows no nan."""
-    return float(value) if np.isfinite(value) else None
+def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
+    """Return what run.json holds."""
+    evidence = fit.evidence_
+    factors = [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_]
+    summary = {
+        "format": f"{FORMAT} run",
+        "version": ARCHIVE_VERSION,
+        **record,
+        "verdict": fit.verdict_,
+        "reason": evidence.reason,
+        "evidence": str(evidence),
+        "tests": [asdict(test) for test in evidence.tests],
+        "factors": factors,
+        "agreement": evidence.agreement,
+        "reliability": evidence.reliability,
+        "leakage": evidence.leakage.tolist(),
+        "seconds": fit.timings_,
+        "versions": versions(),
+    }
+    return _without_nan(summary)
+
+
+def _without_nan(value):
+    """Return a tree with None for nan and inf, which JSON does not know."""
+    if isinstance(value, dict):
+        return {key: _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    unknown = isinstance(value, float) and not math.isfinite(value)
+    return None if unknown else value
 
 
 def versions() -> dict[str, str]:
-    """The versions that a result depends on."""
-    return {
-        "manifactor": __version__,
-        **{m.__name__: m.__version__ for m in (np, scipy, sklearn)},
-    }
+    """Return the versions that a result depends on."""
+    packages = {module.__name__: module.__version__ for module in (np, scipy, sklearn)}
+    return {"manifactor": __version__, **packages}
 
 
 def require_new_run(folder: Path, *, overwrite: bool) -> None:
-    """Refuse a folder that cannot be written or that would lose something, before any work is done."""
+    """Raise ValueError for a folder that cannot be written, before any work is done."""
     if folder.exists() and not (overwrite and is_run(folder)):
-        hint = (
-            "Choose another --out, or pass --overwrite."
-            if is_run(folder)
-            else "It is no run; choose another --out."
-        )
+        hint = "It is no run folder; choose another --out."
+        if is_run(folder):
+            hint = "Choose another --out, or pass --overwrite."
         raise ValueError(f"the output folder must not exist yet; {folder} does. {hint}")
     require_writable(folder.parent)
 
 
 def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
-    """The record in run.json and the fit of a run folder."""
+    """Return the record in run.json and the fit of a run folder."""
     folder = Path(folder)
     record, fit = read_record(folder), load(folder / "factorization.npz")
     if not isinstance(fit, ManifoldFactorizer):
         raise ValueError(
-            f"{folder / 'factorization.npz'} holds no factors but a {type(fit).__name__}. Fit again."
+            f"{folder / 'factorization.npz'} must hold factors; got a "
+            f"{type(fit).__name__}. Fit again."
         )
-    if [f.topology for f in fit.factors_] != [
-        f["topology"] for f in record.get("factors", [])
-    ]:
+    recorded = [factor["topology"] for factor in record.get("factors", [])]
+    if [factor.topology for factor in fit.factors_] != recorded:
         raise ValueError(
-            f"{folder / 'run.json'} and factorization.npz do not have the same factors. Fit again."
+            f"{folder / 'run.json'} and factorization.npz do not have the same "
+            "factors. Fit again."
         )
     return record, fit
 
 
 def read_record(folder: Path) -> dict:
-    """What run.json of a run folder says."""
+    """Return what run.json of a run folder says."""
     if not is_run(folder):
         raise ValueError(
-            f"{folder} is not a run folder: it must hold run.json and factorization.npz."
+            f"{folder} is not a run folder: it must hold run.json and "
+            "factorization.npz."
         )
     path = folder / "run.json"
     try:
@@ -145,96 +169,99 @@ def read_record(folder: Path) -> dict:
             raise ValueError("it is no record of a run")
         version, problem = record["version"], _misshapen(record)
     except KeyError as error:
-        raise ValueError(f"{path} is damaged: it lacks {error}. Fit again.") from error
+        raise _damaged(path, f"it lacks {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
+        raise _damaged(path, " ".join(str(error).split())) from error
+    if version != ARCHIVE_VERSION:
         raise ValueError(
-            f"{path} is damaged: {' '.join(str(error).split())}. Fit again."
-        ) from error
-    if version != VERSION:
-        raise ValueError(
-            f"{path} has version {version}; this release reads version {VERSION}. Read it with manifactor "
+            f"{path} has version {version}; this release reads version "
+            f"{ARCHIVE_VERSION}. Read it with manifactor "
             f"{record['versions'].get(FORMAT, 'of that time')}, or fit again."
         )
     if problem:
-        raise ValueError(f"{path} is damaged: {problem}. Fit again.")
+        raise _damaged(path, problem)
     return record
 
 
+def _damaged(path: Path, problem: str) -> ValueError:
+    return ValueError(f"{path} is damaged: {problem}. Fit again.")
+
+
 def _misshapen(record: dict) -> str:
-    """What is not as `write_run` and its callers have it, "" for nothing; an entry may be missing, not another kind."""
+    """Return which entry is not of its type, "" for none."""
     for name, kind in ENTRIES.items():
         if name in record and not isinstance(record[name], kind):
-            return f"{name} is {type(record[name]).__name__}, not {kind.__name__}"
-    for name, kinds in ROWS.items():
-        for row in record.get(name, []):
-            if not (
-                isinstance(row, dict)
-                and all(isinstance(row.get(key), kind) for key, kind in kinds.items())
-            ):
-                return f"{name} must each have {', '.join(kinds)}"
-    components = record.get("components", {"text": ""})
-    ratios, weights = (
-        components.get("signal_to_noise", []),
-        components.get("weights", []),
-    )
-    if not isinstance(components.get("text"), str) or not all(
-        isinstance(n, Real) for n in [*ratios, *weights]
-    ):
+            found = type(record[name]).__name__
+            return f"{name} is {found}, not {kind.__name__}"
+    for name, kinds in ITEMS.items():
+        if not all(_has(item, kinds) for item in record.get(name, [])):
+            return f"{name} must each have {', '.join(kinds)}"
+    for choice in record.get("choices", {}).values():
+        if not _has(choice, {"why": str}):
+            return "choices must each have why"
+    if not _whole_components(record.get("components", {"text": ""})):
         return "components must have text, and numbers as signal_to_noise and weights"
     view = record.get("view") or [0.0, 0.0]
-    return (
-        ""
-        if len(view) == 2 and all(isinstance(angle, Real) for angle in view)
-        else "view must be two angles"
-    )
+    two_angles = len(view) == 2 and all(isinstance(angle, Real) for angle in view)
+    return "" if two_angles else "view must be two angles"
+
+
+def _has(item, kinds: Mapping[str, type]) -> bool:
+    if not isinstance(item, dict):
+        return False
+    return all(isinstance(item.get(key), kind) for key, kind in kinds.items())
+
+
+def _whole_components(components: dict) -> bool:
+    numbers = [
+        *components.get("signal_to_noise", []),
+        *components.get("weights", []),
+    ]
+    named = isinstance(components.get("text"), str)
+    return named and all(isinstance(number, Real) for number in numbers)
 
 
 def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
-    """Numbers of a run's samples in the input, and their places on each factor."""
+    """Return the numbers of a run's samples in the input, and their places."""
     folder = Path(folder)
     record = read_record(folder)
     path = folder / "coordinates.csv"
     if not path.is_file():
         raise ValueError(f"{path} is missing. Fit again.")
+    topologies = [factor["topology"] for factor in record["factors"]]
     try:
         with path.open(encoding="utf-8") as file:
             header = file.readline().strip().split(",")
         columns = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
-        places = from_table(
-            header, columns, [factor["topology"] for factor in record["factors"]]
-        )
+        places = from_table(header, columns, topologies)
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        problem = " ".join(str(error).split()).partition(";")[
-            0
-        ]  # what follows is for those who call loadtxt
-        raise ValueError(f"{path} is damaged: {problem}. Fit again.") from error
+        # What follows the semicolon is advice for those who call loadtxt.
+        problem = " ".join(str(error).split()).partition(";")[0]
+        raise _damaged(path, problem) from error
     problem = _misplaced(columns, places, record)
     if problem:
-        raise ValueError(f"{path} is damaged: {problem}. Fit again.")
+        raise _damaged(path, problem)
     return columns[:, 0].astype(int), places
 
 
 def _misplaced(columns: np.ndarray, places: Sequence[Place], record: dict) -> str:
-    """What is wrong with places that were read, "" for nothing."""
-    if len(columns) != record.get("n_samples", len(columns)):
-        return f"it has {len(columns)} of {record['n_samples']} samples"
+    """Return what is wrong with places that were read, "" for nothing."""
+    expected = record.get("n_samples", len(columns))
+    if len(columns) != expected:
+        return f"it has {len(columns)} of {expected} samples"
     if not np.isfinite(columns).all():
-        return f"row {int((~np.isfinite(columns)).any(axis=1).argmax()) + 1} has NaN or inf values"
+        row = int((~np.isfinite(columns)).any(axis=1).argmax()) + 1
+        return f"row {row} has NaN or inf values"
     numbers = columns[:, 0]
-    if (
-        (numbers % 1 != 0).any()
-        or numbers.min(initial=0) < 0
-        or (np.diff(numbers) <= 0).any()
-    ):
+    whole = (numbers % 1 == 0).all() and numbers.min(initial=0) >= 0
+    if not whole or (np.diff(numbers) <= 0).any():
         return "the numbers of the samples must be whole, from 0, and ascend"
+    highest = {"interval": 1, "circle": 360}
     for number, place in enumerate(places, start=1):
-        high = {"interval": 1, "circle": 360}.get(place.topology)
-        if (
-            high is not None
-            and not 0
-            <= place.coordinate.min(initial=0)
-            <= place.coordinate.max(initial=0)
-            <= high
-        ):
+        high = highest.get(place.topology)
+        if high is None:
+            continue
+        value = place.displayed
+        if value.min(initial=0) < 0 or value.max(initial=0) > high:
             return f"places on factor {number} must lie in [0, {high}]"
     return ""

@@ -72,9 +72,7 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
         return {"csr": parts, "shape": list(value.shape)}
     if dataclasses.is_dataclass(value):
         fields = {
-            field.name: pack(
-                getattr(value, field.name), f"{name}/{field.name}", arrays
-            )
+            field.name: pack(getattr(value, field.name), f"{name}/{field.name}", arrays)
             for field in dataclasses.fields(value)
             if field.name not in UNSAVED
         }

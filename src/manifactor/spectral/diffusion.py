@@ -75,7 +75,7 @@ class Diffusion:
 
     @property
     def points(self) -> np.ndarray | None:
-        """Samples as points, (n_samples, n_features); None if only distances are known."""
+        """Samples as points, (n_samples, n_features); None for distances."""
         return None if sp.issparse(self.samples) else self.samples
 
     @property

@@ -151,7 +151,7 @@ def _stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str
 
 
 def _prepare(X, settings: DiffusionSettings) -> Choice:
-    """Return what removes noise from the samples; nothing does from the caller's own."""
+    """Return what removes noise from the samples."""
     if settings.preparation == "none":
         return given(None)
     if settings.own_search or settings.precomputed:
@@ -303,7 +303,8 @@ def _require_distinct(n_functions: int, n_distinct: int) -> None:
     if n_functions >= n_distinct:
         raise ValueError(
             "`n_functions` must be smaller than the number of distinct samples; got "
-            f"{n_functions} with {n_distinct} distinct samples. Lower it or add samples."
+            f"{n_functions} with {n_distinct} distinct samples. Lower it or add "
+            "samples."
         )
 
 

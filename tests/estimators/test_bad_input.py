@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+from sklearn.neighbors import KNeighborsTransformer
+
+from manifactor import ManifoldFactorizer
+
+X20 = np.random.default_rng(0).normal(size=(20, 3))
+
+
+BAD = [
+    (
+        {},
+        np.where(X20[3, 1] == X20, np.nan, X20),
+        r"`X` must be finite; got 1 NaN or inf values, the first in row 3, column 1",
+    ),
+    (
+        {},
+        np.ones((20, 2)),
+        "at least 3 samples must differ; got 20 samples of which 1 are distinct",
+    ),
+    ({}, X20[:3], "minimum of 4 is required"),
+    ({}, X20[0], "Expected 2D array, got 1D array"),
+    ({}, np.array([["a", "b"]] * 20), "could not convert string to float"),
+    ({}, np.empty((0, 3)), "minimum of 4 is required"),
+    (
+        {"n_functions": 20},
+        X20,
+        r"`n_functions` must be a whole number in \[2, 19\]; got 20 with 20 samples",
+    ),
+    ({"n_functions": 2.5}, X20, "`n_functions` must be a whole number"),
+    (
+        {"n_neighbors": 20},
+        X20,
+        r"`n_neighbors` must be a whole number in \[1, 19\]; got 20 with 20 samples",
+    ),
+    (
+        {"n_neighbors": "many"},
+        X20,
+        "`n_neighbors` must be one of 'auto', 'all' or a number; got 'many'",
+    ),
+    ({"bandwidth": -1.0}, X20, "`bandwidth` must be a number above 0; got -1.0"),
+    (
+        {"bandwidth": "wide"},
+        X20,
+        "`bandwidth` must be one of 'auto', 'local' or a positive number; got 'wide'",
+    ),
+    ({"bandwidth": "local", "n_neighbors": "all"}, X20, "needs a neighbour graph"),
+    (
+        {"neighbors": KNeighborsTransformer(), "n_neighbors": "all"},
+        X20,
+        "measures Euclidean distances",
+    ),
+    (
+        {"density_correction": 2},
+        X20,
+        r"`density_correction` must be a number in \[0, 1\]; got 2",
+    ),
+    (
+        {"solver": "magic"},
+        X20,
+        "`solver` must be one of 'auto', 'dense', 'arpack', 'chebyshev'; got 'magic'",
+    ),
+    ({"neighbors": "ball"}, X20, "`neighbors` must be one of"),
+    ({"neighbors": 3}, X20, "an object with fit and transform"),
+    (
+        {"neighbors": "precomputed"},
+        X20,
+        "`X` must be a sparse matrix of distances; got ndarray",
+    ),
+    ({"n_factors": 0}, X20, r"`n_factors` must be a whole number in \[1, 6\]; got 0"),
+    (
+        {"method": "magic"},
+        X20,
+        "`method` must be one of 'deflation', 'gradients', 'triplets'; got 'magic'",
+    ),
+    (
+        {"device": "warp"},
+        X20,
+        "`device` must be 'cpu' or a device that torch can use; got 'warp'",
+    ),
+    (
+        {"similarity_threshold": 1.5},
+        X20,
+        r"`similarity_threshold` must be a number in \[0, 1\]; got 1.5",
+    ),
+    (
+        {"eigenvalue_tolerance": 0},
+        X20,
+        "`eigenvalue_tolerance` must be a number above 0; got 0",
+    ),
+    (
+        {"exclude": 3},
+        X20,
+        "`exclude` must be a sequence of indices of functions; got 3",
+    ),
+    (
+        {"neighbors": KNeighborsTransformer(mode="connectivity")},
+        X20,
+        "must hold distances; got ones only",
+    ),
+    ({"exclude": [99]}, X20, r"`exclude` must be a whole number in \[1, 2\]; got 99"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "X", "message"), BAD)
+def test_bad_input_says_what_must_hold(parameters, X, message):
+    with pytest.raises(ValueError, match=message):
+        ManifoldFactorizer(**parameters).fit(X)
+
+
+def never(stage, fraction):
+    pytest.fail(f"the stage {stage} was begun")
+
+
+REFUSED = [
+    ({"exclude": [1]}, "`exclude` is for `method='triplets'`"),
+    ({"eigenvalue_tolerance": 0.5}, "`eigenvalue_tolerance` is for"),
+    ({"similarity_threshold": 0.7}, "`similarity_threshold` is for"),
+    ({"method": "triplets", "exclude": [0]}, "`exclude` must be a whole number"),
+    (
+        {"method": "triplets", "exclude": [12], "n_functions": 10},
+        r"`exclude` must be a whole number in \[1, 9\]; got 12",
+    ),
+    ({"method": "triplets", "exclude": ["a"]}, "`exclude` must be a whole number"),
+    ({"method": "deflation", "n_factors": 3}, "finds two factors; got"),
+    ({"method": "deflation", "exclude": [1]}, "`exclude` is for"),
+    ({"method": "deflation", "n_functions": 50}, "computes 9 functions; got"),
+    ({"method": "deflation", "similarity_threshold": 0.7}, "is for"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), REFUSED)
+def test_what_cannot_be_used_is_refused_before_anything_is_computed(
+    torus, parameters, message
+):
+    with pytest.raises(ValueError, match=message):
+        ManifoldFactorizer(callback=never, **parameters).fit(torus[0])

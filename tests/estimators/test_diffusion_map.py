@@ -1,0 +1,148 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import special_ortho_group
+from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
+
+from manifactor import DiffusionMap, DisconnectedGraphWarning
+
+
+def test_the_callback_hears_every_stage_begin_and_end(rectangle):
+    heard = []
+    DiffusionMap(5, callback=lambda *event: heard.append(event)).fit(rectangle[0])
+    stages = ("preparation", "neighbours", "affinity", "spectrum")
+    assert heard == [(stage, done) for stage in stages for done in (0.0, 1.0)]
+
+
+def lowest(X, **settings):
+    return DiffusionMap(12, random_state=0, **settings).fit(X).spectrum_
+
+
+@given(
+    seed=st.integers(0, 1000),
+    scale=st.sampled_from([1e-6, 0.3, 1e6]),
+    shift=st.floats(-10, 10),
+)
+@settings(max_examples=6, deadline=None)
+def test_rigid_motion_and_scaling_change_nothing_but_the_unit(
+    rectangle, seed, scale, shift
+):
+    X, _ = rectangle
+    plain = lowest(X)
+    turned = (
+        np.c_[X, np.zeros(len(X))] @ special_ortho_group.rvs(3, random_state=seed).T
+    )
+    moved = lowest(scale * (turned + shift))
+    np.testing.assert_allclose(
+        moved.eigenvalues * scale**2, plain.eigenvalues, rtol=1e-5, atol=1e-9
+    )
+    correlation = np.abs(
+        np.sum(plain.weights[:, None] * plain.functions * moved.functions, axis=0)
+    )
+    np.testing.assert_allclose(correlation, 1, atol=1e-6)
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=4, deadline=None)
+def test_the_order_of_the_samples_does_not_matter(rectangle, seed):
+    X, _ = rectangle
+    order = np.random.default_rng(seed).permutation(len(X))
+    plain, shuffled = lowest(X), lowest(X[order])
+    np.testing.assert_allclose(
+        shuffled.eigenvalues, plain.eigenvalues, rtol=1e-6, atol=1e-9
+    )
+    correlation = np.abs(
+        np.sum(
+            plain.weights[order, None] * plain.functions[order] * shuffled.functions,
+            axis=0,
+        )
+    )
+    assert correlation[:5].min() > 0.999
+
+
+def test_copies_of_samples_share_their_place(rectangle):
+    X, _ = rectangle
+    fit = DiffusionMap(10, random_state=0).fit(np.r_[X, X[:100]])
+    np.testing.assert_array_equal(
+        fit.spectrum_.functions[:100], fit.spectrum_.functions[-100:]
+    )
+    assert fit.spectrum_.weights.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    "neighbors", [KNeighborsTransformer(n_neighbors=30), "precomputed"]
+)
+def test_any_neighbour_search_gives_the_same_spectrum(rectangle, neighbors):
+    X, _ = rectangle
+    given_ = (
+        kneighbors_graph(X, 30, mode="distance") if neighbors == "precomputed" else X
+    )
+    fit = DiffusionMap(10, neighbors=neighbors, random_state=0).fit(given_)
+    plain = lowest(X, n_neighbors=30)
+    np.testing.assert_allclose(
+        fit.spectrum_.eigenvalues, plain.eigenvalues[:10], rtol=1e-6, atol=1e-9
+    )
+    again = (
+        kneighbors_graph(X, 31, mode="distance", include_self=True)
+        if neighbors == "precomputed"
+        else X
+    )
+    np.testing.assert_allclose(
+        fit.transform(again), fit.spectrum_.functions[:, 1:], atol=1e-6
+    )
+
+
+def test_the_largest_component_can_be_worked_on_alone(rng):
+    X = np.r_[rng.uniform(size=(100, 2)) + 9, rng.uniform(size=(300, 2))]
+    with pytest.warns(
+        DisconnectedGraphWarning, match="2 components of 300, 100 samples"
+    ):
+        fit = DiffusionMap(5, n_neighbors=20).fit(X)
+    assert (
+        20 * fit.spectrum_.eigenvalues[1] < fit.spectrum_.eigenvalues[2]
+    )  # it tells the components apart
+    largest = X[fit.components_ == 0]
+    assert len(largest) == 300
+    assert DiffusionMap(5, n_neighbors=20).fit(largest).spectrum_.eigenvalues[1] > 5
+
+
+def test_automatic_numbers_count_distinct_samples(rng):
+    X = np.repeat(rng.uniform(size=(40, 2)), 20, axis=0)
+    fit = DiffusionMap(random_state=0).fit(X)
+    assert (fit.n_functions_, fit.n_neighbors_) == (5, 39)
+
+
+def test_changing_the_samples_after_the_fit_changes_nothing(rng):
+    X = rng.uniform(size=(100, 2))
+    fit = DiffusionMap(4, n_neighbors="all", bandwidth=0.1, random_state=0).fit(X)
+    before = fit.transform(X[:5])
+    points = X[:5].copy()
+    X[:] = 0
+    np.testing.assert_array_equal(fit.transform(points), before)
+
+
+def test_a_constant_column_changes_nothing(rectangle):
+    X, _ = rectangle
+    np.testing.assert_allclose(
+        lowest(np.c_[X, np.full(len(X), 7.0)]).eigenvalues,
+        lowest(X).eigenvalues,
+        atol=1e-6,
+    )
+
+
+def test_more_functions_than_distinct_samples_are_refused(rng):
+    X = np.repeat(rng.normal(size=(10, 2)), 5, axis=0)
+    with pytest.raises(ValueError, match="got 20 with 10 distinct samples"):
+        DiffusionMap(20).fit(X)
+
+
+def test_precomputed_distances_must_be_square_and_not_negative(rectangle):
+    graph = kneighbors_graph(rectangle[0], 10, mode="distance")
+    with pytest.raises(ValueError, match="must be square"):
+        DiffusionMap(5, neighbors="precomputed").fit(graph[:100])
+    with pytest.raises(ValueError, match="must not be negative"):
+        DiffusionMap(5, neighbors="precomputed").fit(-graph)
+    fit = DiffusionMap(5, neighbors="precomputed", random_state=0).fit(graph)
+    with pytest.raises(ValueError, match="features"):
+        fit.transform(graph[:, :7])

@@ -1,0 +1,82 @@
+import multiprocessing
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from manifactor._support.threads import map_panels, map_threads, one_blas_thread
+
+
+def blas_threads():
+    return {
+        library["num_threads"]
+        for library in threadpool_info()
+        if library["user_api"] == "blas"
+    }
+
+
+@pytest.fixture
+def two_threads():
+    with threadpool_limits(2, user_api="blas"):
+        yield
+
+
+def test_blas_has_one_thread_inside_and_as_many_as_before_outside(two_threads):
+    with one_blas_thread():
+        assert blas_threads() == {1}
+        with one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == {2}
+
+
+def test_a_limit_holds_until_the_last_of_overlapping_contexts_is_left(two_threads):
+    both_inside, first_has_left = Barrier(2), Barrier(2)
+
+    def first():
+        with one_blas_thread():
+            both_inside.wait(60)
+        first_has_left.wait(60)
+
+    def second():
+        with one_blas_thread():
+            both_inside.wait(60)
+            first_has_left.wait(60)
+            return blas_threads()
+
+    with ThreadPoolExecutor(2) as pool:
+        pool.submit(first)
+        assert pool.submit(second).result(60) == {1}
+    assert blas_threads() == {2}
+
+
+def _enter_and_leave(queue):
+    with one_blas_thread():
+        queue.put("entered")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes are not forked there")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_worker_forked_inside_the_context_does_not_deadlock():
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    with one_blas_thread():
+        worker = context.Process(target=_enter_and_leave, args=(queue,))
+        worker.start()
+        assert queue.get(timeout=120) == "entered"
+        worker.join(120)
+    assert worker.exitcode == 0
+
+
+def test_results_come_in_the_order_of_the_items():
+    assert map_threads(lambda a, b: a * b, [1, 2, 3], [4, 5, 6]) == [4, 10, 18]
+
+
+@pytest.mark.parametrize("n_rows", [1, 19_999, 40_000, 300_001])
+def test_panels_cover_every_row_once(n_rows):
+    panels = map_panels(lambda rows: rows, n_rows)
+    assert panels[0].start == 0
+    assert panels[-1].stop == n_rows
+    assert all(a.stop == b.start for a, b in zip(panels, panels[1:], strict=False))
