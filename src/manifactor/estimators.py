@@ -18,9 +18,10 @@ from manifactor._support.threads import one_blas_thread
 from manifactor.factoring.factorize import METHODS
 from manifactor.factoring.peeling import MAX_FACTORS
 from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.extension import extend
 from manifactor.spectral.pipeline import SpectralEstimator
 from manifactor.spectral.resident import device_memory, like
-from manifactor.spectral.spectrum import Spectrum, extend
+from manifactor.spectral.spectrum import Spectrum
 
 BLOCK = 20_000  # new samples that are placed at a time
 REACH = 4.0  # bandwidths, as lengths, beyond which a new sample has no neighbours: the kernel is 1e-7 there
@@ -260,7 +261,7 @@ class ManifoldFactorizer(SpectralEstimator):
             result.spectrum,
             len(result.spectrum.eigenvalues),
         )
-        self.solver_ = result.spectrum.solver
+        self.solver_ = result.spectrum.solver.value
         self.factors_, self.evidence_ = (
             self._with_outliers(result.factors),
             result.evidence,

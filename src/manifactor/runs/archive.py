@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manifactor._support.choices import Choice
 from manifactor._support.files import write_whole
 from manifactor._support.version import __version__
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
@@ -21,14 +22,15 @@ from manifactor.factoring.factor import Factor
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.peeling import Split
 from manifactor.factoring.triplets import Triplets
+from manifactor.spectral.bandwidth import Bandwidth
 from manifactor.spectral.forecast import Forecast
-from manifactor.spectral.kernel import Affinity, Bandwidth
+from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.parts import Part
 from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.spectrum import Spectrum
 
-FORMAT, VERSION = "manifactor", 4
+FORMAT, VERSION = "manifactor", 5
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
@@ -36,6 +38,7 @@ RECORDS: dict[str, Any] = {
         Affinity,
         Bandwidth,
         Chart,
+        Choice,
         Cloud,
         Cut,
         Evidence,

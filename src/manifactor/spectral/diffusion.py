@@ -7,10 +7,11 @@ import numpy as np
 
 from manifactor.spectral.forecast import forecast
 from manifactor.spectral.kernel import Affinity
+from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import AUTO_NEIGHBORS, NeighborGraph
 from manifactor.spectral.parts import Part
 from manifactor.spectral.resident import ResidentMatrix
-from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
+from manifactor.spectral.spectrum import Spectrum
 
 log = logging.getLogger("manifactor")
 

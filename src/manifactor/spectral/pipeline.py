@@ -22,14 +22,10 @@ from manifactor._support.parameters import (
 )
 from manifactor._support.stages import Stages, fingerprint
 from manifactor.spectral.diffusion import SAMPLES_PER_FUNCTION
+from manifactor.spectral.extension import extend
 from manifactor.spectral.forecast import Forecast, forecast, require_memory
-from manifactor.spectral.kernel import (
-    Affinity,
-    affinity,
-    dense_affinity,
-    warn_of_weak_links,
-    without_outliers,
-)
+from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
+from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import (
     AUTO_NEIGHBORS,
     MANY,
@@ -38,11 +34,12 @@ from manifactor.spectral.neighbors import (
     chosen,
     neighbor_graph,
 )
-from manifactor.spectral.parts import PARTED, Part, draw_parts
+from manifactor.spectral.outliers import warn_of_weak_links, without_outliers
+from manifactor.spectral.parts import Part, PartSettings, draw_parts
 from manifactor.spectral.preparation import PREPARATIONS, Preparation, prepare
 from manifactor.spectral.resident import from_tensor, require_device
 from manifactor.spectral.solvers import SOLVERS
-from manifactor.spectral.spectrum import Spectrum, extend, laplacian_spectrum
+from manifactor.spectral.spectrum import Spectrum
 
 log = logging.getLogger("manifactor")
 
@@ -109,7 +106,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         self.neighbors_, self.recall_, self.solver_ = (
             graph.method,
             graph.recall,
-            spectrum.solver,
+            spectrum.solver.value,
         )
         self.components_, self.outliers_ = graph.components, graph.outliers
         return spectrum, later
@@ -170,10 +167,13 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
                 else affinity(graph, **settings)
             )
             if not dense and known:
-                graph, walk = without_outliers(X, graph, walk, **settings)
+                graph, walk = without_outliers(
+                    X, graph, walk, walk_of=partial(affinity, **settings)
+                )
             warn_of_weak_links(walk)
         parts: tuple[Part, ...] = ()
-        if len(graph.distinct) > PARTED and not dense and known:
+        part_settings = PartSettings()
+        if len(graph.distinct) > part_settings.parted_above and not dense and known:
             with self._stage("parts"):
                 search, correction = self._search(n_neighbors), self.density_correction
                 samples = chosen(X, graph.distinct)
@@ -183,6 +183,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
                     search=search,
                     density_correction=correction,
                     rng=rng,
+                    settings=part_settings,
                 )
         with self._stage("spectrum"):
             start = (parts[0].rows, parts[0].spectrum) if parts else None
