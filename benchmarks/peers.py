@@ -21,8 +21,8 @@ import scipy.sparse as sp
 
 from manifactor import datasets
 from manifactor.spectral.kernel import affinity
+from manifactor.spectral.laplacian import SpectrumSettings, laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.spectrum import ACCURACY, laplacian_spectrum
 
 from record import record
 
@@ -58,7 +58,10 @@ def ours(accuracy):
     def run(X, walk, adjacency, count):
         start = time.perf_counter()
         spectrum = laplacian_spectrum(
-            walk, count, accuracy=accuracy, rng=np.random.default_rng(0)
+            walk,
+            count,
+            rng=np.random.default_rng(0),
+            settings=SpectrumSettings(accuracy=accuracy),
         )
         seconds = time.perf_counter() - start
         return seconds, residual(
@@ -113,7 +116,7 @@ def pydiffmap(X, walk, adjacency, count):
 
 
 PEERS = {
-    "manifactor": (ours(ACCURACY), "manifactor"),
+    "manifactor": (ours(SpectrumSettings().accuracy), "manifactor"),
     "manifactor, residuals below 1e-7": (ours(1e-6), "manifactor"),
     "manifactor, residuals below 1e-13": (ours(4e-12), "manifactor"),
     "SpectralEmbedding arpack": (embedding("arpack"), "sklearn"),

@@ -5,6 +5,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from manifactor import DiffusionMap, datasets
+from manifactor._support.choices import given
 from manifactor.spectral.spectrum import Spectrum
 
 threadpool_limits(
@@ -67,5 +68,5 @@ def box_spectrum(lengths, n_functions, n_samples=400):
         read_only(weights),
         np.zeros(n_functions),
         1e-3,
-        "exact",
+        given("exact"),
     ), waves

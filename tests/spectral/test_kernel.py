@@ -1,56 +1,7 @@
 import numpy as np
-import pytest
 
-from manifactor import datasets
-from manifactor.spectral.kernel import (
-    affinity,
-    choose_bandwidth,
-    dense_affinity,
-    dimension_from_slope,
-    local_scale,
-)
+from manifactor.spectral.kernel import KernelSettings, affinity, dense_affinity
 from manifactor.spectral.neighbors import neighbor_graph
-
-
-@pytest.mark.parametrize(
-    ("shape", "dimension"),
-    [
-        ("equal_torus", 2),
-        ("sphere", 2),
-        ("sphere3", 3),
-        ("rectangle", 2),
-        ("sphere_sphere", 4),
-        ("equal_torus3", 3),
-    ],
-)
-def test_the_dimension_is_read_off_the_slope(shape, dimension):
-    X, _ = datasets.sample(shape, 2000, random_state=0)
-    assert choose_bandwidth(neighbor_graph(X, 64).distances).dimension == pytest.approx(
-        dimension, abs=0.3
-    )
-
-
-def test_without_a_cut_the_dimension_is_twice_the_slope():
-    assert dimension_from_slope(1.0, 1e9) == pytest.approx(2.0, rel=0.02)
-
-
-def test_bandwidth_scales_with_the_square_of_the_unit(rectangle):
-    X, _ = rectangle
-    one, other = (
-        choose_bandwidth(neighbor_graph(scale * X, 32).distances)
-        for scale in (1.0, 1e6)
-    )
-    assert other.value == pytest.approx(1e12 * one.value, rel=1e-9)
-    assert other.dimension == pytest.approx(one.dimension, rel=1e-9)
-
-
-def test_the_bandwidth_reaches_the_neighbours_of_sparse_samples(rng):
-    X = rng.uniform(size=(2000, 2)) ** 2  # a hundred times denser in one corner
-    distances = neighbor_graph(X, 64).distances
-    assert (
-        np.mean(local_scale(distances) ** 2 <= choose_bandwidth(distances).value)
-        >= 0.94
-    )
 
 
 def test_the_walk_is_stationary_under_its_weights(rectangle):
@@ -104,3 +55,20 @@ def test_local_bandwidths_even_out_the_neighbourhoods(rng):
         for b in ("auto", "local")
     ]
     assert spread[1] < 0.5 * spread[0]
+
+
+def test_no_link_between_neighbours_weighs_nothing(rectangle):
+    X, _ = rectangle
+    settings = KernelSettings(least_weight=1e-5)
+    walk = affinity(neighbor_graph(X, 20), bandwidth=1e-6, settings=settings)
+    assert walk.kernel.data.min() == 1e-5
+
+
+def test_a_part_of_a_kernel_is_the_kernel_of_the_part(rectangle):
+    X, _ = rectangle
+    walk = affinity(neighbor_graph(X, 20))
+    part = np.arange(0, len(X), 2)
+    half = walk.restricted(part)
+    expected = walk.kernel.toarray()[np.ix_(part, part)]
+    np.testing.assert_array_equal(half.kernel.toarray(), expected)
+    np.testing.assert_allclose(half.degree, half.pull * (expected @ half.pull))

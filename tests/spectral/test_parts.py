@@ -2,31 +2,36 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.spectral import parts
 from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.parts import PartSettings, draw_parts, part_size
 
 
 @pytest.fixture
 def small_parts(monkeypatch):
-    """Parts as of many samples, of few."""
-    monkeypatch.setattr("manifactor.spectral.pipeline.PARTED", 4000)
-    monkeypatch.setattr(parts, "SMALLEST", 2000)
+    """Parts as of many samples, of few; estimators have no parameter for them."""
+    few = PartSettings(parted_above=4000, smallest=2000)
+    monkeypatch.setattr("manifactor.spectral.pipeline.PartSettings", lambda: few)
 
 
+@pytest.mark.parametrize(
+    ("n_samples", "size"),
+    [(60_001, 10_000), (400_000, 50_000), (10_000_000, 100_000)],
+)
+def test_a_part_is_an_eighth_of_the_samples_within_limits(n_samples, size):
+    assert part_size(n_samples) == size
+
+
+@pytest.mark.slow
 def test_parts_are_disjoint_and_see_the_spectrum_of_the_whole():
     X, _ = datasets.sample("torus", 50_000, random_state=0)
-    found = parts.draw_parts(
+    found = draw_parts(
         X,
         12,
         search=lambda some: neighbor_graph(some, 64),
         density_correction=1.0,
         rng=np.random.default_rng(0),
     )
-    assert (
-        [len(part.rows) for part in found]
-        == [parts.part_size(50_000)] * 2
-        == [10_000] * 2
-    )
+    assert [len(part.rows) for part in found] == [10_000, 10_000]
     assert not np.intersect1d(found[0].rows, found[1].rows).size
     exact = datasets.exact_eigenvalues("torus", 12)
     for part in found:
@@ -35,6 +40,7 @@ def test_parts_are_disjoint_and_see_the_spectrum_of_the_whole():
         )
 
 
+@pytest.mark.slow
 def test_many_samples_are_factored_with_the_help_of_parts(small_parts):
     X, _ = datasets.sample("torus", 6000, random_state=0)
     heard = []
@@ -52,12 +58,14 @@ def test_many_samples_are_factored_with_the_help_of_parts(small_parts):
     )
 
 
+@pytest.mark.slow
 def test_a_sphere_of_many_samples_is_no_product(small_parts):
     X, _ = datasets.sample("sphere", 6000, random_state=0)
     with pytest.warns(UserWarning, match="No product structure"):
         assert ManifoldFactorizer(random_state=0).fit(X).verdict_ == "none"
 
 
+@pytest.mark.slow
 def test_parts_outlive_the_archive(small_parts, tmp_path):
     from manifactor import load, save
 

@@ -4,6 +4,7 @@ from scipy.sparse.csgraph import connected_components
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 from manifactor.spectral.kernel import affinity
+from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.resident import (
     DeviceSearch,
@@ -11,7 +12,6 @@ from manifactor.spectral.resident import (
     require_device,
     resident,
 )
-from manifactor.spectral.spectrum import laplacian_spectrum
 
 torch = pytest.importorskip("torch")
 ON_TORCH = "torch:cpu"  # the functions that run on a GPU, on the CPU
@@ -211,9 +211,9 @@ def test_a_full_device_is_a_clear_error():
 
 
 def test_products_are_made_in_fewer_columns_where_memory_is_short(graphs, monkeypatch):
-    from manifactor.spectral import operators
+    from manifactor.spectral.device_operator import DeviceOperator
 
-    operator = operators.DeviceOperator(affinity(graphs[1]).normalized())
+    operator = DeviceOperator(affinity(graphs[1]).normalized())
     block = operator.random(40, np.random.default_rng(0))
     whole, made = operator.product(block), []
 

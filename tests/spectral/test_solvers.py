@@ -1,5 +1,3 @@
-from functools import partial
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,19 +5,18 @@ from scipy.linalg import circulant, eigh
 from scipy.sparse.linalg import ArpackNoConvergence
 
 from manifactor import datasets
+from manifactor._support.choices import given
+from manifactor.spectral.eigenpairs import Start
+from manifactor.spectral.filter_plan import FilterSettings
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.operators import DeviceOperator, HostOperator
-from manifactor.spectral.resident import resident
+from manifactor.spectral.resident import ResidentMatrix
 from manifactor.spectral.solvers import (
     SOLVERS,
-    EigenpairWarning,
-    Start,
+    SolverSettings,
     chebyshev,
     choose_solver,
-    spectral_density,
 )
-from manifactor.spectral.spectrum import laplacian_spectrum
 
 
 @pytest.fixture(scope="module", params=["torus", "sphere_sphere"])
@@ -75,11 +72,38 @@ def test_the_same_seed_gives_the_same_vectors(matrix, solver):
 
 
 @pytest.mark.parametrize(
-    ("n", "pairs", "solver"),
-    [(500, 20, "dense"), (3000, 2000, "dense"), (20000, 20, "chebyshev")],
+    ("n", "pairs", "solver", "reason"),
+    [
+        (1500, 20, "dense", "exact, and as fast as any up to 1,500 samples"),
+        (3000, 1001, "dense", "fastest for 1,001 functions of 3,000 samples"),
+        (3000, 1000, "chebyshev", "fastest beyond 1,500 samples, and miss no repeated"),
+    ],
 )
-def test_the_solver_follows_the_size(n, pairs, solver):
-    assert choose_solver(sp.csr_array((n, n)), pairs) == solver
+def test_the_solver_follows_the_size_and_says_why(n, pairs, solver, reason):
+    choice = choose_solver(sp.csr_array((n, n)), pairs)
+    assert choice.value == solver
+    assert reason in choice.why
+
+
+def test_the_caller_s_solver_is_kept():
+    matrix = sp.csr_array((500, 500))
+    assert choose_solver(matrix, 20, solver="arpack") == given("arpack")
+
+
+def test_the_size_that_is_solved_directly_is_a_setting():
+    few = SolverSettings(dense_samples=100)
+    choice = choose_solver(sp.csr_array((500, 500)), 20, settings=few)
+    assert choice.value == "chebyshev"
+    assert "beyond 100 samples" in choice.why
+
+
+def test_few_samples_on_a_device_are_filtered_too():
+    matrix = ResidentMatrix(np.arange(6), np.empty(0), np.empty(0))
+    choice = choose_solver(matrix, 3)
+    assert (choice.value, choice.why) == (
+        "chebyshev",
+        "filtered subspaces are what runs on a device",
+    )
 
 
 def test_a_spectrum_that_falls_off_fast_is_solved_to_its_end():
@@ -93,7 +117,9 @@ def test_a_spectrum_that_falls_off_fast_is_solved_to_its_end():
 
 
 def test_a_full_kernel_is_solved_by_arpack_since_its_spectrum_falls_too_fast_for_the_filter():
-    assert choose_solver(np.zeros((2000, 2000)), 20) == "arpack"
+    choice = choose_solver(np.zeros((2000, 2000)), 20)
+    assert choice.value == "arpack"
+    assert "falls off too fast for the filter" in choice.why
 
 
 def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatch):
@@ -126,23 +152,16 @@ def test_a_start_from_some_of_the_samples_saves_products():
 
 
 def test_when_the_budget_is_used_up_the_accurate_pairs_are_returned(matrix):
-    few = chebyshev(matrix, 40, tolerance=1e-7, budget=8, rng=np.random.default_rng(0))
+    few = chebyshev(
+        matrix,
+        40,
+        tolerance=1e-7,
+        rng=np.random.default_rng(0),
+        settings=SolverSettings(filter=FilterSettings(budget=8)),
+    )
     assert 2 <= len(few.values) < 40
     exact = eigh(matrix.toarray(), eigvals_only=True)[::-1]
     np.testing.assert_allclose(few.values, exact[: len(few.values)], atol=1e-6)
-
-
-def test_a_used_up_budget_is_said(monkeypatch):
-    X, _ = datasets.sample("torus", 1600, random_state=0)
-    walk = affinity(neighbor_graph(X, 30))
-    monkeypatch.setitem(SOLVERS, "chebyshev", partial(chebyshev, budget=8))
-    with pytest.warns(
-        EigenpairWarning,
-        match="of 40 eigenpairs are accurate after .* products .* Ask for fewer",
-    ):
-        laplacian_spectrum(
-            walk, 40, solver="chebyshev", accuracy=1e-6, rng=np.random.default_rng(0)
-        )
 
 
 def test_progress_rises_to_the_end(matrix):
@@ -152,15 +171,6 @@ def test_progress_rises_to_the_end(matrix):
     )
     assert heard == sorted(heard)
     assert 0 < heard[0] <= heard[-1] <= 1
-
-
-def test_the_density_of_a_spectrum_counts_its_eigenvalues(matrix):
-    exact = eigh(matrix.toarray(), eigvals_only=True)[::-1]
-    with HostOperator(matrix) as operator:
-        values, counts = spectral_density(operator, 60, np.random.default_rng(0))
-    for count in (20, 60):
-        level = np.interp(count, counts, values)
-        assert abs((exact > level).sum() - count) < 5 * np.sqrt(2 * count / 8)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 8, 12])
@@ -175,34 +185,19 @@ def test_few_pairs_are_found_from_a_start(matrix, count):
     np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-7)
 
 
-@pytest.mark.parametrize("side", ["host", "device"])
-def test_an_operator_clears_known_vectors_and_makes_inner_products(matrix, rng, side):
-    """Both kinds of operator do what a dense matrix does."""
-    if side == "device":
-        torch = pytest.importorskip("torch")
-        operator, block = (
-            DeviceOperator(resident(matrix, "cpu")),
-            torch.as_tensor(rng.normal(size=(1500, 7))),
-        )
-        known = torch.as_tensor(np.linalg.qr(rng.normal(size=(1500, 3)))[0])
-    else:
-        operator, block = HostOperator(matrix), rng.normal(size=(1500, 7))
-        known = np.linalg.qr(rng.normal(size=(1500, 3)))[0]
-    operator.clear(block, known)
-    assert abs(known.T @ block).max() < 1e-12
-    image = operator.product(block)
-    for other in (block, image):
-        expected = np.asarray(block.T @ other)
-        np.testing.assert_allclose(operator.inner(block, other), expected, atol=1e-10)
-
-
-def test_single_precision_s_noise_is_smoothed_before_pairs_are_read(monkeypatch):
+def test_single_precision_s_noise_is_smoothed_before_pairs_are_read():
     X, _ = datasets.sample("torus", 6000, random_state=0)
     matrix = affinity(neighbor_graph(X, 40)).normalized()
     spent = []
     for smoothed in (1.0, 0.0):
-        monkeypatch.setattr("manifactor.spectral.solvers.SMOOTHED", smoothed)
-        pairs = chebyshev(matrix, 60, tolerance=3e-6, rng=np.random.default_rng(0))
+        settings = SolverSettings(filter=FilterSettings(smoothed_below=smoothed))
+        pairs = chebyshev(
+            matrix,
+            60,
+            tolerance=3e-6,
+            rng=np.random.default_rng(0),
+            settings=settings,
+        )
         spent.append(pairs.products)
         assert pairs.residuals.max() <= 3.1e-6
     assert spent[0] < spent[1]

@@ -8,8 +8,9 @@ from scipy.spatial import KDTree
 from manifactor.factoring.factor import Factor, placed_factor
 from manifactor.factoring.gradients import Geometry, measure_geometry
 from manifactor.spectral.kernel import affinity
+from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
+from manifactor.spectral.spectrum import Spectrum
 
 FUNCTIONS = 9  # of each spectrum, the constant included
 LOOKED_AT = 3  # lowest functions that a circle may be made of

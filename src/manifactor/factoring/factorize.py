@@ -38,9 +38,10 @@ from manifactor.factoring.peeling import (
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import Affinity
+from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import AUTO_NEIGHBORS, chosen
-from manifactor.spectral.parts import ROUGH, Part
-from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
+from manifactor.spectral.parts import Part, PartSettings
+from manifactor.spectral.spectrum import Spectrum
 
 log = logging.getLogger("manifactor")
 
@@ -168,7 +169,9 @@ def _halves(
         yield Part(
             rows,
             walk,
-            laplacian_spectrum(walk, count, solver=solver, accuracy=ROUGH, rng=rng),
+            laplacian_spectrum(
+                walk, count, solver=solver, rng=rng, settings=PartSettings().spectrum
+            ),
         )
 
 

@@ -4,9 +4,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from manifactor.spectral.filter_plan import block_width
 from manifactor.spectral.neighbors import FEW_DIMENSIONS, KD_TREE_DIMENSIONS, MANY
-from manifactor.spectral.parts import PARTED, part_size
-from manifactor.spectral.solvers import DENSE_SAMPLES, block_width
+from manifactor.spectral.parts import PartSettings, part_size
+from manifactor.spectral.solvers import SolverSettings
 
 # on two cores of 2.4 GHz, and with the growth that tori of 10,000 to 1,000,000 samples showed
 BOTH_WAYS = 1.07  # entries of a row of the graph for each neighbour
@@ -72,7 +73,7 @@ def forecast(
         + FACTORS_SAMPLE * n_samples
     )
     seconds += _spectrum_seconds(n_samples, int(n_neighbors), n_functions)
-    if n_samples > PARTED:
+    if n_samples > PartSettings().parted_above:
         seconds += 2 * _spectrum_seconds(
             part_size(n_samples), int(n_neighbors), n_functions
         )
@@ -121,7 +122,7 @@ def _search_seconds(n_samples: int, n_features: int, search: str) -> float:
 
 
 def _spectrum_seconds(n_samples: int, n_neighbors: int, n_functions: int) -> float:
-    if n_samples <= DENSE_SAMPLES:
+    if n_samples <= SolverSettings().dense_samples:
         return 0.5
     products = PRODUCTS * (n_samples / 10_000) ** GROWTH
     width = block_width(n_samples, n_functions)

@@ -1,46 +1,78 @@
-"""Random parts of many samples, each with a graph and a spectrum of its own: a rough look at the whole."""
+"""Random parts of many samples, each with a graph and a spectrum of its own.
+
+They give a rough look at the whole.
+"""
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from manifactor.spectral.kernel import Affinity, affinity
+from manifactor.spectral.laplacian import SpectrumSettings, laplacian_spectrum
 from manifactor.spectral.neighbors import NeighborGraph
-from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
+from manifactor.spectral.spectrum import Spectrum
 
-PARTED = 60_000  # samples above which two parts tell as much about noise as two halves, and cost less
-SHARE, SMALLEST, LARGEST = (
-    8,
-    10_000,
-    100_000,
-)  # a part is the eighth part of the samples, within these limits
-ROUGH = 0.1  # accuracy of the spectra of parts and halves
+
+@dataclass(frozen=True)
+class PartSettings:
+    """Settings of `draw_parts`."""
+
+    # Above so many samples two parts tell as much about noise as two halves, and cost
+    # less.
+    parted_above: int = 60_000
+
+    # A part is the eighth part of the samples, within these limits.
+    divisor: int = 8
+    smallest: int = 10_000
+    largest: int = 100_000
+
+    # Spectra of parts and halves are looked at and started from, no results: a tenth
+    # of the sampling error is enough.
+    spectrum: SpectrumSettings = field(
+        default_factory=lambda: SpectrumSettings(accuracy=0.1)
+    )
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some of the distinct samples, the walk between them, and its spectrum."""
+    """Some of the distinct samples, the walk between them, and its spectrum.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (n_rows,)
+        The samples.
+    affinity : Affinity
+    spectrum : Spectrum
+    """
 
     rows: np.ndarray
     affinity: Affinity
     spectrum: Spectrum
 
     def settled(self) -> "Part":
-        """The same with its kernel on this machine's side."""
+        """Return the same with its kernel on the host."""
         return replace(
             self, affinity=self.affinity.settled(), spectrum=self.spectrum.settled()
         )
 
-    def with_functions(self, count: int, *, rng: np.random.Generator) -> "Part":
-        """The same with `count` functions and some to spare."""
-        return replace(self, spectrum=_rough_spectrum(self.affinity, count, rng))
+    def with_functions(
+        self,
+        count: int,
+        *,
+        rng: np.random.Generator,
+        settings: PartSettings = PartSettings(),
+    ) -> "Part":
+        """Return the same with `count` functions and some to spare."""
+        spectrum = _rough_spectrum(self.affinity, count, rng, settings)
+        return replace(self, spectrum=spectrum)
 
 
-def part_size(n_samples: int) -> int:
-    """How many samples a part has."""
-    return min(max(n_samples // SHARE, SMALLEST), LARGEST)
+def part_size(n_samples: int, *, settings: PartSettings = PartSettings()) -> int:
+    """Return the number of samples of a part."""
+    share = n_samples // settings.divisor
+    return min(max(share, settings.smallest), settings.largest)
 
 
 def draw_parts(
@@ -50,27 +82,39 @@ def draw_parts(
     search: Callable[[np.ndarray], NeighborGraph],
     density_correction: float,
     rng: np.random.Generator,
+    settings: PartSettings = PartSettings(),
 ) -> tuple[Part, ...]:
-    """Two disjoint parts of many samples, (n_distinct, n_features), each with the graph that `search` makes of it."""
+    """Draw two disjoint parts of many samples and compute their spectra.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_distinct, n_features)
+    n_functions : int
+    search : callable
+        Computes the neighbour graph of a part's samples.
+    density_correction : float
+        As in `affinity`.
+    rng : Generator
+    settings : PartSettings
+    """
     drawn = rng.permutation(len(samples))
-    size = part_size(len(samples))
+    size = part_size(len(samples), settings=settings)
     parts = []
     for rows in (np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])):
-        with warnings.catch_warnings(
-            action="ignore"
-        ):  # what a part is short of, the whole may have
+        # What a part is short of, the whole may have: the whole is warned of.
+        with warnings.catch_warnings(action="ignore"):
             graph = search(samples[rows])
             walk = affinity(graph, density_correction=density_correction)
-            parts.append(
-                Part(
-                    rows[graph.distinct], walk, _rough_spectrum(walk, n_functions, rng)
-                )
-            )
+            spectrum = _rough_spectrum(walk, n_functions, rng, settings)
+        parts.append(Part(rows[graph.distinct], walk, spectrum))
     return tuple(parts)
 
 
-def _rough_spectrum(walk: Affinity, count: int, rng: np.random.Generator) -> Spectrum:
-    """The spare functions are for a solver that starts from them."""
+def _rough_spectrum(
+    walk: Affinity, count: int, rng: np.random.Generator, settings: PartSettings
+) -> Spectrum:
+    """Compute a spectrum with spare functions, for a solver that starts from them."""
+    most = len(walk.degree) // 2
     return laplacian_spectrum(
-        walk, min(count, len(walk.degree) // 2), accuracy=ROUGH, spare=True, rng=rng
+        walk, min(count, most), spare=True, rng=rng, settings=settings.spectrum
     )

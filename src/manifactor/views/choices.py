@@ -2,27 +2,19 @@
 
 from collections.abc import Callable
 
-import numpy as np
-
 from manifactor.cryoem.images import Components
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.task import FITTED, FITTED_IMAGES, PER_NEIGHBOR
 from manifactor.spectral.diffusion import SAMPLES_PER_FUNCTION
-from manifactor.spectral.kernel import LEAST_COMPANY, LOCAL_NEIGHBOR, REACHED
 from manifactor.spectral.neighbors import AUTO_NEIGHBORS, MANY
+from manifactor.spectral.outliers import OutlierSettings
 from manifactor.spectral.pipeline import AUTO_FUNCTIONS
-from manifactor.spectral.solvers import DENSE_SAMPLES
 
 Row = tuple[str, str, str]
 SEARCHES = {
     "kd_tree": "exact; a tree is fastest in few dimensions",
     "brute": "exact; comparing all pairs is fastest in many dimensions",
     "faiss": f"approximate, as there are more than {MANY:,} samples; its recall is measured",
-}
-SOLVERS = {
-    "dense": f"a full decomposition is exact, and as fast as any up to {DENSE_SAMPLES:,} samples",
-    "chebyshev": f"filtered subspaces are fastest beyond {DENSE_SAMPLES:,} samples, and miss no repeated eigenvalue",
-    "arpack": "the spectrum of a full kernel falls off too fast for the filter",
 }
 
 
@@ -92,7 +84,7 @@ def _preparation(record: dict, fit: ManifoldFactorizer) -> Row:
 
 
 def _outliers(record: dict, fit: ManifoldFactorizer) -> Row:
-    why = f"left out: all their neighbours together weigh less than {LEAST_COMPANY:g} in the kernel"
+    why = f"left out: all their neighbours together weigh less than {OutlierSettings().least_company:g} in the kernel"
     count = int(fit.outliers_.sum())
     return "outliers", f"{count:,}", why if count else "every sample has company"
 
@@ -119,19 +111,8 @@ def _search(record: dict, fit: ManifoldFactorizer) -> Row:
 
 
 def _bandwidth(record: dict, fit: ManifoldFactorizer) -> Row:
-    curve = fit.bandwidth_curve_
-    steepest = curve.candidates[int(np.argmax(curve.slopes))]
-    if fit.bandwidth == "local":
-        why = f"distances are scaled by those to the {LOCAL_NEIGHBOR}th neighbours, as asked for"
-    elif was_set(record, fit, "bandwidth"):
-        why = "asked for"
-    elif curve.value > steepest * (1 + 1e-9):
-        why = (
-            "wider than the steepest point of the curve, to reach the "
-            f"{LOCAL_NEIGHBOR}th neighbour of {REACHED:.0%} of the samples"
-        )
-    else:
-        why = "the steepest point of the curve, where the kernel sees the manifold best"
+    choice = fit.bandwidth_curve_.choice
+    why = choice.why if choice.automatic else "asked for"
     return "bandwidth", f"{fit.bandwidth_:.4g}", why
 
 
@@ -161,9 +142,7 @@ def _functions(record: dict, fit: ManifoldFactorizer) -> Row:
 
 
 def _solver(record: dict, fit: ManifoldFactorizer) -> Row:
-    why = (
-        "asked for" if was_set(record, fit, "solver") else SOLVERS.get(fit.solver_, "")
-    )
+    why = "asked for" if was_set(record, fit, "solver") else fit.spectrum_.solver.why
     return "eigensolver", str(fit.solver_), why
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from manifactor import datasets
+from manifactor._support.choices import given
 from manifactor.estimators import DiffusionMap
 from manifactor.factoring.maxcut import max_cut
 from manifactor.factoring.triplets import Triplets, find_triplets
@@ -154,7 +155,7 @@ def _textbook(
         weights,
         np.zeros(n_functions),
         BANDWIDTH / 4,
-        "textbook",
+        given("textbook"),
     )
     ours, same = timed(
         lambda: find_triplets(spectrum, tolerance=PAPER_UNIT * DELTA, threshold=GAMMA)

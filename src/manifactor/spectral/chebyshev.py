@@ -1,0 +1,346 @@
+"""Subspace iteration filtered by Chebyshev polynomials (Zhou, Saad et al., 2006)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manifactor.spectral.eigenpairs import SINGLE_PRECISION_RESIDUAL, Pairs, Start
+from manifactor.spectral.filter_plan import (
+    FilterPlan,
+    FilterSettings,
+    block_width,
+    first_plan,
+    safe_count,
+)
+from manifactor.spectral.operators import Operator
+from manifactor.spectral.rayleigh_ritz import (
+    RitzPairs,
+    merged,
+    orthonormalizer,
+    rayleigh_ritz,
+)
+
+
+def filtered(
+    operator: Operator,
+    n_pairs: int,
+    *,
+    tolerance: float,
+    rng: np.random.Generator,
+    start: Start | None = None,
+    spare: bool = False,
+    progress: Callable[[float], None] | None = None,
+    settings: FilterSettings = FilterSettings(),
+) -> Pairs:
+    """Compute the largest eigenpairs by filtering a block of vectors.
+
+    The block is somewhat wider than the number of pairs. Where the wanted eigenvalues
+    end is read from the spectrum's density, so that the first polynomial is already
+    the right one. Vectors are filtered in single precision, twice as fast, as long as
+    that is accurate enough. Pairs are read from them in double precision; those that
+    are accurate are locked and filtered no more.
+
+    Parameters
+    ----------
+    operator : Operator
+    n_pairs : int
+    tolerance : float
+        Residual asked for, over the distance of the eigenvalue from 1.
+    rng : Generator
+    start : Start or None
+        An approximation to start from; ignored if it has fewer vectors than the block.
+    spare : bool
+        Return the spare vectors too, which are less accurate.
+    progress : callable or None
+        Called with the share of the work that is done.
+    settings : FilterSettings
+        When the budget is used up, the lowest accurate pairs are returned.
+    """
+    width = block_width(operator.n, n_pairs, settings=settings)
+    if start is not None and start.vectors.shape[1] < width:
+        start = None
+    plan = first_plan(operator, n_pairs, width, start=start, rng=rng, settings=settings)
+    block = _first_block(operator, width, plan, start=start, rng=rng)
+    iteration = _begin(operator, n_pairs, tolerance, plan, block, start=start)
+    del block  # the iteration replaces its block, and this name would keep the first
+
+    while True:
+        iteration.filter_block()
+        if progress is not None:
+            progress(iteration.share_done())
+        if iteration.needs_more_filtering():
+            iteration.orthonormalize()
+            continue
+        pairs = iteration.read_pairs()
+        iteration.count_stalls(pairs)
+        if iteration.is_over(pairs):
+            return iteration.result(pairs, spare=spare)
+        iteration.lock(pairs)
+        iteration.refine(pairs)
+
+
+def _first_block(
+    operator: Operator,
+    width: int,
+    plan: FilterPlan,
+    *,
+    start: Start | None,
+    rng: np.random.Generator,
+) -> Any:
+    """Return random vectors, or those of the start, without what is rough in them."""
+    if start is None:
+        block = operator.random(width, rng)
+    else:
+        block = operator.filled(start.rows, start.vectors[:, :width])
+    rough = plan.rough()
+    if rough is None:
+        return block
+    degree = max(2, int(np.ceil(plan.settings.rough_gain / rough.gain)))
+    return chebyshev_filter(operator, block, rough, degree)
+
+
+def chebyshev_filter(
+    operator: Operator, block: Any, plan: FilterPlan, degree: int
+) -> Any:
+    """Apply a Chebyshev polynomial of the matrix to a block, which is overwritten.
+
+    The polynomial is at most 1 on [bottom, cut] and grows fast above. The recurrence
+    is scaled to the value 1 at the eigenvalue 1, which keeps single precision in range.
+    """
+    centre = (plan.cut + plan.bottom) / 2
+    half = (plan.cut - plan.bottom) / 2
+    top = scale = half / (1 - centre)
+    before, now = block, 0 * block
+    operator.recur(before, now, centre, scale / half, 0.0)
+    for _ in range(degree - 1):
+        following = 1 / (2 / top - scale)
+        operator.recur(now, before, centre, 2 * following / half, scale * following)
+        before, now, scale = now, before, following
+    return now
+
+
+def _begin(
+    operator: Operator,
+    n_pairs: int,
+    tolerance: float,
+    plan: FilterPlan,
+    block: Any,
+    *,
+    start: Start | None,
+) -> "_Iteration":
+    """Return the state before the first polynomial."""
+    settings = plan.settings
+    width = block.shape[1]
+    if start is None:
+        error = settings.random_error * np.sqrt(width)
+        rounding = settings.mixed_rounding
+    else:
+        # Vectors of a start are nearly eigenvectors, and no mixtures.
+        error, rounding = settings.start_error, 0.0
+    return _Iteration(
+        operator,
+        n_pairs,
+        tolerance,
+        settings,
+        wide=width > settings.wide_block * operator.entries,
+        plan=plan,
+        block=block,
+        locked=_no_pairs(operator, block),
+        error=error,
+        rounding=rounding,
+    )
+
+
+def _no_pairs(operator: Operator, block: Any) -> Pairs:
+    """Return an empty set of pairs of the block's kind."""
+    return Pairs(np.empty(0), operator.columns(block, np.arange(0)), np.empty(0))
+
+
+@dataclass
+class _Iteration:
+    """State of the subspace iteration.
+
+    It changes in place: blocks are the largest arrays of a fit, and no step may keep
+    one alive that a later step has replaced.
+
+    Attributes
+    ----------
+    wide : bool
+        Whether taking the block apart costs more than filtering it.
+    locked : Pairs
+        Pairs that are accurate.
+    error : float
+        Estimated error of the last wanted vector.
+    rounding : float
+        Relative error that a degree adds in single precision.
+    products : int
+        Products of the matrix with the block so far.
+    stalls : int
+        How often residuals came no nearer.
+    stalled : bool
+        Whether they came no nearer the last time.
+    worst : float
+        Largest excess of a residual the last time.
+    double_only : bool
+        Whether single precision was found to be too coarse.
+    single : bool
+        Whether the last polynomial was applied in single precision.
+    """
+
+    operator: Operator
+    n_pairs: int
+    tolerance: float
+    settings: FilterSettings
+    wide: bool
+    plan: FilterPlan
+    block: Any
+    locked: Pairs
+    error: float
+    rounding: float
+    products: int = 0
+    stalls: int = 0
+    stalled: bool = False
+    worst: float = np.inf
+    double_only: bool = False
+    single: bool = True
+
+    @property
+    def target(self) -> float:
+        """Residual asked of the last wanted pair."""
+        return self.plan.target(self.tolerance)
+
+    def filter_block(self) -> None:
+        """Apply the polynomial that the plan asks for, as far as rounding allows."""
+        self.single = self._single_is_enough()
+        degree = self._degree()
+        block = self.operator.cast(self.block, single=self.single)
+        self.block = chebyshev_filter(self.operator, block, self.plan, degree)
+        rounding = self.rounding if self.single else 0.0
+        self.products += degree
+        self.error = self.plan.error_after(self.error, degree, rounding=rounding)
+
+    def _single_is_enough(self) -> bool:
+        """Return whether the next polynomial stays above what single precision reaches.
+
+        Far from the target it is, whatever the target: rounding is small beside the
+        error that there is.
+        """
+        nearest = max(self.target, self.error / self.settings.double_within)
+        return not self.double_only and nearest >= SINGLE_PRECISION_RESIDUAL
+
+    def _degree(self) -> int:
+        """Return the degree of the next polynomial."""
+        if not self.single:
+            gain = self.settings.double_gain
+            return self.plan.degree(self.error, self.target, gain)
+        gain = self.settings.separate_gain
+        if self.rounding:
+            gain = self.plan.faithful_gain(wide=self.wide)
+        target = max(self.target, SINGLE_PRECISION_RESIDUAL)
+        return self.plan.degree(self.error, target, gain)
+
+    def share_done(self) -> float:
+        """Return the share of all degrees that is done, as far as can be foreseen."""
+        remaining = self.plan.remaining(self.error, self.target)
+        return min(0.99, self.products / (self.products + remaining))
+
+    def needs_more_filtering(self) -> bool:
+        """Return whether reading pairs now would find few that are accurate."""
+        far = self.error > self.settings.read_within * self.target
+        affordable = self.products < self.settings.budget
+        return (
+            far
+            and affordable
+            and self.plan.is_faithful(self.error, self.target, wide=self.wide)
+        )
+
+    def orthonormalize(self) -> None:
+        """Take the vectors of the block apart, so that rounding does not mix them."""
+        gram = self.operator.inner(self.block, self.block)
+        self.operator.rotate(self.block, orthonormalizer(gram))
+        self.rounding = self.settings.orthonormal_rounding
+
+    def read_pairs(self) -> RitzPairs:
+        """Turn the block into the vectors of all pairs, locked ones first."""
+        operator = self.operator
+        self.block = operator.cast(self.block, single=False)
+        if self.single and self.target < self.settings.smoothed_below:
+            self._smooth()
+        known = self.locked.vectors
+        values, residuals = rayleigh_ritz(operator, self.block, known, self.n_pairs)
+        pairs = merged(
+            self.locked,
+            values,
+            residuals,
+            n_pairs=self.n_pairs,
+            tolerance=self.tolerance,
+        )
+        self.block = operator.beside(known, self.block)
+        self.locked = _no_pairs(operator, self.block)
+        return pairs
+
+    def _smooth(self) -> None:
+        """Multiply the block by the matrix less the bottom of its spectrum.
+
+        What lies lower comes out smaller: the noise of single precision is spread
+        over the whole spectrum.
+        """
+        out = 0 * self.block
+        self.operator.recur(self.block, out, self.plan.bottom, 1.0, 0.0)
+        self.block = out
+
+    def count_stalls(self, pairs: RitzPairs) -> None:
+        """Compare the worst residual with that of the last time."""
+        # Halved is the least that a polynomial of the right degree achieves.
+        self.stalled = bool(pairs.worst > self.worst / 2)
+        self.stalls += self.stalled
+        self.worst = pairs.worst
+
+    def is_over(self, pairs: RitzPairs) -> bool:
+        """Return whether all pairs are accurate, or no more products are worth it."""
+        return bool(
+            pairs.worst <= 1
+            or self.products >= self.settings.budget
+            or self.stalls > self.settings.most_stalls
+        )
+
+    def result(self, pairs: RitzPairs, *, spare: bool) -> Pairs:
+        """Return the pairs up to the first that is not accurate, or all of them."""
+        count = len(pairs.values) if spare else max(2, pairs.n_accurate())
+        return Pairs(
+            pairs.values[:count],
+            self.operator.vectors(self.block, pairs.order[:count]),
+            pairs.residuals[:count],
+            self.products,
+        )
+
+    def lock(self, pairs: RitzPairs) -> None:
+        """Set the accurate pairs aside; the others stay in the block."""
+        accurate = np.flatnonzero(pairs.accurate)
+        self.locked = Pairs(
+            pairs.values[accurate],
+            self.operator.columns(self.block, pairs.order[accurate]),
+            pairs.residuals[accurate],
+        )
+        others = np.delete(pairs.order, accurate)
+        self.block = self.operator.columns(self.block, others)
+
+    def refine(self, pairs: RitzPairs) -> None:
+        """Adapt the plan to the Ritz values.
+
+        If they are not known well and come no nearer, the cut was too high; if they
+        are known and come no nearer, single precision is too coarse.
+        """
+        self.error = self.settings.error_margin * float(pairs.worst * self.target)
+        # Ritz vectors are no mixtures.
+        self.rounding = 0.0
+        safe_pairs = int(safe_count(self.n_pairs, len(pairs.values), self.settings))
+        safe = float(pairs.values[safe_pairs - 1])
+        last = float(pairs.values[self.n_pairs - 1])
+        if self.plan.knows_last(last, self.error):
+            self.plan = self.plan.settled(last, safe)
+            self.double_only = self.double_only or self.stalled
+        elif self.stalled:
+            self.plan = self.plan.lowered(last, safe)

@@ -1,0 +1,147 @@
+"""A symmetric matrix as an operator on blocks of vectors, on a device of torch's."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+from manifactor._support.extras import extra
+from manifactor.spectral.resident import ResidentMatrix
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class DeviceOperator:
+    """A matrix on a device that torch can use; blocks are tensors there.
+
+    Parameters
+    ----------
+    matrix : ResidentMatrix of shape (n, n)
+    panel_rows : int
+        Rows of a block that are converted to double precision at a time.
+    fewest_columns : int
+        Width to which a product is cut on a device that is nearly full.
+    """
+
+    def __init__(
+        self,
+        matrix: ResidentMatrix,
+        *,
+        panel_rows: int = 2**20,
+        fewest_columns: int = 8,
+    ) -> None:
+        self.n = matrix.shape[0]
+        self.entries = len(matrix.entries) / self.n
+        self._matrix = {
+            "single": matrix.compressed(double=False),
+            "double": matrix.compressed(double=True),
+        }
+        self._diagonal = matrix.diagonal
+        self._device = matrix.starts.device
+        self._panels = list(gen_batches(self.n, panel_rows))
+        self._fewest_columns = fewest_columns
+
+    def random(self, width: int, rng: np.random.Generator) -> "Tensor":
+        torch = extra("torch")
+        seed = int(rng.integers(2**62))
+        generator = torch.Generator(device=self._device).manual_seed(seed)
+        shape = (self.n, width)
+        block = torch.randn(shape, generator=generator, device=self._device)
+        return block.div_(self.n**0.5)
+
+    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> "Tensor":
+        torch = extra("torch")
+        shape = (self.n, vectors.shape[1])
+        block = torch.zeros(shape, dtype=torch.float32, device=self._device)
+        block[torch.as_tensor(rows, device=self._device)] = self._there(vectors).float()
+        return block
+
+    def vectors(self, block: "Tensor", which: np.ndarray) -> "Tensor":
+        return self.columns(block, which).double()
+
+    def cast(self, block: "Tensor", *, single: bool) -> "Tensor":
+        return block.float() if single else block.double()
+
+    def product(self, block: "Tensor") -> "Tensor":
+        torch = extra("torch")
+        # Suppressed, not caught: the traceback would hold on to the memory.
+        with suppress(torch.OutOfMemoryError):
+            return self._whole_product(block)
+        if block.shape[1] < self._fewest_columns:
+            raise torch.OutOfMemoryError("no room for a product with a few vectors.")
+        halves = [self.product(half.contiguous()) for half in block.chunk(2, dim=1)]
+        return torch.cat(halves, dim=1)
+
+    def _whole_product(self, block: "Tensor") -> "Tensor":
+        single = block.dtype == extra("torch").float32
+        out = self._matrix["single" if single else "double"] @ block
+        if self._diagonal is None:
+            return out
+        return out.addcmul_(self._diagonal.to(block.dtype)[:, None], block)
+
+    def recur(
+        self,
+        now: "Tensor",
+        before: "Tensor",
+        centre: float,
+        forward: float,
+        back: float,
+    ) -> None:
+        after = self.product(now).sub_(now, alpha=centre)
+        before.mul_(-back).add_(after, alpha=forward)
+
+    def inner(self, one: "Tensor", other: "Tensor") -> np.ndarray:
+        out = np.zeros((one.shape[1], other.shape[1]))
+        for rows in self._panels:
+            out += (one[rows].double().T @ other[rows].double()).cpu().numpy()
+        return out
+
+    def dots(self, one: "Tensor", other: "Tensor") -> "Tensor":
+        return (one.double() * other.double()).sum(0)
+
+    def stacked(self, numbers: "Sequence[Tensor]") -> np.ndarray:
+        return extra("torch").stack(list(numbers)).cpu().numpy()
+
+    def add(self, block: "Tensor", other: "Tensor", factors: "Tensor") -> None:
+        block.addcmul_(other, factors.to(block.dtype))
+
+    def scale(self, block: "Tensor", factors: "Tensor") -> None:
+        block.mul_(factors.to(block.dtype))
+
+    def clear(self, block: "Tensor", known: "Tensor") -> None:
+        block.addmm_(known, known.T @ block, alpha=-1)
+
+    def rotate(self, block: "Tensor", rotation: np.ndarray) -> None:
+        there = self._there(rotation).to(block.dtype)
+        for rows in self._panels:
+            block[rows] = block[rows] @ there
+
+    def residual_norms(
+        self,
+        image: "Tensor",
+        block: "Tensor",
+        rotation: np.ndarray,
+        values: np.ndarray,
+    ) -> np.ndarray:
+        there, scale = self._there(rotation), self._there(values)
+        square = np.zeros(len(values))
+        for rows in self._panels:
+            off = image[rows] @ there - block[rows, : len(values)] * scale
+            square += (off**2).sum(0).cpu().numpy()
+        return np.sqrt(square)
+
+    def columns(self, block: "Tensor", which: np.ndarray) -> "Tensor":
+        return block[:, extra("torch").as_tensor(which, device=self._device)]
+
+    def beside(self, one: "Tensor", other: "Tensor") -> "Tensor":
+        if not one.shape[1]:
+            return other
+        return extra("torch").cat([one.to(other.dtype), other], dim=1)
+
+    def _there(self, array: np.ndarray) -> "Tensor":
+        """Return an array in double precision on the device."""
+        contiguous = np.ascontiguousarray(array, dtype=np.float64)
+        return extra("torch").as_tensor(contiguous).to(self._device)

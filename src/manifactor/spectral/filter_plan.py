@@ -1,0 +1,244 @@
+"""What a Chebyshev filter has to do: its interval, its degree, the error it leaves."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from manifactor.spectral.eigenpairs import (
+    SINGLE_PRECISION_RESIDUAL,
+    Start,
+    required,
+)
+from manifactor.spectral.lanczos import DensitySettings, spectral_density
+from manifactor.spectral.operators import Operator
+
+
+@dataclass(frozen=True)
+class FilterSettings:
+    """Settings of `filtered`.
+
+    Gains are natural logarithms of how much a polynomial amplifies one vector over
+    another; errors are those of the last wanted vector, relative to its length.
+    """
+
+    # Products of the matrix with the block, after which the accurate pairs are
+    # returned and the others given up.
+    budget: int = 4000
+
+    # Spare vectors beyond those wanted, as a share of them. While blocks are narrow,
+    # more of them cost little and save degrees: up to twice the share, or `easy_spare`.
+    spare_share: float = 0.4
+    fewest_spare: int = 16
+    easy_spare: int = 80
+
+    density: DensitySettings = field(default_factory=DensitySettings)
+
+    # Standard errors of the spectrum's density by which the cut lies above the last
+    # spare vector: the block surely holds whatever lies above the cut.
+    cut_deviations: float = 2.5
+
+    # The probes' lowest node lies inside the spectrum; the filter must be bounded on
+    # all of it, so the interval goes on below that node.
+    bottom_margin: float = 0.02
+    narrowest_interval: float = 0.05
+
+    # A random vector is nearly all rough. What lies farther from 1 than the cut by
+    # this factor is first damped by this gain, which takes a few degrees only.
+    rough_distance: float = 10.0
+    rough_gain: float = 4.0
+    narrowest_rough_interval: float = 0.1
+
+    # How much the first vector may gain over the last in one polynomial. In mixtures
+    # of both more than that drowns the last one in rounding errors. Blocks that are
+    # wide are taken apart rarely, and risk more.
+    mixed_gain: float = 6.5
+    wide_gain: float = 7.5
+    # The same where vectors were taken apart before, and in double precision.
+    separate_gain: float = 5.5
+    double_gain: float = 12.0
+
+    # Width of a block, over the entries in a row of the matrix, from which on taking
+    # it apart costs more than filtering, and is done at the end only.
+    wide_block: float = 4.0
+
+    # Errors to begin with: of vectors that are known on some of the samples, and of
+    # random ones over the root of their number.
+    start_error: float = 0.02
+    random_error: float = 0.12
+
+    # Relative error that a degree adds in single precision, to mixtures and to
+    # orthonormal vectors.
+    mixed_rounding: float = 4e-7
+    orthonormal_rounding: float = 1e-8
+
+    # Single precision is used while the error is more than so many times the residual
+    # that it reaches, even if the target lies below that.
+    double_within: float = 20.0
+
+    # Where a residual below this is asked for, one step of the walk smooths the noise
+    # of single precision before pairs are read. Saves products at a tolerance of 3e-6.
+    smoothed_below: float = 10 * SINGLE_PRECISION_RESIDUAL
+
+    # Share of the residual asked for that a polynomial aims at.
+    aim: float = 0.15
+
+    # Error, over what is asked for, at which pairs are read: most are accurate then,
+    # and few are left to do.
+    read_within: float = 16.0
+
+    # After pairs were read, the error is taken for so many times the worst residual.
+    error_margin: float = 2.0
+
+    # Residuals that do not halve have stalled; so often they may.
+    most_stalls: int = 3
+
+    # Error, over the distance from the cut, below which Ritz values tell more about
+    # the spectrum than its density does.
+    settled_error: float = 0.3
+
+
+@dataclass(frozen=True)
+class FilterPlan:
+    """The interval that a filter damps, and the last eigenvalue that it has to lift.
+
+    Attributes
+    ----------
+    bottom, cut : float
+        The damped interval, from the lower end of the spectrum.
+    last : float
+        The last wanted eigenvalue.
+    settings : FilterSettings
+    """
+
+    bottom: float
+    cut: float
+    last: float
+    settings: FilterSettings
+
+    @property
+    def gain(self) -> float:
+        """Gain of the last wanted vector, per degree, over all below the cut."""
+        return self._growth(self.last)
+
+    @property
+    def first_gain(self) -> float:
+        """Gain of the first vector, per degree, over all below the cut."""
+        return self._growth(1.0)
+
+    def _growth(self, value: float) -> float:
+        above = max(value - self.cut, 1e-7)
+        return float(np.arccosh(1 + 2 * above / (self.cut - self.bottom)))
+
+    def target(self, tolerance: float) -> float:
+        """Return the residual that is asked of the last wanted pair."""
+        return float(required(np.array(self.last), tolerance))
+
+    def faithful_gain(self, *, wide: bool) -> float:
+        """Return the gain of the first vector over the last that mixtures stand."""
+        return self.settings.wide_gain if wide else self.settings.mixed_gain
+
+    def degree(self, error: float, target: float, limit: float) -> int:
+        """Return the degree that takes an error below its target.
+
+        The first vector gains no more than `limit` over the last.
+        """
+        needed = self.remaining(error, self.settings.aim * target)
+        most = limit / max(self.first_gain - self.gain, 1e-9)
+        return max(2, int(np.ceil(min(needed, most))))
+
+    def remaining(self, error: float, target: float) -> float:
+        """Return the degree, a real number, that takes an error to its target."""
+        return np.log(max(error / target, 1.0)) / self.gain
+
+    def error_after(self, error: float, degree: int, *, rounding: float) -> float:
+        """Return the error of the last wanted vector after a polynomial.
+
+        Rounding errors of the first vector, which grows fastest, count too.
+        """
+        damped = error * np.exp(-degree * self.gain)
+        ahead = self.first_gain - self.gain
+        return damped + rounding * degree * np.exp(degree * ahead)
+
+    def is_faithful(self, error: float, target: float, *, wide: bool) -> bool:
+        """Return whether orthonormal vectors can reach the target in one polynomial.
+
+        A wide block may need several: only rounding counts there.
+        """
+        degree = self.degree(error, target, self.faithful_gain(wide=wide))
+        rounding = self.settings.orthonormal_rounding
+        begin = 0.0 if wide else error
+        return self.error_after(begin, degree, rounding=rounding) < 2 * target
+
+    def knows_last(self, last: float, error: float) -> bool:
+        """Return whether a Ritz value with this error tells more than the density."""
+        return error < self.settings.settled_error * (last - self.cut)
+
+    def settled(self, last: float, safe: float) -> "FilterPlan":
+        """Return the plan for a last eigenvalue that is known well.
+
+        Ritz values lie below the eigenvalues, so `safe`, that of the last vector
+        which surely belongs to the block, can only raise the cut.
+        """
+        cut = min(max(self.cut, safe), last - 1e-7)
+        return replace(self, cut=cut, last=last)
+
+    def lowered(self, last: float, safe: float) -> "FilterPlan":
+        """Return the plan after a cut that was too high for anything to converge."""
+        cut = max(min(self.cut, safe), self.bottom + self.settings.narrowest_interval)
+        return replace(self, cut=cut, last=max(last, cut + 1e-3))
+
+    def rough(self) -> "FilterPlan | None":
+        """Return the plan that damps what is rough, None where nothing is."""
+        cut = 1 - self.settings.rough_distance * (1 - self.cut)
+        if cut < self.bottom + self.settings.narrowest_rough_interval:
+            return None
+        return replace(self, cut=cut)
+
+
+def block_width(
+    n: int, n_pairs: int, *, settings: FilterSettings = FilterSettings()
+) -> int:
+    """Return the number of vectors that are filtered: those wanted and spare ones."""
+    usual = int(settings.spare_share * n_pairs)
+    most = int(2 * settings.spare_share * n_pairs)
+    spare = min(most, max(settings.easy_spare, usual))
+    return min(n, n_pairs + max(settings.fewest_spare, spare))
+
+
+def safe_count(n_pairs: int, width: int, settings: FilterSettings) -> float:
+    """Return how many eigenvalues may lie above the cut.
+
+    As many as the block surely holds, given the standard error of the density.
+    """
+    deviation = np.sqrt(2 * width / settings.density.probes)
+    return max(width - settings.cut_deviations * deviation, (n_pairs + width) / 2)
+
+
+def first_plan(
+    operator: Operator,
+    n_pairs: int,
+    width: int,
+    *,
+    start: Start | None,
+    rng: np.random.Generator,
+    settings: FilterSettings,
+) -> FilterPlan:
+    """Return the plan from the spectrum's density, or from the start's eigenvalues."""
+    safe = safe_count(n_pairs, width, settings)
+    # With a start only the bottom of the spectrum is to be known: any probe shows it.
+    count = np.inf if start else safe
+    values, counts = spectral_density(
+        operator, count, rng=rng, settings=settings.density
+    )
+    if start is None:
+        last, cut = np.interp([n_pairs, safe], counts, values)
+    else:
+        last = start.values[n_pairs - 1]
+        # What lies beyond the wanted eigenvalues is less accurate in a start, so the
+        # cut is put as far beyond the last one as `safe` of them lie within.
+        within = max(0, 2 * n_pairs - int(safe))
+        cut = last**2 / start.values[within]
+    bottom = max(-1.0, float(values[-1]) - settings.bottom_margin)
+    last = min(float(last), 1 - 1e-9)
+    cut = min(max(float(cut), bottom + settings.narrowest_interval), last - 1e-6)
+    return FilterPlan(bottom, cut, last, settings)

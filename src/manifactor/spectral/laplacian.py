@@ -1,0 +1,210 @@
+"""Affinity to spectrum: the lowest eigenvalues and functions of the Laplacian."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from manifactor._support.threads import in_panels
+from manifactor.spectral.eigenpairs import EigenpairWarning, Pairs, Start, required
+from manifactor.spectral.kernel import Affinity
+from manifactor.spectral.resident import from_tensor, functions_there, is_tensor
+from manifactor.spectral.solvers import SOLVERS, SolverSettings, choose_solver
+from manifactor.spectral.spectrum import SAMPLING_ERROR, Spectrum
+
+
+@dataclass(frozen=True)
+class SpectrumSettings:
+    """Settings of `laplacian_spectrum`."""
+
+    # Error of the solver as a share of the error that finitely many samples make
+    # anyway.
+    accuracy: float = 0.01
+
+    # Eigenvalue of the walk below which it cannot see a function: at new samples the
+    # function would be all residual.
+    smallest_resolved: float = 1e-6
+
+    # Share of the constant function in others up to which it is the solver's error,
+    # and subtracted. More is a mixture of eigenvectors of the eigenvalue 1.
+    constant_share: float = 1e-3
+
+    # Residuals larger than so many times what was asked for are warned of.
+    poor_residual: float = 10.0
+
+    solvers: SolverSettings = field(default_factory=SolverSettings)
+
+
+def laplacian_spectrum(
+    affinity: Affinity,
+    n_functions: int,
+    *,
+    solver: str = "auto",
+    start: tuple[np.ndarray, Spectrum] | None = None,
+    spare: bool = False,
+    progress: Callable[[float], None] | None = None,
+    rng: np.random.Generator,
+    settings: SpectrumSettings = SpectrumSettings(),
+) -> Spectrum:
+    """Compute the lowest eigenvalues and functions on the distinct samples.
+
+    Parameters
+    ----------
+    affinity : Affinity
+    n_functions : int
+        Fewer are returned where the walk resolves no more.
+    solver : "auto" or one of `SOLVERS`
+    start : pair of ndarray and Spectrum, or None
+        Some of the distinct samples, and the spectrum of those alone: an iterative
+        solver starts from it.
+    spare : bool
+        Keep the functions that an iterative solver has beyond those asked for, whose
+        residuals are infinite.
+    progress : callable or None
+        Called with the share of the work that is done.
+    rng : Generator
+    settings : SpectrumSettings
+    """
+    matrix = affinity.normalized()
+    chosen = choose_solver(
+        matrix, n_functions, solver=solver, settings=settings.solvers
+    )
+    tolerance = settings.accuracy * SAMPLING_ERROR / np.sqrt(len(affinity.degree))
+    pairs = SOLVERS[chosen.value](
+        matrix,
+        n_functions,
+        tolerance=tolerance,
+        start=None if start is None else _start_vectors(*start, affinity),
+        spare=spare,
+        progress=progress,
+        rng=rng,
+        settings=settings.solvers,
+    )
+    if len(pairs.values) < n_functions:
+        _warn_of_budget(pairs, n_functions)
+    pairs = _resolved(pairs, settings.smallest_resolved)
+    _warn_of_residuals(
+        pairs.residuals[:n_functions],
+        required(pairs.values[:n_functions], tolerance),
+        solver=chosen.value,
+        poor=settings.poor_residual,
+    )
+    weights = affinity.degree / affinity.degree.sum()
+    functions, resident = _functions(pairs.vectors, weights, settings.constant_share)
+    return Spectrum(
+        eigenvalues=_laplacian_eigenvalues(pairs.values, affinity.step),
+        functions=functions,
+        resident=resident,
+        weights=weights,
+        residuals=pairs.residuals,
+        step=affinity.step,
+        solver=chosen,
+    )
+
+
+def _start_vectors(rows: np.ndarray, spectrum: Spectrum, affinity: Affinity) -> Start:
+    """Return functions on some samples as vectors of the walk on all."""
+    weights = affinity.degree[rows] / affinity.degree.sum()
+    vectors = spectrum.functions * np.sqrt(weights)[:, None]
+    return Start(rows, vectors, np.exp(-affinity.step * spectrum.eigenvalues))
+
+
+def _resolved(pairs: Pairs, smallest: float) -> Pairs:
+    """Return the pairs that the walk can see."""
+    count = int((pairs.values > smallest).sum())
+    return Pairs(
+        pairs.values[:count],
+        pairs.vectors[:, :count],
+        pairs.residuals[:count],
+        pairs.products,
+    )
+
+
+def _laplacian_eigenvalues(values: np.ndarray, step: float) -> np.ndarray:
+    """Return the Laplacian's eigenvalues, from those of one step of the walk."""
+    # The first is 1 but for rounding, which must not make any eigenvalue negative.
+    relative = np.minimum(values / values[0], 1.0)
+    return np.maximum(0.0, -np.log(relative)) / step
+
+
+def _functions(
+    vectors: Any, weights: np.ndarray, constant_share: float
+) -> tuple[np.ndarray, Any]:
+    """Return vectors of the walk as functions, the constant first.
+
+    No other function has a constant part, and the largest value of each is positive.
+    The second result is the same on a device, where the vectors are there; None
+    elsewhere.
+    """
+    if is_tensor(vectors):
+        functions = functions_there(vectors, weights, constant_share)
+        if functions is not None:
+            return from_tensor(functions), functions
+        vectors = from_tensor(vectors)
+    root = np.sqrt(weights)
+    constant_parts = root @ vectors
+    if np.abs(constant_parts[1:]).max(initial=0) > constant_share:
+        vectors = _beside_constant(vectors, root)
+        constant_parts = np.zeros(vectors.shape[1])
+    return _divided(vectors, root, constant_parts), None
+
+
+def _divided(
+    vectors: np.ndarray, root: np.ndarray, constant_parts: np.ndarray
+) -> np.ndarray:
+    """Return vectors over the root of the weights, with signs and constant set."""
+    functions = np.empty_like(vectors)
+
+    def work(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        some = np.divide(vectors[rows], root[rows, None], out=functions[rows])
+        some -= constant_parts
+        return some.max(axis=0), some.min(axis=0)
+
+    highest, lowest = zip(*in_panels(work, len(vectors)), strict=True)
+    negative = np.max(highest, axis=0) < -np.min(lowest, axis=0)
+    functions *= np.where(negative, -1.0, 1.0)
+    functions[:, 0] = 1.0
+    return functions
+
+
+def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """Return eigenvectors with the constant first and taken out of the others.
+
+    Where weak bridges make the eigenvalue 1 double to rounding, solvers return a
+    mixture.
+    """
+    beside = np.column_stack([constant, vectors])
+    # The vector that adds least to those before it is the one that the constant
+    # replaces.
+    added = np.abs(np.diag(np.linalg.qr(beside, mode="r")))
+    superfluous = 1 + int(added[1:].argmin())
+    basis, triangle = np.linalg.qr(np.delete(beside, superfluous, axis=1))
+    return basis * np.sign(triangle[0, 0])
+
+
+def _warn_of_residuals(
+    residuals: np.ndarray, asked: np.ndarray, *, solver: str, poor: float
+) -> None:
+    large = residuals > poor * asked
+    if large.any():
+        warnings.warn(
+            f"{large.sum()} of {len(residuals)} eigenpairs have residuals more than "
+            f"{poor:g} times as large as asked for, the largest "
+            f"{residuals[large].max():.1e} (solver {solver!r}). Try another `solver` "
+            "or fewer functions.",
+            EigenpairWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_budget(pairs: Pairs, asked: int) -> None:
+    warnings.warn(
+        f"{len(pairs.values)} of {asked} eigenpairs are accurate after "
+        f"{pairs.products} products of the matrix with all vectors, which is the "
+        "budget; the others were left out. Ask for fewer functions, or raise "
+        "`n_neighbors`.",
+        EigenpairWarning,
+        stacklevel=3,
+    )

@@ -1,0 +1,131 @@
+"""Eigenpairs of a matrix inside the span of a block of vectors."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+
+from manifactor.spectral.eigenpairs import Pairs, required
+from manifactor.spectral.operators import Operator
+
+
+@dataclass(frozen=True)
+class RitzPairs:
+    """Pairs that were read from a block, and those locked before, in one order.
+
+    Attributes
+    ----------
+    values : ndarray of shape (width,)
+        Ritz values, descending.
+    residuals : ndarray of shape (width,)
+        Infinite for spare vectors.
+    order : ndarray of int of shape (width,)
+        The column of the block that each pair's vector is.
+    excess : ndarray of shape (n_pairs,)
+        Residuals of the wanted pairs over those asked for.
+    """
+
+    values: np.ndarray
+    residuals: np.ndarray
+    order: np.ndarray
+    excess: np.ndarray
+
+    @property
+    def accurate(self) -> np.ndarray:
+        """Whether each wanted pair is as accurate as asked for, (n_pairs,)."""
+        return self.excess <= 1
+
+    @property
+    def worst(self) -> float:
+        """Largest excess."""
+        return self.excess.max()
+
+    def n_accurate(self) -> int:
+        """Return how many pairs are accurate before the first that is not."""
+        return int(self.accurate.cumprod().sum())
+
+
+def rayleigh_ritz(
+    operator: Operator, block: Any, locked: Any, n_pairs: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Overwrite a block with its Ritz vectors, orthogonal to the locked vectors.
+
+    Parameters
+    ----------
+    operator : Operator
+    block : block of vectors in double precision
+    locked : block of orthonormal vectors
+        Pairs that are accurate already; taken out of the block.
+    n_pairs : int
+        Ritz vectors whose residuals are measured.
+
+    Returns
+    -------
+    values : ndarray of shape (width,)
+        Ritz values, descending.
+    residuals : ndarray of shape (width,)
+        Infinite beyond the first `n_pairs`.
+    """
+    if locked.shape[1]:
+        operator.clear(block, locked)
+    image = operator.product(block)
+    basis = orthonormalizer(operator.inner(block, block))
+    small = basis.T @ operator.inner(block, image) @ basis
+    values, rotation = eigh((small + small.T) / 2)
+    values, rotation = values[::-1], basis @ rotation[:, ::-1]
+    operator.rotate(block, rotation)
+    residuals = np.full(len(values), np.inf)
+    # The image is not rotated in place: residuals of the wanted vectors are enough.
+    residuals[:n_pairs] = operator.residual_norms(
+        image, block, rotation[:, :n_pairs], values[:n_pairs]
+    )
+    return values, residuals
+
+
+def merged(
+    locked: Pairs,
+    values: np.ndarray,
+    residuals: np.ndarray,
+    *,
+    n_pairs: int,
+    tolerance: float,
+) -> RitzPairs:
+    """Return locked and new pairs in descending order of their values.
+
+    Columns are counted with the locked vectors first.
+    """
+    values = np.concatenate([locked.values, values])
+    residuals = np.concatenate([locked.residuals, residuals])
+    # Stable, so that of equal values those locked before come first, as they did.
+    order = np.argsort(-values, kind="stable")
+    values, residuals = values[order], residuals[order]
+    excess = residuals[:n_pairs] / required(values[:n_pairs], tolerance)
+    return RitzPairs(values, residuals, order, excess)
+
+
+def orthonormalizer(gram: np.ndarray, *, least_sine: float = 1e-4) -> np.ndarray:
+    """Return combinations of vectors with these inner products that are orthonormal.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (width, width)
+        Inner products of the vectors.
+    least_sine : float
+        Sine of a vector's angle with the span of those before it, below which they
+        count as nearly dependent.
+    """
+    scale = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    gram = gram * scale[:, None] * scale
+    # A triangle costs a quarter of a decomposition, but loses the vectors that are
+    # nearly dependent; where any is, Cholesky fails or shows a small diagonal.
+    with suppress(LinAlgError):
+        triangle = cholesky(gram)
+        if np.diag(triangle).min() > least_sine:
+            return scale[:, None] * solve_triangular(triangle, np.eye(len(gram)))
+    values, basis = eigh(gram)
+    values, basis = values[::-1], basis[:, ::-1]
+    # Eigenvalues below rounding stand for directions that the block does not have.
+    lengths = np.sqrt(np.maximum(values, 1e-13 * values[0]))
+    return scale[:, None] * basis / lengths
