@@ -38,7 +38,7 @@ from manifactor.factoring.peeling import (
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import Affinity
-from manifactor.spectral.neighbors import AUTO_NEIGHBORS, chosen
+from manifactor.spectral.neighbors import NeighborSettings, chosen
 from manifactor.spectral.parts import ROUGH, Part
 from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
 
@@ -119,7 +119,7 @@ def by_deflation(
         raise ValueError(
             "`method='deflation'` subtracts samples; pass them, not a precomputed graph of distances."
         )
-    n_neighbors = diffusion.graph.n_neighbors or AUTO_NEIGHBORS
+    n_neighbors = diffusion.graph.n_neighbors or NeighborSettings().n_neighbors
     factors, explained = deflate(diffusion.samples, n_neighbors=n_neighbors, rng=rng)
     return Factorization(
         factors, weigh_sum(factors, explained, rng=rng), diffusion.spectrum

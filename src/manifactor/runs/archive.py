@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from manifactor._support.choices import Choice
 from manifactor._support.files import write_whole
 from manifactor._support.version import __version__
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
@@ -36,6 +37,7 @@ RECORDS: dict[str, Any] = {
         Affinity,
         Bandwidth,
         Chart,
+        Choice,
         Cloud,
         Cut,
         Evidence,

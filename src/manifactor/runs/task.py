@@ -45,7 +45,7 @@ from manifactor.runs.places import (
     to_table,
 )
 from manifactor.spectral.forecast import Forecast
-from manifactor.spectral.neighbors import AUTO_NEIGHBORS, chosen
+from manifactor.spectral.neighbors import NeighborSettings, chosen
 
 FITTED_IMAGES, FITTED = (
     3000,
@@ -113,7 +113,8 @@ def prepared_fit(
         and settings.get("n_neighbors", "auto") == "auto"
     ):
         settings["n_neighbors"] = min(
-            max(AUTO_NEIGHBORS, len(drawn) // PER_NEIGHBOR), len(drawn) - 1
+            max(NeighborSettings().n_neighbors, len(drawn) // PER_NEIGHBOR),
+            len(drawn) - 1,
         )
     if given.components is not None:
         settings["preparation"] = (

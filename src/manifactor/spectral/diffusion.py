@@ -7,7 +7,7 @@ import numpy as np
 
 from manifactor.spectral.forecast import forecast
 from manifactor.spectral.kernel import Affinity
-from manifactor.spectral.neighbors import AUTO_NEIGHBORS, NeighborGraph
+from manifactor.spectral.neighbors import NeighborGraph, NeighborSettings
 from manifactor.spectral.parts import Part
 from manifactor.spectral.resident import ResidentMatrix
 from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
@@ -57,7 +57,7 @@ class Diffusion:
             return None
         more = min(2 * count, most, MOST_FUNCTIONS)
         columns = 0 if self.samples is None else self.samples.shape[1]
-        near = self.graph.n_neighbors or AUTO_NEIGHBORS
+        near = self.graph.n_neighbors or NeighborSettings().n_neighbors
         cost = forecast(
             len(self.graph.distinct), columns, n_neighbors=near, n_functions=more
         )

@@ -10,11 +10,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import gammainc, gammaln
 from sklearn.metrics import pairwise_distances
 
-from manifactor.spectral.neighbors import (
-    DisconnectedGraphWarning,
-    NeighborGraph,
-    row_of,
-)
+from manifactor.spectral.components import DisconnectedGraphWarning
+from manifactor.spectral.copies import row_of
+from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.resident import ResidentMatrix
 
 BINS = 64  # for each factor of 2 in the squared distances that draw the bandwidth curve

@@ -31,15 +31,18 @@ from manifactor.spectral.kernel import (
     without_outliers,
 )
 from manifactor.spectral.neighbors import (
-    AUTO_NEIGHBORS,
-    MANY,
     SEARCHES,
     NeighborGraph,
+    NeighborSettings,
     chosen,
     neighbor_graph,
 )
 from manifactor.spectral.parts import PARTED, Part, draw_parts
-from manifactor.spectral.preparation import PREPARATIONS, Preparation, prepare
+from manifactor.spectral.preparation import (
+    PREPARATIONS,
+    Preparation,
+    choose_preparation,
+)
 from manifactor.spectral.resident import from_tensor, require_device
 from manifactor.spectral.solvers import SOLVERS
 from manifactor.spectral.spectrum import Spectrum, extend, laplacian_spectrum
@@ -107,7 +110,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         self.n_neighbors_ = "all" if n_neighbors == "all" else graph.n_neighbors
         self.n_functions_ = self._base_functions = len(spectrum.eigenvalues)
         self.neighbors_, self.recall_, self.solver_ = (
-            graph.method,
+            graph.method.value,
             graph.recall,
             spectrum.solver,
         )
@@ -235,7 +238,9 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
 
     def _search(self, n_neighbors: int | str) -> Callable[[Any], NeighborGraph]:
         """What makes a neighbour graph of samples."""
-        count = AUTO_NEIGHBORS if n_neighbors == "all" else int(n_neighbors)
+        count = (
+            NeighborSettings().n_neighbors if n_neighbors == "all" else int(n_neighbors)
+        )
 
         def search(X) -> NeighborGraph:
             k = min(count, X.shape[0] - 1)
@@ -278,7 +283,9 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """What takes noise off the samples, None where nothing does or where the caller's own distances count."""
         require_choice("preparation", self.preparation, PREPARATIONS)
         own = not isinstance(self.neighbors, str) or self.neighbors == "precomputed"
-        return None if own or self.preparation == "none" else prepare(X)
+        return (
+            None if own or self.preparation == "none" else choose_preparation(X).value
+        )
 
     def _functions_at(self, X) -> np.ndarray:
         """The spectrum's functions at new samples."""
@@ -308,7 +315,8 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
                 f"{type(X).__name__}. Make one with sklearn.neighbors.kneighbors_graph(X, 64, mode='distance')."
             )
         many = (
-            len(getattr(X, "shape", ())) == 2 and X.shape[0] > MANY
+            len(getattr(X, "shape", ())) == 2
+            and X.shape[0] > NeighborSettings().approximate_above
         )  # which are not copied for a few digits
         X = validate_data(
             self,
@@ -358,7 +366,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         else:
             require_number("bandwidth", self.bandwidth, above=0)
         require_number("density_correction", self.density_correction, low=0, high=1)
-        n_neighbors: int | str = min(AUTO_NEIGHBORS, n_samples - 1)
+        n_neighbors: int | str = min(NeighborSettings().n_neighbors, n_samples - 1)
         if isinstance(self.n_neighbors, str):
             require_choice(
                 "n_neighbors", self.n_neighbors, ["auto", "all"], "or a number"

@@ -9,7 +9,7 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.task import FITTED, FITTED_IMAGES, PER_NEIGHBOR
 from manifactor.spectral.diffusion import SAMPLES_PER_FUNCTION
 from manifactor.spectral.kernel import LEAST_COMPANY, LOCAL_NEIGHBOR, REACHED
-from manifactor.spectral.neighbors import AUTO_NEIGHBORS, MANY
+from manifactor.spectral.neighbors import NeighborSettings
 from manifactor.spectral.pipeline import AUTO_FUNCTIONS
 from manifactor.spectral.solvers import DENSE_SAMPLES
 
@@ -17,7 +17,7 @@ Row = tuple[str, str, str]
 SEARCHES = {
     "kd_tree": "exact; a tree is fastest in few dimensions",
     "brute": "exact; comparing all pairs is fastest in many dimensions",
-    "faiss": f"approximate, as there are more than {MANY:,} samples; its recall is measured",
+    "faiss": f"approximate, as there are more than {NeighborSettings().approximate_above:,} samples; its recall is measured",
 }
 SOLVERS = {
     "dense": f"a full decomposition is exact, and as fast as any up to {DENSE_SAMPLES:,} samples",
@@ -100,9 +100,9 @@ def _outliers(record: dict, fit: ManifoldFactorizer) -> Row:
 def _neighbours(record: dict, fit: ManifoldFactorizer) -> Row:
     if was_set(record, fit, "n_neighbors"):
         why = "asked for"
-    elif _of_images(record) and fit.n_neighbors_ != AUTO_NEIGHBORS:
+    elif _of_images(record) and fit.n_neighbors_ != NeighborSettings().n_neighbors:
         why = f"a {PER_NEIGHBOR}th of the fitted images: noise needs neighbourhoods wider than itself"
-    elif fit.n_neighbors_ == AUTO_NEIGHBORS:
+    elif fit.n_neighbors_ == NeighborSettings().n_neighbors:
         why = "the lowest functions were most accurate with 64 to 128 of them"
     else:
         why = "there are no more samples"
