@@ -14,7 +14,7 @@ import time
 import numpy as np
 from sklearn.neighbors import KNeighborsTransformer
 
-from manifactor.spectral.neighbors import make_search
+from manifactor.spectral.search.choice import make_search
 
 from record import record
 
@@ -50,9 +50,8 @@ def main():
     for columns in arguments.columns:
         X = samples(arguments.samples, columns, np.random.default_rng(0))
         algorithm = "kd_tree" if columns <= FEW else "brute"
-        ours, name = make_search(
-            X, NEIGHBORS, "kd_tree" if columns <= FEW else "faiss", None
-        )
+        name = "kd_tree" if columns <= FEW else "faiss"
+        ours = make_search(name, NEIGHBORS)
         found = {name: timed(ours, X)}
         plain = KNeighborsTransformer(
             n_neighbors=NEIGHBORS, algorithm=algorithm, n_jobs=-1

@@ -18,10 +18,10 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor.factoring.factor import Factor as Factor
     from manifactor.runs.archive import load as load
     from manifactor.runs.archive import save as save
-    from manifactor.spectral.eigenpairs import EigenpairWarning as EigenpairWarning
-    from manifactor.spectral.neighbors import (
+    from manifactor.spectral.components import (
         DisconnectedGraphWarning as DisconnectedGraphWarning,
     )
+    from manifactor.spectral.eigenpairs import EigenpairWarning as EigenpairWarning
     from manifactor.spectral.spectrum import Spectrum as Spectrum
     from manifactor.views import plots as plots
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
 # numpy and scikit-learn take a second, during which the command must answer Ctrl-C.
 _HOMES = {
     "DiffusionMap": "manifactor.estimators",
-    "DisconnectedGraphWarning": "manifactor.spectral.neighbors",
+    "DisconnectedGraphWarning": "manifactor.spectral.components",
     "EigenpairWarning": "manifactor.spectral.eigenpairs",
     "Evidence": "manifactor.factoring.evidence",
     "Factor": "manifactor.factoring.factor",

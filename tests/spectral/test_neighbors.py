@@ -1,11 +1,9 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
-from manifactor.spectral.neighbors import DisconnectedGraphWarning, neighbor_graph
+from manifactor.spectral.components import DisconnectedGraphWarning
+from manifactor.spectral.neighbors import neighbor_graph
 
 
 @pytest.fixture
@@ -19,11 +17,6 @@ def test_tree_and_brute_force_find_the_same_neighbours(points):
     )
     assert (tree.distances.indices == brute.distances.indices).all()
     np.testing.assert_allclose(tree.distances.data, brute.distances.data, rtol=1e-9)
-
-
-@pytest.mark.parametrize(("columns", "method"), [(3, "kd_tree"), (30, "brute")])
-def test_the_search_follows_the_number_of_columns(rng, columns, method):
-    assert neighbor_graph(rng.normal(size=(50, columns)), 5).method == method
 
 
 def test_an_edge_joins_two_samples_of_which_one_is_among_the_nearest_of_the_other(
@@ -53,97 +46,6 @@ def test_far_from_the_origin_neighbours_are_still_right(rng):
     assert (near.indices == far.indices).all()
 
 
-@pytest.mark.parametrize("columns", [3, 20])
-def test_copies_are_merged_and_counted(rng, columns):
-    points = rng.normal(size=(60, columns))
-    graph = neighbor_graph(np.r_[points, np.repeat(points[:2], 40, axis=0)], 10)
-    assert len(graph.distinct) == 60
-    assert sorted(graph.multiplicity)[-2:] == [41, 41]
-    assert abs(graph.distances - neighbor_graph(points, 10).distances).max() < 1e-11
-
-
-def test_copies_in_precomputed_distances_are_merged(points):
-    doubled = np.r_[points, points[:5]]
-    graph = neighbor_graph(
-        kneighbors_graph(doubled, 12, mode="distance"), 12, method="precomputed"
-    )
-    assert len(graph.distinct) == 300
-    plain = neighbor_graph(points, 11).distances
-    assert (
-        abs((graph.distances > 0).astype(float) - (plain > 0).astype(float))[:5].sum()
-        < 0.2 * plain[:5].nnz
-    )
-
-
-def test_new_distances_to_copies_count_as_distances_to_the_sample(points):
-    given = kneighbors_graph(np.r_[points, points[:5]], 12, mode="distance")
-    graph = neighbor_graph(given, 12, method="precomputed")
-    row = sp.csr_array(([0.5, 0.3], ([0, 0], [2, 302])), shape=(1, 305))
-    found = graph.distances_to(row)
-    assert found.shape == (1, 300)
-    assert (found.indices.tolist(), found.data.tolist()) == ([graph.inverse[2]], [0.3])
-
-
-def test_distances_of_a_search_with_its_own_metric_are_kept(rng):
-    points = 1e7 * rng.uniform(1, 2, size=(100, 3))
-    search = KNeighborsTransformer(n_neighbors=10, metric="cosine")
-    assert neighbor_graph(points, 10, method=search).distances.max() < 2
-
-
-def test_equal_samples_are_refused():
-    with pytest.raises(
-        ValueError,
-        match="at least 3 samples must differ; got 20 samples of which 1 are distinct",
-    ):
-        neighbor_graph(np.ones((20, 2)), 5)
-
-
-def test_components_are_counted_and_joined_by_the_shortest_edges(rng):
-    clouds = [
-        rng.uniform(size=(size, 2)) + np.array([shift, 0])
-        for size, shift in ((30, 0), (80, 3), (50, 10))
-    ]
-    points = np.vstack(clouds)
-    with pytest.warns(
-        DisconnectedGraphWarning,
-        match=r"3 components of 80, 50, 30 samples.*components_ == 0",
-    ):
-        graph = neighbor_graph(points, 5)
-    assert np.bincount(graph.components).tolist() == [80, 50, 30]
-    lengths = np.sort(
-        np.linalg.norm(
-            points[graph.bridges[:, 0]] - points[graph.bridges[:, 1]], axis=1
-        )
-    )
-    between = [
-        np.linalg.norm(a[:, None] - b, axis=2).min() for a, b in pairwise(clouds)
-    ]
-    np.testing.assert_allclose(lengths, np.sort(between))
-
-
-def test_a_precomputed_graph_in_pieces_is_refused(rng):
-    points = np.r_[rng.uniform(size=(20, 2)), rng.uniform(size=(30, 2)) + 9]
-    with pytest.raises(
-        ValueError,
-        match="must be connected; the neighbour graph has 2 components of 30, 20",
-    ):
-        neighbor_graph(
-            kneighbors_graph(points, 4, mode="distance"), 4, method="precomputed"
-        )
-
-
-def test_a_search_that_returns_another_shape_is_refused(points):
-    class Broken:
-        def fit(self, X):
-            return self
-
-        def transform(self, X):
-            return sp.csr_array((3, 3))
-
-    with pytest.raises(ValueError, match="`neighbors` must give distances of shape"):
-        neighbor_graph(points, 5, method=Broken())
-
-
 @pytest.mark.parametrize("method", ["kd_tree", "brute"])
 def test_a_graph_without_some_samples_is_that_of_the_others(points, rng, method):
     isolated = np.zeros(len(points), dtype=bool)
@@ -157,31 +59,6 @@ def test_a_graph_without_some_samples_is_that_of_the_others(points, rng, method)
         points[isolated][:, None] - points[~isolated], axis=2
     ).argmin(axis=1)
     np.testing.assert_array_equal(left.inverse[isolated], nearest)
-
-
-def test_nobody_knows_the_recall_of_the_caller_s_own_search(points):
-    graph = neighbor_graph(points, 3, method=KNeighborsTransformer(n_neighbors=10))
-    assert np.isnan(graph.recall)
-    assert np.isnan(graph.without(np.arange(len(points)) == 5, points).recall)
-
-
-def test_many_samples_in_many_dimensions_are_sought_by_faiss(points, rng, monkeypatch):
-    pytest.importorskip("faiss")
-    monkeypatch.setattr("manifactor.spectral.neighbors.MANY", 200)
-    assert neighbor_graph(points, 10).method == "kd_tree"
-    graph = neighbor_graph(rng.normal(size=(300, 6)), 10)
-    assert graph.method == "faiss"
-    assert graph.recall >= 0.99
-
-
-def test_without_faiss_many_samples_are_sought_exactly_and_the_extra_is_named(
-    rng, monkeypatch, caplog
-):
-    monkeypatch.setattr("manifactor.spectral.neighbors.MANY", 200)
-    monkeypatch.setattr("manifactor.spectral.neighbors.find_spec", lambda name: None)
-    graph = neighbor_graph(rng.normal(size=(300, 6)), 10)
-    assert (graph.method, graph.recall) == ("kd_tree", 1.0)
-    assert "pip install 'manifactor[ann]'" in caplog.text
 
 
 @pytest.mark.parametrize("method", ["kd_tree", "brute"])

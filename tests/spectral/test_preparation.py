@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.spectral.preparation import prepare
+from manifactor.spectral.preparation import (
+    PreparationSettings,
+    choose_preparation,
+)
 
 
 @pytest.fixture(scope="module")
@@ -13,10 +16,11 @@ def noisy():
 
 
 def test_isotropic_noise_is_dropped_and_nothing_else(noisy):
-    found = prepare(noisy)
-    assert found.components.shape == (20, 2)
+    choice = choose_preparation(noisy)
+    assert choice.value.components.shape == (20, 2)
     assert (
-        found.reason
+        choice.why
+        == choice.value.reason
         == "18 of 20 principal components are isotropic Gaussian noise and were dropped"
     )
 
@@ -25,30 +29,40 @@ def test_isotropic_noise_is_dropped_and_nothing_else(noisy):
     "shape", ["square", "equal_torus3", "sphere_sphere", "swiss_roll", "strip10"]
 )
 def test_clean_samples_are_left_alone(shape):
-    assert prepare(datasets.sample(shape, 1000, random_state=0)[0]) is None
+    choice = choose_preparation(datasets.sample(shape, 1000, random_state=0)[0])
+    assert choice.value is None
 
 
 def test_equal_variances_that_are_no_gaussian_are_structure(rng):
     X = np.c_[10 * rng.uniform(size=(2000, 1)), rng.uniform(size=(2000, 6))]
-    assert prepare(X) is None
-    assert prepare(np.c_[X[:, :1], rng.normal(size=(2000, 6))]).components.shape == (
-        7,
-        1,
-    )
+    choice = choose_preparation(X)
+    assert choice.value is None
+    assert choice.why == "no principal components are isotropic Gaussian noise"
+    gaussian = np.c_[X[:, :1], rng.normal(size=(2000, 6))]
+    assert choose_preparation(gaussian).value.components.shape == (7, 1)
 
 
 @pytest.mark.parametrize("columns", [4, 20])
 def test_a_gaussian_blob_is_not_flattened(rng, columns):
-    assert prepare(rng.normal(size=(1000, columns))) is None
+    choice = choose_preparation(rng.normal(size=(1000, columns)))
+    assert choice.value is None
+    assert choice.why == "all principal components look like one Gaussian"
 
 
 def test_few_samples_and_many_columns_are_left_alone(noisy):
-    assert prepare(noisy[:100]) is None
-    assert prepare(np.zeros((200, 1001))) is None
-    assert (
-        ManifoldFactorizer(preparation="none", random_state=0).fit(noisy).preparation_
-        is None
-    )
+    few = choose_preparation(noisy[:100])
+    narrow = choose_preparation(noisy[:, :3])
+    wide = choose_preparation(np.zeros((200, 1001)))
+    assert few.value is narrow.value is wide.value is None
+    assert few.why == "fewer than 150 samples cannot tell noise from signal"
+    assert narrow.why == "noise cannot be told from signal in 3 columns"
+    assert wide.why == "the covariance of more than 1,000 columns costs too much"
+
+
+@pytest.mark.slow
+def test_a_caller_can_do_without_preparation(noisy):
+    fit = ManifoldFactorizer(preparation="none", random_state=0).fit(noisy)
+    assert fit.preparation_ is None
 
 
 def test_new_samples_go_through_the_same_preparation(noisy):
@@ -58,3 +72,12 @@ def test_new_samples_go_through_the_same_preparation(noisy):
     np.testing.assert_allclose(
         fit.transform(noisy), np.hstack([f.embedding for f in fit.factors_]), atol=1e-4
     )
+
+
+def test_blocks_of_samples_do_not_matter(noisy):
+    whole = choose_preparation(noisy).value
+    small = PreparationSettings(numbers_per_step=2000)
+    again = choose_preparation(noisy, settings=small).value
+    cosines = np.abs(again.components.T @ whole.components)
+    np.testing.assert_allclose(cosines, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(again(noisy, settings=small), again(noisy), atol=1e-12)

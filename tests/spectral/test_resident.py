@@ -7,13 +7,13 @@ from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.resident import (
-    DeviceSearch,
     device_memory,
     require_device,
     resident,
 )
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 ON_TORCH = "torch:cpu"  # the functions that run on a GPU, on the CPU
 
 
@@ -26,18 +26,6 @@ def torus():
 def graphs(torus):
     """The same graph on both sides; on the device, samples are in an order of its own."""
     return neighbor_graph(torus, 40), neighbor_graph(torus, 40, device=ON_TORCH)
-
-
-def test_both_sides_find_the_same_graph(graphs):
-    host, device = graphs
-    back = device.inverse
-    np.testing.assert_allclose(
-        device.distances.tocsr()[back][:, back].toarray(),
-        host.distances.toarray(),
-        rtol=1e-5,
-    )
-    np.testing.assert_array_equal(np.sort(device.distinct), np.arange(2500))
-    assert (device.method, device.recall) == ("cells", 1.0)
 
 
 def test_both_sides_make_the_same_walk(graphs):
@@ -54,6 +42,7 @@ def test_both_sides_make_the_same_walk(graphs):
     )
 
 
+@pytest.mark.slow
 def test_both_sides_have_the_same_spectrum(graphs):
     host, device = (affinity(graph, bandwidth=0.05) for graph in graphs)
     host, device = (
@@ -115,18 +104,6 @@ def test_pieces_of_a_graph_are_counted(graphs, torus):
         )
 
 
-def test_copies_are_merged_as_on_the_host(torus):
-    doubled = np.vstack([torus[:600], torus[:50]])
-    host, device = (
-        neighbor_graph(doubled, 20, device=device) for device in ("cpu", ON_TORCH)
-    )
-    assert len(device.distinct) == len(host.distinct) == 600
-    np.testing.assert_array_equal(device.inverse[600:], device.inverse[:50])
-    np.testing.assert_array_equal(
-        device.multiplicity[device.inverse], host.multiplicity[host.inverse]
-    )
-
-
 def test_two_far_pieces_are_joined_by_a_bridge(torus):
     apart = np.vstack([torus[:300], torus[:300] + 100])
     with pytest.warns(UserWarning, match="2 components of 300, 300 samples"):
@@ -137,6 +114,7 @@ def test_two_far_pieces_are_joined_by_a_bridge(torus):
     assert fit.spectrum_.eigenvalues[1] < 0.01 * fit.spectrum_.eigenvalues[2]
 
 
+@pytest.mark.slow
 def test_a_fit_on_a_device_factors_places_and_saves_like_any_other(torus, tmp_path):
     from manifactor import load, save
 
@@ -153,17 +131,6 @@ def test_a_fit_on_a_device_factors_places_and_saves_like_any_other(torus, tmp_pa
         load(tmp_path / "fit.npz").transform(torus[:50]),
         fit.transform(torus[:50]),
         atol=1e-5,
-    )
-
-
-def test_new_samples_are_sought_on_the_device(torus):
-    search = DeviceSearch(5, device="cpu").fit(torus)
-    found = search.transform(torus[:7] + 0.01)
-    exact = np.sort(np.linalg.norm(torus[:7, None] + 0.01 - torus, axis=2), axis=1)[
-        :, :6
-    ]
-    np.testing.assert_allclose(
-        np.sort(found.data.reshape(7, 6), axis=1), exact, atol=1e-5
     )
 
 
@@ -210,6 +177,7 @@ def test_a_full_device_is_a_clear_error():
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
 
+@pytest.mark.slow
 def test_products_are_made_in_fewer_columns_where_memory_is_short(graphs, monkeypatch):
     from manifactor.spectral.device_operator import DeviceOperator
 
@@ -234,6 +202,7 @@ def test_products_are_made_in_fewer_columns_where_memory_is_short(graphs, monkey
     assert made == [10, 10, 10, 10]
 
 
+@pytest.mark.slow
 def test_tensors_in_give_tensors_out(torus):
     given = torch.as_tensor(torus[:800])
     fit = ManifoldFactorizer(random_state=0)
@@ -251,15 +220,7 @@ def test_tensors_in_give_tensors_out(torus):
     assert isinstance(fit.transform(torus[:9]), np.ndarray)
 
 
-def test_new_samples_far_from_the_origin_find_themselves(torus):
-    far = torus[:200] + 1e6
-    found = DeviceSearch(3, device="cpu").fit(far).transform(far)
-    assert (found.data.reshape(200, 4).min(axis=1) == 0).all()
-    assert DeviceSearch(3, device="cpu").fit(far.astype(np.float32)).transform(
-        far
-    ).shape == (200, 200)
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbors", ["auto", "kd_tree"])
 def test_outliers_are_left_out_on_a_device_too(torus, neighbors):
     X = np.vstack([torus, [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])

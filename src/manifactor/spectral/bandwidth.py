@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.special import gammainc, gammaln
 
 from manifactor._support.choices import Choice, given
-from manifactor.spectral.neighbors import row_of
+from manifactor.spectral.copies import row_of
 from manifactor.spectral.resident import ResidentMatrix
 
 

@@ -10,13 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.choices import Choice
+from manifactor.spectral.extension import extend
 from manifactor.spectral.forecast import forecast
 from manifactor.spectral.kernel import Affinity
+from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import NeighborGraph, NeighborSettings
 from manifactor.spectral.parts import Part
 from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.resident import ResidentMatrix
-from manifactor.spectral.spectrum import Spectrum, extend, laplacian_spectrum
+from manifactor.spectral.spectrum import Spectrum
 
 log = logging.getLogger("manifactor")
 

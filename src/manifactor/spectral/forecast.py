@@ -1,35 +1,102 @@
-"""What a fit will cost, said before it starts: memory and time from rates that were measured."""
+"""Memory and time of a fit, estimated before it starts from measured rates."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from manifactor.spectral.filter_plan import block_width
-from manifactor.spectral.neighbors import FEW_DIMENSIONS, KD_TREE_DIMENSIONS, MANY
+from manifactor.spectral.neighbors import NeighborSettings
 from manifactor.spectral.parts import PartSettings, part_size
 from manifactor.spectral.solvers import SolverSettings
 
-# on two cores of 2.4 GHz, and with the growth that tori of 10,000 to 1,000,000 samples showed
-BOTH_WAYS = 1.07  # entries of a row of the graph for each neighbour
-PRODUCTS, GROWTH = (
-    38,
-    0.36,
-)  # of the matrix with the block at 10,000 samples, and the power by which they grow
-FLOPS = 1.6e10  # of products of the sparse matrix with a block, a second
-GEMM_FLOPS = 6e10  # of dense products
-TREE = 3e-5  # seconds a sample of a tree search in few dimensions
-LARGER_TREE = 5.0  # times as long in more
-LISTS, LISTS_COLUMN = 3e-5, 6e-7  # seconds a sample of faiss, and for each column
-FACTORS, FACTORS_SAMPLE = (
-    0.5,
-    1.5e-5,
-)  # seconds of what follows the spectrum, and for each sample
-SHARE = 0.9  # of the machine's memory that a fit may take
+CGROUP_LIMITS = (
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+)
+
+
+@dataclass(frozen=True)
+class ForecastSettings:
+    """Rates of `forecast`.
+
+    They were measured on two cores of 2.4 GHz; the growth is that of tori of 10,000 to
+    1,000,000 samples.
+    """
+
+    # Fraction of the machine's memory that a fit may take.
+    memory_share: float = 0.9
+
+    # Entries of a row of the symmetric graph for each neighbour.
+    entries_per_neighbor: float = 1.07
+
+    # An entry is a number of 8 bytes and a column of 4; the peak of a fit, as measured,
+    # is 3.7 times the memory of the graph.
+    bytes_per_entry: int = 12
+    graph_copies: float = 3.7
+
+    # Of a block of the solver: two in single and two in double precision.
+    bytes_per_block_number: int = 24
+
+    # Functions and samples are held twice, in double precision.
+    bytes_per_function_value: int = 16
+    bytes_per_sample_value: int = 16
+
+    # With all samples as neighbours, the peak as a multiple of the dense kernel.
+    dense_copies: float = 2.5
+
+    # Passes over the dense kernel for each function, and how much slower they are than
+    # products of dense matrices, as they wait for memory.
+    dense_passes_per_function: int = 3
+    dense_slowdown: float = 10.0
+
+    # Products of the sparse matrix with a block at `products_samples` samples, and the
+    # power by which they grow.
+    products: float = 38
+    products_samples: int = 10_000
+    products_growth: float = 0.36
+
+    # Operations a second: of products of the sparse matrix with a block, and of dense
+    # products.
+    sparse_flops: float = 1.6e10
+    dense_flops: float = 6e10
+
+    # Operations of the dense algebra on a block, in units of n_samples * width^2.
+    block_operations: int = 20
+
+    # Seconds of a full decomposition, which is for few samples only.
+    dense_solver_seconds: float = 0.5
+
+    # Seconds a sample of a tree in few dimensions, and how many times that in more.
+    tree_seconds: float = 3e-5
+    larger_tree: float = 5.0
+
+    # Seconds a sample of faiss, and additional ones for each column.
+    faiss_seconds: float = 3e-5
+    faiss_column_seconds: float = 6e-7
+
+    # Brute force costs as much as so many columns more, for the choice of the nearest.
+    brute_extra_columns: int = 16
+
+    # Seconds of what follows the spectrum, and additional ones for each sample.
+    factoring_seconds: float = 0.5
+    factoring_sample_seconds: float = 1.5e-5
+
+    # Spectra of two parts of the samples, where there are many; else of two halves,
+    # which take 0.7 of the whole.
+    n_parts: int = 2
+    halves_factor: float = 1.7
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """Memory, in bytes, and time, in seconds, that a fit will take; ``str()`` reads as prose."""
+    """Memory and time of a fit; ``str()`` reads as prose.
+
+    Attributes
+    ----------
+    memory : float
+        In bytes.
+    seconds : float
+    """
 
     memory: float
     seconds: float
@@ -37,7 +104,7 @@ class Forecast:
     @property
     def fits(self) -> bool:
         """Whether this machine has the memory."""
-        return self.memory <= SHARE * machine_memory()
+        return self.memory <= available_memory()
 
     def __str__(self) -> str:
         return f"about {self.memory / 1e9:.1f} GB and {_duration(self.seconds)}"
@@ -50,8 +117,9 @@ def forecast(
     n_neighbors: int | str,
     n_functions: int,
     search: str = "auto",
+    settings: ForecastSettings = ForecastSettings(),
 ) -> Forecast:
-    """What fitting so many samples of so many columns will cost on the CPU.
+    """Estimate what fitting so many samples of so many columns costs on the CPU.
 
     Examples
     --------
@@ -59,84 +127,106 @@ def forecast(
     about 9.0 GB and 7 minutes
     """
     if n_neighbors == "all":
-        matrix = 8.0 * n_samples**2
-        return Forecast(2.5 * matrix, 3 * n_functions * matrix / 8 / GEMM_FLOPS * 10)
-    entries = BOTH_WAYS * n_samples * int(n_neighbors)
+        return _dense_forecast(n_samples, n_functions, settings)
+    count = int(n_neighbors)
+    entries = settings.entries_per_neighbor * n_samples * count
     width = block_width(n_samples, n_functions)
-    blocks = (
-        24.0 * n_samples * width + 16 * n_samples * n_functions
-    )  # two single, two double; the functions twice
-    memory = 3.7 * 12 * entries + blocks + 16 * n_samples * n_features
-    seconds = (
-        _search_seconds(n_samples, n_features, search)
-        + FACTORS
-        + FACTORS_SAMPLE * n_samples
+    block = float(settings.bytes_per_block_number * n_samples * width)
+    functions = settings.bytes_per_function_value * n_samples * n_functions
+    samples = settings.bytes_per_sample_value * n_samples * n_features
+    graph = settings.graph_copies * settings.bytes_per_entry * entries
+    memory = graph + (block + functions) + samples
+    seconds = _search_seconds(n_samples, n_features, search, settings)
+    seconds += settings.factoring_seconds
+    seconds += settings.factoring_sample_seconds * n_samples
+    seconds += _spectrum_seconds(n_samples, count, n_functions, settings)
+    if n_samples <= PartSettings().parted_above:
+        return Forecast(memory, settings.halves_factor * seconds)
+    part = _spectrum_seconds(part_size(n_samples), count, n_functions, settings)
+    return Forecast(memory, seconds + settings.n_parts * part)
+
+
+def require_memory(
+    needed: Forecast, n_samples: int, *, settings: ForecastSettings = ForecastSettings()
+) -> None:
+    """Raise MemoryError for a fit that exceeds the memory, and say which would not."""
+    available = available_memory(settings=settings)
+    if needed.memory <= available:
+        return
+    fewer = int(n_samples * available / needed.memory)
+    raise MemoryError(
+        f"the fit must fit into memory; {n_samples} samples need {needed}, and this "
+        f"machine can give {available / 1e9:.1f} GB. Fit at most {fewer} samples and "
+        f"place the others (--fit-samples {fewer}, or `transform`), or lower "
+        "`n_neighbors` and `n_functions`."
     )
-    seconds += _spectrum_seconds(n_samples, int(n_neighbors), n_functions)
-    if n_samples > PartSettings().parted_above:
-        seconds += 2 * _spectrum_seconds(
-            part_size(n_samples), int(n_neighbors), n_functions
-        )
-    else:
-        seconds *= 1.7  # two halves
-    return Forecast(memory, seconds)
 
 
-def require_memory(needed: Forecast, n_samples: int) -> None:
-    """Refuse a fit that cannot fit into memory, and say which would."""
-    if not needed.fits:
-        there = SHARE * machine_memory()
-        fewer = int(n_samples * there / needed.memory)
-        raise MemoryError(
-            f"the fit must fit into memory; {n_samples} samples need {needed}, and this machine can give "
-            f"{there / 1e9:.1f} GB. Fit at most {fewer} samples and place the others (--fit-samples {fewer}, or "
-            "`transform`), or lower `n_neighbors` and `n_functions`."
-        )
+def available_memory(*, settings: ForecastSettings = ForecastSettings()) -> float:
+    """Return the bytes of memory that a fit may take on this machine."""
+    return settings.memory_share * machine_memory()
 
 
 def machine_memory() -> float:
-    """Bytes of memory that this process may use at most."""
-    total = (
-        float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-        if hasattr(os, "sysconf")
-        else float("inf")
-    )
-    for limit in (
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ):
+    """Return the bytes of memory that this process may use at most."""
+    total = float("inf")
+    if hasattr(os, "sysconf"):  # not on Windows
+        total = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    # Containers limit memory by control groups, of which sysconf knows nothing.
+    for limit in CGROUP_LIMITS:
         text = Path(limit).read_text().strip() if Path(limit).is_file() else ""
-        total = min(total, float(text)) if text.isdigit() else total
+        if text.isdigit():  # "max" where there is no limit
+            total = min(total, float(text))
     return total
 
 
-def _search_seconds(n_samples: int, n_features: int, search: str) -> float:
+def _dense_forecast(
+    n_samples: int, n_functions: int, settings: ForecastSettings
+) -> Forecast:
+    """Estimate the cost of a fit with all samples as neighbours."""
+    matrix = 8.0 * n_samples**2
+    numbers = settings.dense_passes_per_function * n_functions * matrix / 8
+    seconds = numbers / settings.dense_flops * settings.dense_slowdown
+    return Forecast(settings.dense_copies * matrix, seconds)
+
+
+def _search_seconds(
+    n_samples: int, n_features: int, search: str, settings: ForecastSettings
+) -> float:
+    """Estimate the seconds of a search; of the fastest one if it is not ours."""
+    choice = NeighborSettings()
     if search not in ("kd_tree", "brute", "faiss"):
-        exact = "kd_tree" if n_features <= KD_TREE_DIMENSIONS else "brute"
-        search = exact if n_samples <= MANY or n_features <= FEW_DIMENSIONS else "faiss"
+        approximate = choice.prefers_approximate(n_samples, n_features)
+        search = "faiss" if approximate else choice.exact_search(n_features)
     if search == "faiss":
-        return n_samples * (LISTS + LISTS_COLUMN * n_features)
+        columns = settings.faiss_column_seconds * n_features
+        return n_samples * (settings.faiss_seconds + columns)
     if search == "kd_tree":
-        return n_samples * TREE * (1 if n_features <= FEW_DIMENSIONS else LARGER_TREE)
-    return 2.0 * n_samples**2 * (n_features + 16) / GEMM_FLOPS
+        few = n_features <= choice.few_dimensions
+        return n_samples * settings.tree_seconds * (1 if few else settings.larger_tree)
+    columns = n_features + settings.brute_extra_columns
+    return 2.0 * n_samples**2 * columns / settings.dense_flops
 
 
-def _spectrum_seconds(n_samples: int, n_neighbors: int, n_functions: int) -> float:
+def _spectrum_seconds(
+    n_samples: int, n_neighbors: int, n_functions: int, settings: ForecastSettings
+) -> float:
+    """Estimate the seconds of the eigensolver."""
     if n_samples <= SolverSettings().dense_samples:
-        return 0.5
-    products = PRODUCTS * (n_samples / 10_000) ** GROWTH
+        return settings.dense_solver_seconds
+    growth = (n_samples / settings.products_samples) ** settings.products_growth
+    products = settings.products * growth
     width = block_width(n_samples, n_functions)
-    pairs = 10 * n_samples * width**2 / GEMM_FLOPS
-    return (
-        2 * BOTH_WAYS * n_samples * n_neighbors * width * products / FLOPS + 2 * pairs
-    )
+    entries = settings.entries_per_neighbor * n_samples * n_neighbors
+    sparse = 2 * entries * width * products / settings.sparse_flops
+    dense = settings.block_operations * n_samples * width**2
+    return sparse + dense / settings.dense_flops
 
 
 def _duration(seconds: float) -> str:
+    """Return a duration in seconds, minutes or hours."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
-    return (
-        f"{seconds / 60:.0f} minutes"
-        if seconds < 5400
-        else f"{seconds / 3600:.1f} hours"
-    )
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours"

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.choices import Choice
+from manifactor.spectral.components import DisconnectedGraphWarning
 from manifactor.spectral.kernel import Affinity, KernelSettings, affinity
-from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborGraph
+from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.resident import ResidentMatrix
 
 

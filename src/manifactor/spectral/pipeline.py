@@ -12,15 +12,14 @@ from manifactor._support.choices import Choice, given
 from manifactor._support.stages import Stages, fingerprint
 from manifactor.spectral.diffusion import Diffusion, first_look
 from manifactor.spectral.forecast import Forecast, forecast
-from manifactor.spectral.kernel import (
-    Affinity,
-    affinity,
-    dense_affinity,
+from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
+from manifactor.spectral.laplacian import laplacian_spectrum
+from manifactor.spectral.neighbors import NeighborGraph, chosen, neighbor_graph
+from manifactor.spectral.outliers import (
     outlier_choice,
     warn_of_weak_links,
     without_outliers,
 )
-from manifactor.spectral.neighbors import NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.parts import Part, draw_parts
 from manifactor.spectral.preparation import choose_preparation
 from manifactor.spectral.settings import (
@@ -29,7 +28,7 @@ from manifactor.spectral.settings import (
     number_of_neighbors,
     require_diffusion,
 )
-from manifactor.spectral.spectrum import Spectrum, laplacian_spectrum
+from manifactor.spectral.spectrum import Spectrum
 
 
 @dataclass(frozen=True)
@@ -139,8 +138,8 @@ def _stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str
         settings.solver,
         settings.counts,
         settings.kernel,
+        settings.outliers,
         settings.parts,
-        settings.solving,
         settings.spectrum,
     )
     return {
@@ -201,7 +200,6 @@ def _walk(
             start=first_look(parts),
             progress=partial(stages.report, "spectrum"),
             settings=settings.spectrum,
-            solving=settings.solving,
             rng=rng,
         )
     _require_resolved(spectrum, n_functions, walk, settings)
@@ -222,7 +220,13 @@ def _affinity(
     walk = affinity(graph, **options)
     if sp.issparse(samples):  # without points there is no nearest neighbour to join
         return graph, walk
-    return without_outliers(samples, graph, walk, **options)
+    return without_outliers(
+        samples,
+        graph,
+        walk,
+        walk_of=partial(affinity, **options),
+        settings=settings.outliers,
+    )
 
 
 def _parts(
@@ -235,7 +239,7 @@ def _parts(
     rng: np.random.Generator,
 ) -> tuple[Part, ...]:
     """Return random parts of many samples; none where halves are cheap."""
-    few = len(graph.distinct) <= settings.parts.halves_up_to
+    few = len(graph.distinct) <= settings.parts.parted_above
     if few or settings.dense or sp.issparse(samples):
         return ()
     with stages.timed("parts"):
@@ -264,7 +268,7 @@ def _diffusion(
         neighbours = Choice(None, "the caller's own search or distances decide")
     choices = {
         "preparation": preparation,
-        "outliers": outlier_choice(walk.graph, settings=settings.kernel),
+        "outliers": outlier_choice(walk.graph, settings=settings.outliers),
         "neighbours": neighbours,
         "neighbour search": walk.graph.method,
         "bandwidth": bandwidth.choice,
@@ -318,10 +322,9 @@ def _require_resolved(
             "the kernel must resolve more than the constant function; got `bandwidth` "
             f"{walk.bandwidth.value:.3g}, which does not. Lower `bandwidth`."
         )
-    # A spectrum that ends at a larger eigenvalue of the walk ended because the solver
-    # stopped, which it has warned of.
+    # Otherwise the solver stopped, and has warned of it.
     ended = np.exp(-walk.step * spectrum.eigenvalues[-1])
-    exhausted = ended < settings.spectrum.walk_end
+    exhausted = ended < settings.counts.exhausted
     if found < n_functions and settings.n_functions != "auto" and exhausted:
         raise ValueError(
             f"the kernel resolves {found} functions of these samples; got "

@@ -10,12 +10,14 @@ from manifactor._support.parameters import (
     require_number,
 )
 from manifactor.spectral.kernel import KernelSettings
-from manifactor.spectral.neighbors import SEARCHES, NeighborSettings
+from manifactor.spectral.laplacian import SpectrumSettings
+from manifactor.spectral.neighbors import NeighborSettings
+from manifactor.spectral.outliers import OutlierSettings
 from manifactor.spectral.parts import PartSettings
 from manifactor.spectral.preparation import PREPARATIONS, PreparationSettings
 from manifactor.spectral.resident import require_device
-from manifactor.spectral.solvers import SOLVERS, SolverSettings
-from manifactor.spectral.spectrum import SpectrumSettings
+from manifactor.spectral.search.choice import SEARCHES
+from manifactor.spectral.solvers import SOLVERS
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,9 @@ class FunctionCounts:
     samples_per_function: int = 8
     # The constant function and two others: less shows nothing.
     smallest: int = 3
+    # A spectrum of the walk that ends below this eigenvalue ended because the kernel
+    # resolves no more, not because the solver stopped.
+    exhausted: float = 1e-3
     why: str = (
         "one for every 8 samples, 100 at most; more only where a dimension of the data "
         "is missing"
@@ -66,8 +71,8 @@ class DiffusionSettings:
     preparing: PreparationSettings = field(default_factory=PreparationSettings)
     searching: NeighborSettings = field(default_factory=NeighborSettings)
     kernel: KernelSettings = field(default_factory=KernelSettings)
+    outliers: OutlierSettings = field(default_factory=OutlierSettings)
     parts: PartSettings = field(default_factory=PartSettings)
-    solving: SolverSettings = field(default_factory=SolverSettings)
     spectrum: SpectrumSettings = field(default_factory=SpectrumSettings)
 
     @property

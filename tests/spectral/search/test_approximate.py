@@ -10,8 +10,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsTransformer
 
-from manifactor.spectral import approximate
+from manifactor.spectral.search import faiss_lists
 from manifactor.spectral.search.approximate import ApproximateSearch
+from manifactor.spectral.search.faiss_lists import FaissSettings
 
 with warnings.catch_warnings(
     action="ignore", category=DeprecationWarning
@@ -192,10 +193,10 @@ def test_samples_whose_lists_hold_too_few_find_as_many_neighbours(rng):
     assert (neighbors >= 0).all()
 
 
-def test_blocks_do_not_matter(torus, monkeypatch):
+def test_blocks_do_not_matter(torus):
     X, search = torus
-    monkeypatch.setattr(approximate, "BLOCK", 2000)
-    again = ApproximateSearch(20).fit(X)
+    small = FaissSettings(numbers_per_step=2000)
+    again = ApproximateSearch(20, settings=small).fit(X)
     assert again.effort_ == search.effort_
     assert again.recall_ == pytest.approx(search.recall_, abs=1e-3)
     assert (
@@ -203,6 +204,7 @@ def test_blocks_do_not_matter(torus, monkeypatch):
     ).mean() > 0.999
 
 
+@pytest.mark.slow
 def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path):
     X = sheet(rng, 15_000, dimension=2, columns=400, noise=0).astype(np.float32)
     np.save(tmp_path / "X.npy", X)
@@ -213,7 +215,7 @@ def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < X.nbytes
-    assert np.shares_memory(search._codes.samples, mapped)
+    assert np.shares_memory(search.codes_.samples, mapped)
     assert (
         found[:1000] != ApproximateSearch(10, n_jobs=2).fit(X).transform(X[:1000])
     ).nnz == 0
@@ -232,7 +234,12 @@ def test_a_clone_remembers_the_parameters_and_nothing_else(torus):
     assert (
         copy.get_params()
         == search.get_params()
-        == {"n_neighbors": 20, "least_recall": 0.99, "n_jobs": None}
+        == {
+            "n_neighbors": 20,
+            "least_recall": 0.99,
+            "n_jobs": None,
+            "settings": FaissSettings(),
+        }
     )
     with pytest.raises(NotFittedError):
         copy.transform(X)
@@ -249,14 +256,14 @@ def test_threads_are_as_many_as_asked_for_and_given_back(torus, monkeypatch):
     before, seen, candidates = (
         faiss.omp_get_max_threads(),
         [],
-        approximate.Codes.candidates,
+        faiss_lists.Codes.candidates,
     )
 
     def spy(*arguments):
         seen.append(faiss.omp_get_max_threads())
         return candidates(*arguments)
 
-    monkeypatch.setattr(approximate.Codes, "candidates", spy)
+    monkeypatch.setattr(faiss_lists.Codes, "candidates", spy)
     ApproximateSearch(5, n_jobs=1).fit(X).transform(X)
     assert set(seen) == {1}
     assert faiss.omp_get_max_threads() == before
@@ -305,7 +312,7 @@ def test_a_package_that_cannot_be_loaded_is_said_in_one_line(rng, monkeypatch, e
     def broken(name):
         raise error("built for another\nmachine")
 
-    monkeypatch.setattr(approximate, "extra", broken)
+    monkeypatch.setattr(faiss_lists, "extra", broken)
     with pytest.raises(
         ValueError,
         match=rf"failed in the package faiss \({error.__name__}: built for another mach",

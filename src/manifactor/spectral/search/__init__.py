@@ -1,1 +1,1 @@
-"""Approximate neighbour searches."""
+"""Searches for nearest neighbours, all behind the interface `NeighborSearch`."""

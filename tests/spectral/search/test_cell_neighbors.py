@@ -1,10 +1,19 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial import KDTree
 
-from manifactor.spectral import cells
+from manifactor.spectral.search import cell_neighbors
+from manifactor.spectral.search.candidates import Batch
+from manifactor.spectral.search.cell_neighbors import nearest
+from manifactor.spectral.search.cells import CellSettings
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+# Cells so small that a few hundred samples fill many of them.
+SMALL = CellSettings(samples_per_cell=16, first_cells=4, queries_per_block=8)
 
 
 @pytest.fixture(autouse=True)
@@ -16,24 +25,16 @@ def one_thread():
 
 
 @pytest.fixture
-def small_cells(monkeypatch):
-    """Cells so small that a few hundred samples fill many of them."""
-    monkeypatch.setattr(cells, "PER_CELL", 16)
-    monkeypatch.setattr(cells, "FIRST_CELLS", 4)
-    monkeypatch.setattr(cells, "QUERIES", 8)
-
-
-@pytest.fixture
 def searches(monkeypatch):
     """The searches that were made: whether by differences alone, and of how many queries."""
     made = []
-    meetings = cells._meetings
+    searched = cell_neighbors._searched
 
-    def noted(search, rows, tile):
-        made.append((search.sharp, len(rows)))
-        return meetings(search, rows, tile)
+    def noted(search, rows, memory):
+        made.append((search.by_differences, len(rows)))
+        return searched(search, rows, memory)
 
-    monkeypatch.setattr(cells, "_meetings", noted)
+    monkeypatch.setattr(cell_neighbors, "_searched", noted)
     return made
 
 
@@ -48,12 +49,11 @@ def torus(rng, n):
     )
 
 
-def assert_nearest(samples, k, *, rtol=1e-6):
+def assert_nearest(samples, k, *, rtol=1e-6, settings=CellSettings()):
     """All that `nearest` promises, against a tree in double precision; returns what it gave."""
     n = len(samples)
-    distances, indices = (
-        tensor.numpy() for tensor in cells.nearest(torch.tensor(samples), k)
-    )
+    found = nearest(torch.tensor(samples), k, settings=settings)
+    distances, indices = (tensor.numpy() for tensor in found)
     samples = samples.astype(float)
     assert distances.dtype == np.float32
     assert indices.dtype == np.int64
@@ -68,7 +68,7 @@ def assert_nearest(samples, k, *, rtol=1e-6):
 
 
 def test_three_samples_on_a_line_know_each_other():
-    distances, indices = cells.nearest(torch.tensor([[0.0], [1.0], [3.0]]), 2)
+    distances, indices = nearest(torch.tensor([[0.0], [1.0], [3.0]]), 2)
     assert distances.tolist() == [[1, 3], [1, 2], [2, 3]]
     assert indices.tolist() == [[1, 2], [0, 2], [1, 0]]
 
@@ -98,20 +98,18 @@ def test_neighbours_in_knots_much_smaller_than_a_cell_are_told_apart_by_differen
     assert 0 < sum(queries for sharp, queries in searches if sharp) <= 450
 
 
-def test_blurred_knots_are_told_apart_at_the_second_reach_too(
-    rng, small_cells, searches
-):
+def test_blurred_knots_are_told_apart_at_the_second_reach_too(rng, searches):
     knots = np.concatenate(
         [point + 1e-5 * rng.normal(size=(30, 3)) for point in rng.normal(size=(10, 3))]
     )
-    assert_nearest(single(np.r_[rng.normal(size=(300, 3)), knots]), 8)
+    assert_nearest(single(np.r_[rng.normal(size=(300, 3)), knots]), 8, settings=SMALL)
     assert [sharp for sharp, _ in searches] == [False, True, False, True]
     assert searches[3][1] > 0
 
 
-def test_copies_are_neighbours_at_distance_zero(rng, small_cells):
+def test_copies_are_neighbours_at_distance_zero(rng):
     distances, _ = assert_nearest(
-        single(np.repeat(rng.normal(size=(150, 3)), 4, axis=0)), 6
+        single(np.repeat(rng.normal(size=(150, 3)), 4, axis=0)), 6, settings=SMALL
     )
     assert (distances[:, :3] == 0).all()
     assert (distances[:, 3:] > 0).all()
@@ -136,26 +134,27 @@ def test_samples_may_be_fewer_than_a_cell_holds(rng, n, k):
     assert_nearest(single(rng.normal(size=(n, 3))), k)
 
 
-def test_more_neighbours_may_be_asked_for_than_the_first_cells_hold(rng, small_cells):
-    assert_nearest(single(rng.normal(size=(400, 3))), 399)
+def test_more_neighbours_may_be_asked_for_than_the_first_cells_hold(rng):
+    assert_nearest(single(rng.normal(size=(400, 3))), 399, settings=SMALL)
 
 
 @pytest.mark.parametrize(("columns", "n"), [(1, 3000), (40, 1500)])
-def test_neighbours_are_exact_with_one_column_and_with_many(
-    rng, small_cells, monkeypatch, columns, n
-):
-    monkeypatch.setattr(cells, "QUERIES", 128)
-    assert_nearest(single(rng.normal(size=(n, columns))), 10)
+def test_neighbours_are_exact_with_one_column_and_with_many(rng, columns, n):
+    assert_nearest(
+        single(rng.normal(size=(n, columns))),
+        10,
+        settings=replace(SMALL, queries_per_block=128),
+    )
 
 
-def test_a_lattice_full_of_ties_has_the_right_distances(small_cells):
+def test_a_lattice_full_of_ties_has_the_right_distances():
     lattice = np.stack(np.meshgrid(*[np.arange(9)] * 3), axis=-1).reshape(-1, 3)
-    assert_nearest(single(lattice), 20)
+    assert_nearest(single(lattice), 20, settings=SMALL)
 
 
 def test_samples_of_double_precision_are_centred_before_they_are_rounded(rng):
     samples = rng.normal(size=(1500, 3)) + 1e6
-    distances, _ = cells.nearest(torch.tensor(samples), 8)
+    distances, _ = nearest(torch.tensor(samples), 8)
     expected = KDTree(samples).query(samples, 9)[0][:, 1:]
     np.testing.assert_allclose(distances.numpy(), expected, rtol=1e-4)
 
@@ -164,7 +163,7 @@ def test_samples_of_double_precision_are_centred_before_they_are_rounded(rng):
 def test_squares_neither_vanish_nor_overflow(rng, scale):
     samples = single(rng.normal(size=(300, 3)))
     unit, scaled = (
-        cells.nearest(torch.tensor(samples * np.float32(by)), 5) for by in (1, scale)
+        nearest(torch.tensor(samples * np.float32(by)), 5) for by in (1, scale)
     )
     np.testing.assert_allclose(
         scaled[0].numpy(), unit[0].numpy() * np.float32(scale), rtol=1e-4
@@ -175,28 +174,30 @@ def test_squares_neither_vanish_nor_overflow(rng, scale):
 def test_the_samples_keep_their_values_and_their_gradients_stay_out(rng):
     samples = torch.tensor(rng.normal(size=(300, 3)), requires_grad=True)
     before = samples.detach().clone()
-    distances, _ = cells.nearest(samples, 5)
+    distances, _ = nearest(samples, 5)
     assert torch.equal(samples.detach(), before)
     assert not distances.requires_grad
 
 
 @pytest.mark.parametrize("columns", [2, 30])
-def test_the_size_of_a_tile_does_not_change_the_answer(rng, monkeypatch, columns):
+def test_the_memory_of_a_step_does_not_change_the_answer(rng, monkeypatch, columns):
     samples = torch.tensor(rng.normal(size=(700, columns)))
-    whole = cells.nearest(samples, 12)
-    monkeypatch.setattr(cells, "TILE_BYTES", {"cpu": 2**15})
+    whole = nearest(samples, 12)
+    small = CellSettings(cpu_step_bytes=2**15)
     starts, widths = [], []
-    met, measured = cells.Meeting.met, cells._measured
+    candidates, measured = Batch.candidates, cell_neighbors._measured
     monkeypatch.setattr(
-        cells.Meeting, "met", lambda *args: starts.append(args[2]) or met(*args)
+        Batch,
+        "candidates",
+        lambda *args: starts.append(args[2]) or candidates(*args),
     )
     monkeypatch.setattr(
-        cells,
+        cell_neighbors,
         "_measured",
         lambda *args: widths.append(args[2].shape[1]) or measured(*args),
     )
-    tiled = cells.nearest(samples, 12)
-    assert max(starts) > 0, "the samples that a query meets came in several tiles"
+    tiled = nearest(samples, 12, settings=small)
+    assert max(starts) > 0, "the samples that a query meets came in several steps"
     assert set(widths) == {23}, "of which no more than the best were kept"
     assert torch.equal(tiled[1], whole[1])
     torch.testing.assert_close(tiled[0], whole[0], rtol=1e-6, atol=0)
@@ -204,7 +205,7 @@ def test_the_size_of_a_tile_does_not_change_the_answer(rng, monkeypatch, columns
 
 def full_above(limit, sizes):
     """A device on which no step of more than `limit` bytes fits."""
-    chosen = cells._chosen
+    chosen = cell_neighbors.choose_candidates
 
     def step(search, meeting, size):
         sizes.append(size)
@@ -215,25 +216,25 @@ def full_above(limit, sizes):
     return step
 
 
-def test_a_full_device_gets_smaller_tiles(rng, monkeypatch):
+def test_a_full_device_gets_smaller_steps(rng, monkeypatch):
     samples = torch.tensor(rng.normal(size=(2000, 3)))
-    whole = cells.nearest(samples, 5)
+    whole = nearest(samples, 5)
     sizes: list[int] = []
-    monkeypatch.setattr(cells, "_chosen", full_above(2**23, sizes))
-    distances, indices = cells.nearest(samples, 5)
+    monkeypatch.setattr(cell_neighbors, "choose_candidates", full_above(2**23, sizes))
+    distances, indices = nearest(samples, 5)
     assert sizes[:3] == [2**25, 2**24, 2**23]
     assert set(sizes[3:]) == {2**23}, "what did not fit once is not tried again"
     assert torch.equal(indices, whole[1])
     torch.testing.assert_close(distances, whole[0], rtol=1e-6, atol=0)
 
 
-def test_a_device_too_full_for_the_smallest_tile_says_what_to_do(monkeypatch):
+def test_a_device_too_full_for_the_smallest_step_says_what_to_do(monkeypatch):
     sizes: list[int] = []
-    monkeypatch.setattr(cells, "_chosen", full_above(0, sizes))
+    monkeypatch.setattr(cell_neighbors, "choose_candidates", full_above(0, sizes))
     message = r"5 neighbours of 100 samples .* 'cpu'; it was full even with steps of 4 MiB.* lower `n_neighbors`"
     with pytest.raises(MemoryError, match=message):
-        cells.nearest(torch.arange(100.0)[:, None], 5)
-    assert sizes[-1] == cells.LEAST_TILE
+        nearest(torch.arange(100.0)[:, None], 5)
+    assert sizes[-1] == CellSettings().least_step_bytes
 
 
 def test_products_of_fewer_digits_are_refused(monkeypatch):
@@ -245,4 +246,4 @@ def test_products_of_fewer_digits_are_refused(monkeypatch):
         ValueError,
         match=r"full single precision.*set_float32_matmul_precision\('highest'\)",
     ):
-        cells.nearest(torch.zeros(10, 2), 3)
+        nearest(torch.zeros(10, 2), 3)

@@ -1,0 +1,297 @@
+"""Exact nearest neighbours by torch, on a GPU or on the CPU: far cells are ruled out.
+
+Samples lie in the cells of landmarks, which are samples chosen at random. A query is
+compared with all samples of the cells within its reach: those whose lower bound, the
+distance of their landmark from the query's less their radius, is smaller. By the
+triangle inequality no other sample is nearer to the query than the reach less the
+query's distance from its landmark, so a query with all its neighbours that near is
+done. At first the reach takes in a fixed number of cells; a query that is not done then
+knows which reach is sufficient.
+
+Distances come from matrix products in coordinates relative to the landmark. Their
+rounding can swap neighbours, so more candidates than neighbours are chosen, and
+measured again by differences of coordinates. Queries for which that is not conclusive,
+in clusters of samples much smaller than their cell, are ambiguous: they are searched
+once more, by differences alone.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from manifactor._support.extras import extra
+from manifactor.spectral.search.candidates import (
+    QueryBlocks,
+    SearchPass,
+    choose_candidates,
+    end_of_batch,
+    make_batch,
+    query_blocks,
+)
+from manifactor.spectral.search.cells import Cells, CellSettings, make_cells
+from manifactor.spectral.search.memory import StepMemory
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Neighbours of some queries within their reach.
+
+    Attributes
+    ----------
+    rows : Tensor of shape (m,)
+        The queries, counted in the order of the cells, as the columns are.
+    distances, columns : Tensor of shape (m, n_neighbors)
+        Ascending; infinite where there were fewer candidates.
+    needed_reach : Tensor of shape (m,)
+        The reach that proves them the nearest of all.
+    ambiguous : Tensor of bool of shape (m,)
+        Whether rounding may have hidden nearer samples within reach.
+    """
+
+    rows: "Tensor"
+    distances: "Tensor"
+    columns: "Tensor"
+    needed_reach: "Tensor"
+    ambiguous: "Tensor"
+
+
+def nearest(
+    X: "Tensor", n_neighbors: int, *, settings: CellSettings = CellSettings()
+) -> tuple["Tensor", "Tensor"]:
+    """Return distances and indices of every sample's nearest other samples.
+
+    A sample is never its own neighbour; a copy of it is one, at distance 0.
+
+    Parameters
+    ----------
+    X : Tensor of shape (n, d)
+        Samples in single or double precision, on any device; double ones are centred
+        and rounded to single.
+    n_neighbors : int
+        Neighbours of each sample, at most n - 1.
+    settings : CellSettings
+
+    Returns
+    -------
+    distances : Tensor of float32 of shape (n, n_neighbors)
+        Ascending along each row.
+    indices : Tensor of int64 of shape (n, n_neighbors)
+        In the order of the given samples.
+
+    Examples
+    --------
+    >>> X = torch.tensor([[0.0], [1.0], [3.0]])  # doctest: +SKIP
+    >>> distances, indices = nearest(X, 1)  # doctest: +SKIP
+    >>> distances[:, 0], indices[:, 0]  # doctest: +SKIP
+    (tensor([1., 1., 2.]), tensor([1, 0, 1]))
+    """
+    _require_full_precision(X)
+    # The error is suppressed and raised anew outside: its traceback would hold on to
+    # the memory of the device.
+    with suppress(extra("torch").OutOfMemoryError):
+        return _nearest(X.detach(), n_neighbors, settings)
+    raise MemoryError(
+        f"{n_neighbors} neighbours of {len(X)} samples must fit into the memory of the "
+        f"device {str(X.device)!r}; it was full even with steps of "
+        f"{settings.least_step_bytes // 2**20} MiB. Free memory there, lower "
+        "`n_neighbors` or search on the CPU."
+    )
+
+
+def _nearest(
+    X: "Tensor", n_neighbors: int, settings: CellSettings
+) -> tuple["Tensor", "Tensor"]:
+    """Return the result of `nearest` if memory suffices."""
+    torch = extra("torch")
+    memory = settings.step_memory(X.device.type)
+    cells = make_cells(X, memory, settings=settings)
+    shape = len(X), n_neighbors
+    distances = torch.empty(shape, dtype=torch.float32, device=X.device)
+    indices = torch.empty(shape, dtype=torch.int64, device=X.device)
+    for answers in _answers(cells, n_neighbors, memory):
+        given = cells.order[answers.rows]
+        distances[given] = answers.distances * cells.scale
+        indices[given] = cells.order[answers.columns]
+    return distances, indices
+
+
+def _require_full_precision(X: "Tensor") -> None:
+    """Raise ValueError if torch rounds matrix products below single precision."""
+    torch = extra("torch")
+    single = {"dtype": torch.float32, "device": X.device}
+    # 4/3 needs all digits of single precision; with fewer the product differs.
+    thirds = torch.full((1, 64, 64), 4 / 3, **single)
+    product = torch.bmm(thirds, torch.eye(64, **single)[None])
+    if not torch.equal(product, thirds):
+        raise ValueError(
+            "exact neighbours need matrix products in full single precision; torch is "
+            "set to round them to fewer digits. Call "
+            "torch.set_float32_matmul_precision('highest') first."
+        )
+
+
+def _answers(cells: Cells, n_neighbors: int, memory: StepMemory) -> Iterator[Answers]:
+    """Yield answers for all samples; a later answer replaces an earlier one."""
+    torch = extra("torch")
+    rows = torch.arange(len(cells.home), device=cells.home.device)
+    copies = _landmark_copies(cells, n_neighbors)
+    yield from _answers_for_copies(cells, rows[copies], n_neighbors, memory)
+    rows = rows[~copies]
+    search = SearchPass(cells, n_neighbors, _first_reach(cells, n_neighbors, memory))
+    for final in (False, True):
+        needed = torch.empty_like(cells.offset)
+        ambiguous = torch.empty_like(copies)
+        for answers in _searched(search, rows, memory):
+            yield answers
+            needed[answers.rows] = answers.needed_reach
+            ambiguous[answers.rows] = answers.ambiguous
+        # The reach that the first pass computes is always sufficient for the second.
+        done = (needed[rows] <= search.reach[rows]) | final
+        unclear = rows[done & ambiguous[rows]]
+        yield from _searched(replace(search, by_differences=True), unclear, memory)
+        rows = _by_cell_and_reach(cells, rows[~done], needed)
+        search = replace(search, reach=needed)
+
+
+def _by_cell_and_reach(cells: Cells, rows: "Tensor", reach: "Tensor") -> "Tensor":
+    """Return queries sorted by cell, those of like reach side by side.
+
+    They will share a block, whose reach is that of its farthest-reaching query.
+    """
+    rows = rows[reach[rows].argsort(stable=True)]
+    return rows[cells.home[rows].argsort(stable=True)]
+
+
+def _landmark_copies(cells: Cells, n_neighbors: int) -> "Tensor":
+    """Return which samples are copies of their landmark with enough others, (n,).
+
+    They need no search, as nothing is nearer than 0.
+    """
+    copies = cells.offset == 0
+    count = extra("torch").zeros_like(cells.count)
+    count.index_add_(0, cells.home, copies.long())
+    return copies & (count > n_neighbors)[cells.home]
+
+
+def _answers_for_copies(
+    cells: Cells, rows: "Tensor", n_neighbors: int, memory: StepMemory
+) -> Iterator[Answers]:
+    """Yield answers for copies of their landmark: the copies that follow, in a circle.
+
+    The copies stand side by side at the start of the cell.
+    """
+    torch = extra("torch")
+    ahead = torch.arange(1, n_neighbors + 1, device=rows.device)
+    home, size = torch.unique_consecutive(cells.home[rows], return_counts=True)
+    start = cells.start[home].repeat_interleave(size)[:, None]
+    size = size.repeat_interleave(size)[:, None]
+    step = memory.size // (32 * n_neighbors) + 1
+    for first in range(0, len(rows), step):
+        some = slice(first, first + step)
+        place = rows[some, None] - start[some]
+        columns = start[some] + (place + ahead) % size[some]
+        zeros = torch.zeros_like(columns, dtype=torch.float32)
+        yield Answers(rows[some], zeros, columns, zeros[:, 0], zeros[:, 0] > 0)
+
+
+def _first_reach(cells: Cells, n_neighbors: int, memory: StepMemory) -> "Tensor":
+    """Return the reach, (n,), that takes in the first cells of each query."""
+    settings = cells.settings
+    n_samples = settings.first_samples_per_neighbor * n_neighbors
+    count = max(settings.first_cells, n_samples // settings.samples_per_cell)
+    n_cells = len(cells.count)
+    if n_cells <= count:
+        return cells.offset.new_full(cells.offset.shape, math.inf)
+
+    def reach(which: slice) -> "Tensor":
+        bounds = cells.lower_bounds(which)
+        return bounds.topk(count + 1, dim=1, largest=False).values[:, -1]
+
+    return memory.in_blocks(reach, n_cells, 16 * n_cells)[cells.home]
+
+
+def _searched(
+    search: SearchPass, rows: "Tensor", memory: StepMemory
+) -> Iterator[Answers]:
+    """Yield answers for some queries, those of a cell side by side."""
+    if not len(rows):
+        return
+    blocks, start = query_blocks(search, rows, memory), 0
+    while start < len(blocks.load):
+        step = partial(_next_answers, search, rows, blocks, start)
+        answers, start = memory.fit(step)
+        yield answers
+
+
+def _next_answers(
+    search: SearchPass,
+    rows: "Tensor",
+    blocks: QueryBlocks,
+    start: int,
+    step_bytes: int,
+) -> tuple[Answers, int]:
+    """Return answers for as many blocks as fit, and where the next batch begins."""
+    stop = end_of_batch(search, blocks, start, step_bytes)
+    batch = make_batch(search, rows, blocks, slice(start, stop))
+    value, columns = choose_candidates(search, batch, step_bytes)
+    present = batch.present
+    answers = _measured(
+        search, batch.queries[present], columns[present], value[present], step_bytes
+    )
+    return answers, stop
+
+
+def _measured(
+    search: SearchPass,
+    rows: "Tensor",
+    columns: "Tensor",
+    value: "Tensor",
+    step_bytes: int,
+) -> Answers:
+    """Return the nearest of the candidates of each query, and what they prove."""
+    torch = extra("torch")
+    cells, samples = search.cells, search.cells.samples
+    step = step_bytes // (12 * columns.shape[1] * samples.shape[1]) + 1
+    pairs = zip(rows.split(step), columns.split(step), strict=True)
+    squares = torch.cat(
+        [(samples[i][:, None] - samples[j]).square_().sum(2) for i, j in pairs]
+    )
+    squares.masked_fill_((columns == rows[:, None]) | value.isinf(), math.inf)
+    squares, nth = squares.sort(dim=1)
+    distances = squares[:, : search.n_neighbors].sqrt()
+    columns = columns.gather(1, nth[:, : search.n_neighbors])
+    last, offset = distances[:, -1], cells.offset[rows]
+    needed_reach = (last + offset) * (1 + cells.rounding)
+    if search.by_differences:
+        ambiguous = torch.zeros_like(rows, dtype=torch.bool)
+    else:
+        ambiguous = _ambiguous(cells, offset, last, value.amax(1))
+    return Answers(rows, distances, columns, needed_reach, ambiguous)
+
+
+def _ambiguous(
+    cells: Cells, offset: "Tensor", last: "Tensor", farthest: "Tensor"
+) -> "Tensor":
+    """Return whether a sample that was not chosen may be a nearer neighbour.
+
+    Parameters
+    ----------
+    cells : Cells
+    offset : Tensor of shape (m,)
+        Distance of the query from its landmark.
+    last : Tensor of shape (m,)
+        Distance of its last neighbour.
+    farthest : Tensor of shape (m,)
+        The largest value among its candidates: the squared distance of every sample
+        that was not chosen is at least this one's, up to rounding.
+    """
+    rounding = cells.rounding * (2 * offset + last).square()
+    others = farthest + offset.square() - rounding
+    tie = 1 - cells.settings.tie_tolerance
+    return (last > 0) & (others < tie * last.square())

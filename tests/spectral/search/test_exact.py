@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.neighbors import KNeighborsTransformer
+
+from manifactor.spectral.search.exact import BruteSearch, TreeSearch
+
+
+@pytest.mark.parametrize("search", [TreeSearch(7), BruteSearch(7)])
+def test_new_samples_find_the_neighbours_that_scikit_learn_finds(rng, search):
+    X, new = rng.normal(size=(200, 4)), rng.normal(size=(30, 4))
+    ours = clone(search).fit(X).transform(new)
+    theirs = KNeighborsTransformer(n_neighbors=7).fit(X).transform(new)
+    assert ours.shape == (30, 200)
+    np.testing.assert_allclose(ours.toarray(), theirs.toarray(), atol=1e-12)
+
+
+@pytest.mark.parametrize("search", [TreeSearch(3), BruteSearch(3)])
+def test_copies_far_from_the_origin_are_exactly_zero_apart(rng, search):
+    X = 1e6 + rng.normal(size=(50, 12))
+    distances = clone(search).fit_transform(np.r_[X, X])
+    assert (np.sort(distances.data.reshape(100, 4))[:, :2] == 0).all()
+    assert (np.sort(distances.data.reshape(100, 4))[:, 2:] > 0).all()
+
+
+def test_without_recomputed_distances_brute_force_misses_copies(rng):
+    X = rng.normal(size=(400, 37))
+    rounded = BruteSearch(3, recomputed_below=0.0).fit_transform(np.r_[X, X])
+    exact = BruteSearch(3).fit_transform(np.r_[X, X])
+    assert (exact.data == 0).sum() > (rounded.data == 0).sum()
+
+
+def test_a_tree_of_few_samples_returns_them_all(rng):
+    X = rng.normal(size=(4, 2))
+    assert TreeSearch(9).fit(X).transform(X).nnz == 16

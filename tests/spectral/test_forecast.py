@@ -1,0 +1,60 @@
+import pytest
+
+from manifactor.spectral.forecast import (
+    Forecast,
+    ForecastSettings,
+    available_memory,
+    forecast,
+    require_memory,
+)
+
+
+def cost(n_samples, n_features, search="auto"):
+    return forecast(
+        n_samples, n_features, n_neighbors=64, n_functions=100, search=search
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "n_features", "search"),
+    [
+        (20_000, 6, "kd_tree"),
+        (20_000, 9, "brute"),
+        (60_000, 5, "kd_tree"),
+        (60_000, 6, "faiss"),
+        (60_000, 64, "faiss"),
+    ],
+)
+def test_the_automatic_search_is_the_one_that_a_fit_would_choose(
+    n_samples, n_features, search
+):
+    assert cost(n_samples, n_features) == cost(n_samples, n_features, search)
+    assert cost(n_samples, n_features, "custom") == cost(n_samples, n_features, search)
+
+
+def test_all_neighbours_take_memory_that_grows_with_the_square():
+    small, large = (
+        forecast(n, 3, n_neighbors="all", n_functions=50) for n in (1000, 2000)
+    )
+    assert large.memory == pytest.approx(4 * small.memory)
+    assert small.memory == 2.5 * 8 * 1000**2
+
+
+def test_a_fit_may_take_the_share_of_the_memory_that_the_settings_allow():
+    none = ForecastSettings(memory_share=0.0)
+    assert available_memory(settings=none) == 0
+    with pytest.raises(MemoryError, match=r"10 samples need about 1\.0 GB and 5 s"):
+        require_memory(Forecast(1e9, 5.0), 10, settings=none)
+    half = ForecastSettings(memory_share=0.5)
+    assert available_memory(settings=half) == pytest.approx(available_memory() * 5 / 9)
+
+
+def test_a_forecast_reads_in_seconds_minutes_or_hours():
+    texts = [str(Forecast(1e9, seconds)) for seconds in (0.1, 89, 91, 5399, 5401)]
+    assert [text.partition(" and ")[2] for text in texts] == [
+        "1 s",
+        "89 s",
+        "2 minutes",
+        "90 minutes",
+        "1.5 hours",
+    ]
