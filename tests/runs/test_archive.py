@@ -26,6 +26,8 @@ def test_a_fit_comes_back_as_it_was(fit, torus, tmp_path):
     back = load(tmp_path / "fit.npz")
     assert back.get_params() == fit.get_params()
     assert (back.verdict_, str(back.evidence_)) == (fit.verdict_, str(fit.evidence_))
+    assert back.spectrum_.solver == fit.spectrum_.solver
+    assert back.bandwidth_curve_.choice == fit.bandwidth_curve_.choice
     np.testing.assert_array_equal(back.spectrum_.functions, fit.spectrum_.functions)
     np.testing.assert_array_equal(back.coordinates(), fit.coordinates())
     new = torus[0][:50] + 1e-3

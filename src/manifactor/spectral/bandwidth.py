@@ -99,9 +99,12 @@ def choose_bandwidth(
         Order of the samples from which evenly spread ones are taken.
     settings : BandwidthSettings
     """
-    n = min(distances.shape[0], settings.curve_samples)
-    rows = np.linspace(0, distances.shape[0] - 1, n).astype(int)
-    distances = rows_of(distances, rows if order is None else order[rows])
+    n_all = distances.shape[0]
+    n = min(n_all, settings.curve_samples)
+    rows = np.linspace(0, n_all - 1, n).astype(int)
+    if order is not None:
+        rows = order[rows]
+    distances = rows_of(distances, rows)
     squared = distances.data**2
     candidates = np.median(squared) * 2.0**settings.octaves
     slopes = kernel_slopes(
@@ -124,7 +127,8 @@ def _automatic(
 ) -> Choice:
     """Return the steepest point of the curve, or what reaches enough neighbours."""
     neighbor, share = settings.scale_neighbor, settings.reached_share
-    reach = np.quantile(local_scale(distances, neighbor=neighbor), share) ** 2
+    scales = local_scale(distances, neighbor=neighbor)
+    reach = np.quantile(scales, share) ** 2
     value = float(max(steepest, reach))
     if local:
         why = (
@@ -155,13 +159,16 @@ def kernel_slopes(
     logarithm, whose means stand for them.
     """
     relative = np.maximum(squared / squared.max(), 1e-300)
-    bins = np.floor(-np.log2(relative) * bins_per_octave).astype(int)
+    octaves = -np.log2(relative)
+    bins = np.floor(octaves * bins_per_octave).astype(int)
     count = np.bincount(bins)
+    total = np.bincount(bins, weights=squared)
     filled = count > 0
-    count, total = count[filled], np.bincount(bins, weights=squared)[filled]
+    count, total = count[filled], total[filled]
     u = total / count / candidates[:, None]
     weight = count * np.exp(-u)
-    return (u * weight).sum(axis=1) / (n_samples + weight.sum(axis=1))
+    moment = (u * weight).sum(axis=1)
+    return moment / (n_samples + weight.sum(axis=1))
 
 
 def dimension_from_slope(slope: float, n_neighbors: float) -> float:
@@ -173,7 +180,8 @@ def dimension_from_slope(slope: float, n_neighbors: float) -> float:
     """
     dimensions, weight, moment = _sums_over_balls()
     slopes = moment * n_neighbors / (1 + weight * n_neighbors)
-    return float(np.interp(slope, slopes.max(axis=1), dimensions))
+    steepest = slopes.max(axis=1)
+    return float(np.interp(slope, steepest, dimensions))
 
 
 @cache
@@ -209,7 +217,8 @@ def local_scale(
     farthest = max(distances.data.max(), 1e-300)
     key = row_of(distances) + 0.5 * distances.data / farthest
     ordered = distances.data[np.argsort(key)]
-    return ordered[distances.indptr[:-1] + np.minimum(neighbor, count) - 1]
+    starts = distances.indptr[:-1]
+    return ordered[starts + np.minimum(neighbor, count) - 1]
 
 
 def rescale(
@@ -219,7 +228,9 @@ def rescale(
 
     They are in units of the columns' median scale, so that a bandwidth keeps its size.
     """
-    mean = np.sqrt(row_scale[row_of(distances)] * column_scale[distances.indices])
+    one_end = row_scale[row_of(distances)]
+    other_end = column_scale[distances.indices]
+    mean = np.sqrt(one_end * other_end)
     out = distances.copy()
     out.data = distances.data * np.median(column_scale) / mean
     return out
@@ -227,4 +238,6 @@ def rescale(
 
 def rows_of(matrix: Any, which: np.ndarray) -> Any:
     """Return some rows of a matrix, on the host."""
-    return matrix.take(which) if isinstance(matrix, ResidentMatrix) else matrix[which]
+    if isinstance(matrix, ResidentMatrix):
+        return matrix.take(which)
+    return matrix[which]

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from manifactor.spectral.eigenpairs import SINGLE_PRECISION_RESIDUAL, Pairs, Start
 from manifactor.spectral.filter_plan import (
     FilterPlan,
     FilterSettings,
     block_width,
+    chebyshev_filter,
     first_plan,
     safe_count,
 )
@@ -28,7 +30,7 @@ def filtered(
     n_pairs: int,
     *,
     tolerance: float,
-    rng: np.random.Generator,
+    rng: Generator,
     start: Start | None = None,
     spare: bool = False,
     progress: Callable[[float], None] | None = None,
@@ -87,7 +89,7 @@ def _first_block(
     plan: FilterPlan,
     *,
     start: Start | None,
-    rng: np.random.Generator,
+    rng: Generator,
 ) -> Any:
     """Return random vectors, or those of the start, without what is rough in them."""
     if start is None:
@@ -97,28 +99,8 @@ def _first_block(
     rough = plan.rough()
     if rough is None:
         return block
-    degree = max(2, int(np.ceil(plan.settings.rough_gain / rough.gain)))
-    return chebyshev_filter(operator, block, rough, degree)
-
-
-def chebyshev_filter(
-    operator: Operator, block: Any, plan: FilterPlan, degree: int
-) -> Any:
-    """Apply a Chebyshev polynomial of the matrix to a block, which is overwritten.
-
-    The polynomial is at most 1 on [bottom, cut] and grows fast above. The recurrence
-    is scaled to the value 1 at the eigenvalue 1, which keeps single precision in range.
-    """
-    centre = (plan.cut + plan.bottom) / 2
-    half = (plan.cut - plan.bottom) / 2
-    top = scale = half / (1 - centre)
-    before, now = block, 0 * block
-    operator.recur(before, now, centre, scale / half, 0.0)
-    for _ in range(degree - 1):
-        following = 1 / (2 / top - scale)
-        operator.recur(now, before, centre, 2 * following / half, scale * following)
-        before, now, scale = now, before, following
-    return now
+    degree = int(np.ceil(plan.settings.rough_gain / rough.gain))
+    return chebyshev_filter(operator, block, rough, max(2, degree))
 
 
 def _begin(
@@ -155,7 +137,9 @@ def _begin(
 
 def _no_pairs(operator: Operator, block: Any) -> Pairs:
     """Return an empty set of pairs of the block's kind."""
-    return Pairs(np.empty(0), operator.columns(block, np.arange(0)), np.empty(0))
+    none = np.empty(0)
+    vectors = operator.columns(block, np.arange(0))
+    return Pairs(none, vectors, none)
 
 
 @dataclass
@@ -244,17 +228,19 @@ class _Iteration:
     def share_done(self) -> float:
         """Return the share of all degrees that is done, as far as can be foreseen."""
         remaining = self.plan.remaining(self.error, self.target)
-        return min(0.99, self.products / (self.products + remaining))
+        share = self.products / (self.products + remaining)
+        # Pairs are still to be read, even if no degree remains.
+        return min(0.99, share)
 
     def needs_more_filtering(self) -> bool:
         """Return whether reading pairs now would find few that are accurate."""
-        far = self.error > self.settings.read_within * self.target
-        affordable = self.products < self.settings.budget
-        return (
-            far
-            and affordable
-            and self.plan.is_faithful(self.error, self.target, wide=self.wide)
-        )
+        target = self.target
+        if self.error <= self.settings.read_within * target:
+            return False
+        if self.products >= self.settings.budget:
+            return False
+        # If rounding forbids long polynomials, Ritz vectors are the better basis.
+        return self.plan.is_faithful(self.error, target, wide=self.wide)
 
     def orthonormalize(self) -> None:
         """Take the vectors of the block apart, so that rounding does not mix them."""
@@ -278,6 +264,7 @@ class _Iteration:
             tolerance=self.tolerance,
         )
         self.block = operator.beside(known, self.block)
+        # Their vectors are in the block now, and are not to be there twice.
         self.locked = _no_pairs(operator, self.block)
         return pairs
 
@@ -293,7 +280,7 @@ class _Iteration:
 
     def count_stalls(self, pairs: RitzPairs) -> None:
         """Compare the worst residual with that of the last time."""
-        # Halved is the least that a polynomial of the right degree achieves.
+        # A polynomial aims at far less than half of what there was.
         self.stalled = bool(pairs.worst > self.worst / 2)
         self.stalls += self.stalled
         self.worst = pairs.worst
@@ -308,7 +295,11 @@ class _Iteration:
 
     def result(self, pairs: RitzPairs, *, spare: bool) -> Pairs:
         """Return the pairs up to the first that is not accurate, or all of them."""
-        count = len(pairs.values) if spare else max(2, pairs.n_accurate())
+        # A pair beyond the constant one is returned, accurate or not: the caller
+        # warns of its residual.
+        count = max(2, pairs.n_accurate())
+        if spare:
+            count = len(pairs.values)
         return Pairs(
             pairs.values[:count],
             self.operator.vectors(self.block, pairs.order[:count]),
@@ -324,6 +315,7 @@ class _Iteration:
             self.operator.columns(self.block, pairs.order[accurate]),
             pairs.residuals[accurate],
         )
+        # Spare vectors stay with them: they hold what is still missing.
         others = np.delete(pairs.order, accurate)
         self.block = self.operator.columns(self.block, others)
 
@@ -333,11 +325,13 @@ class _Iteration:
         If they are not known well and come no nearer, the cut was too high; if they
         are known and come no nearer, single precision is too coarse.
         """
-        self.error = self.settings.error_margin * float(pairs.worst * self.target)
+        worst = float(pairs.worst * self.target)
+        self.error = self.settings.error_margin * worst
         # Ritz vectors are no mixtures.
         self.rounding = 0.0
-        safe_pairs = int(safe_count(self.n_pairs, len(pairs.values), self.settings))
-        safe = float(pairs.values[safe_pairs - 1])
+        width = len(pairs.values)
+        n_safe = int(safe_count(self.n_pairs, width, self.settings))
+        safe = float(pairs.values[n_safe - 1])
         last = float(pairs.values[self.n_pairs - 1])
         if self.plan.knows_last(last, self.error):
             self.plan = self.plan.settled(last, safe)

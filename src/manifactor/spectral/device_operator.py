@@ -5,10 +5,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.random import Generator
 from sklearn.utils import gen_batches
 
 from manifactor._support.extras import extra
-from manifactor.spectral.resident import ResidentMatrix
+from manifactor.spectral.resident import ResidentMatrix, from_tensor
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,8 +45,9 @@ class DeviceOperator:
         self._panels = list(gen_batches(self.n, panel_rows))
         self._fewest_columns = fewest_columns
 
-    def random(self, width: int, rng: np.random.Generator) -> "Tensor":
+    def random(self, width: int, rng: Generator) -> "Tensor":
         torch = extra("torch")
+        # Torch draws on the device itself; its generator follows the caller's.
         seed = int(rng.integers(2**62))
         generator = torch.Generator(device=self._device).manual_seed(seed)
         shape = (self.n, width)
@@ -56,7 +58,8 @@ class DeviceOperator:
         torch = extra("torch")
         shape = (self.n, vectors.shape[1])
         block = torch.zeros(shape, dtype=torch.float32, device=self._device)
-        block[torch.as_tensor(rows, device=self._device)] = self._there(vectors).float()
+        there = torch.as_tensor(rows, device=self._device)
+        block[there] = self._there(vectors).float()
         return block
 
     def vectors(self, block: "Tensor", which: np.ndarray) -> "Tensor":
@@ -72,15 +75,18 @@ class DeviceOperator:
             return self._whole_product(block)
         if block.shape[1] < self._fewest_columns:
             raise torch.OutOfMemoryError("no room for a product with a few vectors.")
-        halves = [self.product(half.contiguous()) for half in block.chunk(2, dim=1)]
-        return torch.cat(halves, dim=1)
+        # The caller's block stays whole; only what a product needs beside it halves.
+        halves = block.chunk(2, dim=1)
+        products = [self.product(half.contiguous()) for half in halves]
+        return torch.cat(products, dim=1)
 
     def _whole_product(self, block: "Tensor") -> "Tensor":
         single = block.dtype == extra("torch").float32
         out = self._matrix["single" if single else "double"] @ block
         if self._diagonal is None:
             return out
-        return out.addcmul_(self._diagonal.to(block.dtype)[:, None], block)
+        diagonal = self._diagonal.to(block.dtype)
+        return out.addcmul_(diagonal[:, None], block)
 
     def recur(
         self,
@@ -95,15 +101,19 @@ class DeviceOperator:
 
     def inner(self, one: "Tensor", other: "Tensor") -> np.ndarray:
         out = np.zeros((one.shape[1], other.shape[1]))
+        # Panel by panel, so that no whole block is converted to double precision.
         for rows in self._panels:
-            out += (one[rows].double().T @ other[rows].double()).cpu().numpy()
+            left, right = one[rows].double(), other[rows].double()
+            out += from_tensor(left.T @ right)
         return out
 
     def dots(self, one: "Tensor", other: "Tensor") -> "Tensor":
         return (one.double() * other.double()).sum(0)
 
     def stacked(self, numbers: "Sequence[Tensor]") -> np.ndarray:
-        return extra("torch").stack(list(numbers)).cpu().numpy()
+        # One transfer for all of them: each would wait for the device.
+        together = extra("torch").stack(list(numbers))
+        return from_tensor(together)
 
     def add(self, block: "Tensor", other: "Tensor", factors: "Tensor") -> None:
         block.addcmul_(other, factors.to(block.dtype))
@@ -129,17 +139,20 @@ class DeviceOperator:
         there, scale = self._there(rotation), self._there(values)
         square = np.zeros(len(values))
         for rows in self._panels:
-            off = image[rows] @ there - block[rows, : len(values)] * scale
-            square += (off**2).sum(0).cpu().numpy()
+            first = block[rows, : len(values)]
+            off = image[rows] @ there - first * scale
+            square += from_tensor((off**2).sum(0))
         return np.sqrt(square)
 
     def columns(self, block: "Tensor", which: np.ndarray) -> "Tensor":
-        return block[:, extra("torch").as_tensor(which, device=self._device)]
+        there = extra("torch").as_tensor(which, device=self._device)
+        return block[:, there]
 
     def beside(self, one: "Tensor", other: "Tensor") -> "Tensor":
         if not one.shape[1]:
             return other
-        return extra("torch").cat([one.to(other.dtype), other], dim=1)
+        blocks = [one.to(other.dtype), other]
+        return extra("torch").cat(blocks, dim=1)
 
     def _there(self, array: np.ndarray) -> "Tensor":
         """Return an array in double precision on the device."""

@@ -68,7 +68,8 @@ def extend(
     reached = reach > 0
     _require_reached(reached | outlier, affinity.bandwidth.value)
     functions = spectrum.functions[graph.distinct]
-    mean = (steps.weights @ functions) / np.where(reached, reach, 1)[:, None]
+    total = np.where(reached, reach, 1)
+    mean = (steps.weights @ functions) / total[:, None]
     values = mean * np.exp(spectrum.step * spectrum.eigenvalues)
     # As in the fit, an outlier lies where its nearest neighbour lies.
     values[outlier] = functions[steps.nearest[outlier]]
@@ -97,7 +98,8 @@ def _sparse_steps(
     if samples is not None and graph.outliers.any():
         alone = kernel.sum(axis=1) < settings.outliers.least_company
         alone &= _within_outliers(distances, graph, samples)
-        nearest[alone] = [_nearest(distances, row) for row in alone.nonzero()[0]]
+        rows = np.flatnonzero(alone)
+        nearest[rows] = [_nearest(distances, row) for row in rows]
     return _Steps(weights, nearest)
 
 
@@ -106,15 +108,17 @@ def _within_outliers(
 ) -> np.ndarray:
     """Return which new samples lie no farther off than the fit's outliers, (n_new,)."""
     of_outliers = graph.distances_to(samples[graph.outliers])
-    farthest = of_outliers.min(axis=1, explicit=True).toarray().max()
-    nearest = distances.min(axis=1, explicit=True).toarray().ravel()
-    return nearest <= farthest
+    # Explicit: what is not stored is no distance of 0, but no neighbour.
+    limit = of_outliers.min(axis=1, explicit=True).toarray().max()
+    nearest = distances.min(axis=1, explicit=True)
+    return nearest.toarray().ravel() <= limit
 
 
 def _nearest(distances: sp.csr_array, row) -> int:
     """Return the column of a row's smallest entry."""
-    entries = slice(distances.indptr[row], distances.indptr[row + 1])
-    return distances.indices[entries][distances.data[entries].argmin()]
+    start, stop = distances.indptr[row : row + 2]
+    smallest = distances.data[start:stop].argmin()
+    return distances.indices[start + smallest]
 
 
 def _require_reached(reached: np.ndarray, bandwidth: float) -> None:

@@ -1,8 +1,10 @@
-"""What a Chebyshev filter has to do: its interval, its degree, the error it leaves."""
+"""A Chebyshev filter: its interval, its degree, the error that it leaves."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from manifactor.spectral.eigenpairs import (
     SINGLE_PRECISION_RESIDUAL,
@@ -126,8 +128,10 @@ class FilterPlan:
         return self._growth(1.0)
 
     def _growth(self, value: float) -> float:
+        # The polynomial is cosh(degree * arccosh(x)) where [bottom, cut] is [-1, 1].
         above = max(value - self.cut, 1e-7)
-        return float(np.arccosh(1 + 2 * above / (self.cut - self.bottom)))
+        x = 1 + 2 * above / (self.cut - self.bottom)
+        return float(np.arccosh(x))
 
     def target(self, tolerance: float) -> float:
         """Return the residual that is asked of the last wanted pair."""
@@ -144,11 +148,13 @@ class FilterPlan:
         """
         needed = self.remaining(error, self.settings.aim * target)
         most = limit / max(self.first_gain - self.gain, 1e-9)
-        return max(2, int(np.ceil(min(needed, most))))
+        degree = int(np.ceil(min(needed, most)))
+        return max(2, degree)
 
     def remaining(self, error: float, target: float) -> float:
         """Return the degree, a real number, that takes an error to its target."""
-        return np.log(max(error / target, 1.0)) / self.gain
+        ratio = max(error / target, 1.0)
+        return np.log(ratio) / self.gain
 
     def error_after(self, error: float, degree: int, *, rounding: float) -> float:
         """Return the error of the last wanted vector after a polynomial.
@@ -164,10 +170,12 @@ class FilterPlan:
 
         A wide block may need several: only rounding counts there.
         """
-        degree = self.degree(error, target, self.faithful_gain(wide=wide))
+        limit = self.faithful_gain(wide=wide)
+        degree = self.degree(error, target, limit)
         rounding = self.settings.orthonormal_rounding
         begin = 0.0 if wide else error
-        return self.error_after(begin, degree, rounding=rounding) < 2 * target
+        after = self.error_after(begin, degree, rounding=rounding)
+        return after < 2 * target
 
     def knows_last(self, last: float, error: float) -> bool:
         """Return whether a Ritz value with this error tells more than the density."""
@@ -184,8 +192,10 @@ class FilterPlan:
 
     def lowered(self, last: float, safe: float) -> "FilterPlan":
         """Return the plan after a cut that was too high for anything to converge."""
-        cut = max(min(self.cut, safe), self.bottom + self.settings.narrowest_interval)
-        return replace(self, cut=cut, last=max(last, cut + 1e-3))
+        lowest = self.bottom + self.settings.narrowest_interval
+        cut = max(min(self.cut, safe), lowest)
+        last = max(last, cut + 1e-3)
+        return replace(self, cut=cut, last=last)
 
     def rough(self) -> "FilterPlan | None":
         """Return the plan that damps what is rough, None where nothing is."""
@@ -211,7 +221,9 @@ def safe_count(n_pairs: int, width: int, settings: FilterSettings) -> float:
     As many as the block surely holds, given the standard error of the density.
     """
     deviation = np.sqrt(2 * width / settings.density.probes)
-    return max(width - settings.cut_deviations * deviation, (n_pairs + width) / 2)
+    surely = width - settings.cut_deviations * deviation
+    # Never so few that the cut comes near the last wanted eigenvalue.
+    return max(surely, (n_pairs + width) / 2)
 
 
 def first_plan(
@@ -220,7 +232,7 @@ def first_plan(
     width: int,
     *,
     start: Start | None,
-    rng: np.random.Generator,
+    rng: Generator,
     settings: FilterSettings,
 ) -> FilterPlan:
     """Return the plan from the spectrum's density, or from the start's eigenvalues."""
@@ -238,7 +250,31 @@ def first_plan(
         # cut is put as far beyond the last one as `safe` of them lie within.
         within = max(0, 2 * n_pairs - int(safe))
         cut = last**2 / start.values[within]
-    bottom = max(-1.0, float(values[-1]) - settings.bottom_margin)
+    lowest_node = float(values[-1])
+    bottom = max(-1.0, lowest_node - settings.bottom_margin)
     last = min(float(last), 1 - 1e-9)
-    cut = min(max(float(cut), bottom + settings.narrowest_interval), last - 1e-6)
+    lowest = bottom + settings.narrowest_interval
+    cut = min(max(float(cut), lowest), last - 1e-6)
     return FilterPlan(bottom, cut, last, settings)
+
+
+def chebyshev_filter(
+    operator: Operator, block: Any, plan: FilterPlan, degree: int
+) -> Any:
+    """Apply a Chebyshev polynomial of the matrix to a block, which is overwritten.
+
+    The polynomial is at most 1 on [bottom, cut] and grows fast above. The recurrence
+    is scaled to the value 1 at the eigenvalue 1, which keeps single precision in range.
+    """
+    centre = (plan.cut + plan.bottom) / 2
+    half = (plan.cut - plan.bottom) / 2
+    top = scale = half / (1 - centre)
+    # Two blocks take turns, so that the filter needs no third.
+    before, now = block, 0 * block
+    operator.recur(before, now, centre, scale / half, 0.0)
+    for _ in range(degree - 1):
+        following = 1 / (2 / top - scale)
+        forward, back = 2 * following / half, scale * following
+        operator.recur(now, before, centre, forward, back)
+        before, now, scale = now, before, following
+    return now

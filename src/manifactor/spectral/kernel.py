@@ -120,7 +120,9 @@ def affinity(
     """
     local = bandwidth == "local"
     distances, scale = graph.distances, None
-    if isinstance(distances, ResidentMatrix) and (local or len(graph.bridges)):
+    # Own scales and bridges are rare, and done on the host.
+    on_host = local or len(graph.bridges) > 0
+    if on_host and isinstance(distances, ResidentMatrix):
         distances = distances.tocsr()
     if local:
         scale = _own_scales(distances, settings)
@@ -162,11 +164,13 @@ def dense_affinity(
         X[graph.distinct], metric="sqeuclidean", ensure_all_finite=False
     )
     # In place: there is one such matrix in memory, not three.
-    np.exp(np.divide(kernel, -chosen.value, out=kernel), out=kernel)
+    np.divide(kernel, -chosen.value, out=kernel)
+    np.exp(kernel, out=kernel)
     pull, degree = _walk(kernel, graph.multiplicity, density_correction)
     # A walk stays where it is with the weight of its own sample.
     moving = 1 - pull @ pull / degree.sum()
-    return Affinity(kernel, pull, degree, chosen, chosen.value / 4 * moving, None)
+    step = chosen.value / 4 * moving
+    return Affinity(kernel, pull, degree, chosen, step, None)
 
 
 def kernel_rows(
@@ -191,16 +195,21 @@ def kernel_rows(
         own = _own_scales(distances, settings)
         distances = rescale(distances, own, affinity.local_scale)
     rows = distances.copy()
-    rows.data = np.exp(-(distances.data**2) / affinity.bandwidth.value)
+    eps = affinity.bandwidth.value
+    rows.data = np.exp(-(distances.data**2) / eps)
     known = rows.copy()
-    known.data = (known.data > 1 - settings.coincident).astype(float)
+    same = known.data > 1 - settings.coincident
+    known.data = same.astype(float)
     known.eliminate_zeros()
     if not known.nnz:
         return rows
-    new = np.asarray(known.sum(axis=1)).ravel() == 0
-    first = known.indices[known.indptr[:-1][~new]]
+    n_same = np.asarray(known.sum(axis=1)).ravel()
+    new = n_same == 0
+    old = np.flatnonzero(~new)
+    # The first of the samples that it coincides with.
+    first = known.indices[known.indptr[old]]
     ones = np.ones(len(first))
-    pick = sp.csr_array((ones, (np.flatnonzero(~new), first)), shape=known.shape)
+    pick = sp.csr_array((ones, (old, first)), shape=known.shape)
     only_new = sp.diags_array(new.astype(float))
     return sp.csr_array(only_new @ rows + pick @ affinity.kernel)
 
@@ -213,7 +222,9 @@ def _gaussian(distances, eps: float, least: float):
     """Return exp(-d^2/eps) of all entries, at least `least`."""
     if isinstance(distances, ResidentMatrix):
         return distances.gaussian(eps, least)
-    data = np.maximum(np.exp(-(distances.data**2) / eps), least)
+    data = np.exp(-(distances.data**2) / eps)
+    np.maximum(data, least, out=data)
+    # The pattern is shared: indices take as much memory as the weights.
     pattern = distances.indices, distances.indptr
     return sp.csr_array((data, *pattern), shape=distances.shape)
 
@@ -261,6 +272,9 @@ def _with_diagonal_and_bridges(
     if not len(bridges):
         return sp.csr_array(kernel)
     farthest = np.median(distances.max(axis=1).toarray())
-    weight = np.full(2 * len(bridges), np.exp(-(farthest**2) / eps))
-    ends = np.concatenate([bridges, bridges[:, ::-1]]).T
-    return sp.csr_array(kernel + sp.csr_array((weight, tuple(ends)), shape=(n, n)))
+    weight = np.exp(-(farthest**2) / eps)
+    there_and_back = np.concatenate([bridges, bridges[:, ::-1]])
+    weights = np.full(len(there_and_back), weight)
+    entries = (weights, tuple(there_and_back.T))
+    joined = sp.csr_array(entries, shape=(n, n))
+    return sp.csr_array(kernel + joined)

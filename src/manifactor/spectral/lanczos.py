@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from scipy.linalg import eigh_tridiagonal
 
 from manifactor.spectral.operators import Operator
@@ -31,7 +32,7 @@ def spectral_density(
     operator: Operator,
     count: float,
     *,
-    rng: np.random.Generator,
+    rng: Generator,
     settings: DensitySettings = DensitySettings(),
 ) -> tuple[np.ndarray, np.ndarray]:
     """Estimate how many eigenvalues lie above a level.
@@ -59,9 +60,10 @@ def spectral_density(
         process.advance(settings.steps)
         values, weights = process.quadrature()
         # Half of a node's own weight lies above it.
-        counts = (np.cumsum(weights) - weights / 2) * operator.n / settings.probes
-        above = (counts < count).sum()
-        resolved = above >= settings.resolved_nodes * settings.probes
+        above = np.cumsum(weights) - weights / 2
+        counts = above * operator.n / settings.probes
+        n_nodes = (counts < count).sum()
+        resolved = n_nodes >= settings.resolved_nodes * settings.probes
         if resolved or process.n_steps >= settings.most_steps:
             return values, counts
 
@@ -81,9 +83,7 @@ class _Lanczos:
         self.betas: list[Any] = []
 
     @classmethod
-    def started(
-        cls, operator: Operator, width: int, rng: np.random.Generator
-    ) -> "_Lanczos":
+    def started(cls, operator: Operator, width: int, rng: Generator) -> "_Lanczos":
         """Start from random unit vectors."""
         block = operator.random(width, rng)
         norm = operator.dots(block, block) ** 0.5
@@ -104,7 +104,8 @@ class _Lanczos:
             operator.add(after, self.now, -alpha)
             operator.add(after, self.before, -self.beta)
             # An invariant subspace ends a process with a norm of 0.
-            self.beta = operator.dots(after, after).clip(1e-30) ** 0.5
+            square = operator.dots(after, after)
+            self.beta = square.clip(1e-30) ** 0.5
             operator.scale(after, 1 / self.beta)
             self.alphas.append(alpha)
             self.betas.append(self.beta)
@@ -116,8 +117,11 @@ class _Lanczos:
         beside = self.operator.stacked(self.betas)[:-1]
         nodes, weights = [], []
         for alpha, beta in zip(diagonals.T, beside.T, strict=True):
+            # Weights of a Gauss quadrature are squared first components.
             values, vectors = eigh_tridiagonal(alpha, beta)
             nodes.append(values)
             weights.append(vectors[0] ** 2)
-        order = np.argsort(-np.concatenate(nodes))
-        return np.concatenate(nodes)[order], np.concatenate(weights)[order]
+        all_nodes = np.concatenate(nodes)
+        all_weights = np.concatenate(weights)
+        order = np.argsort(-all_nodes)
+        return all_nodes[order], all_weights[order]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from manifactor._support.threads import in_panels
 from manifactor.spectral.eigenpairs import EigenpairWarning, Pairs, Start, required
@@ -45,7 +46,7 @@ def laplacian_spectrum(
     start: tuple[np.ndarray, Spectrum] | None = None,
     spare: bool = False,
     progress: Callable[[float], None] | None = None,
-    rng: np.random.Generator,
+    rng: Generator,
     settings: SpectrumSettings = SpectrumSettings(),
 ) -> Spectrum:
     """Compute the lowest eigenvalues and functions on the distinct samples.
@@ -71,7 +72,8 @@ def laplacian_spectrum(
     chosen = choose_solver(
         matrix, n_functions, solver=solver, settings=settings.solvers
     )
-    tolerance = settings.accuracy * SAMPLING_ERROR / np.sqrt(len(affinity.degree))
+    n_samples = len(affinity.degree)
+    tolerance = settings.accuracy * SAMPLING_ERROR / np.sqrt(n_samples)
     pairs = SOLVERS[chosen.value](
         matrix,
         n_functions,
@@ -108,7 +110,8 @@ def _start_vectors(rows: np.ndarray, spectrum: Spectrum, affinity: Affinity) -> 
     """Return functions on some samples as vectors of the walk on all."""
     weights = affinity.degree[rows] / affinity.degree.sum()
     vectors = spectrum.functions * np.sqrt(weights)[:, None]
-    return Start(rows, vectors, np.exp(-affinity.step * spectrum.eigenvalues))
+    values = np.exp(-affinity.step * spectrum.eigenvalues)
+    return Start(rows, vectors, values)
 
 
 def _resolved(pairs: Pairs, smallest: float) -> Pairs:
@@ -145,7 +148,8 @@ def _functions(
         vectors = from_tensor(vectors)
     root = np.sqrt(weights)
     constant_parts = root @ vectors
-    if np.abs(constant_parts[1:]).max(initial=0) > constant_share:
+    largest = np.abs(constant_parts[1:]).max(initial=0)
+    if largest > constant_share:
         vectors = _beside_constant(vectors, root)
         constant_parts = np.zeros(vectors.shape[1])
     return _divided(vectors, root, constant_parts), None
@@ -162,8 +166,11 @@ def _divided(
         some -= constant_parts
         return some.max(axis=0), some.min(axis=0)
 
-    highest, lowest = zip(*in_panels(work, len(vectors)), strict=True)
-    negative = np.max(highest, axis=0) < -np.min(lowest, axis=0)
+    extremes = in_panels(work, len(vectors))
+    highest, lowest = zip(*extremes, strict=True)
+    top, bottom = np.max(highest, axis=0), np.min(lowest, axis=0)
+    # Eigenvectors have no sign; this makes it the same for every solver and seed.
+    negative = top < -bottom
     functions *= np.where(negative, -1.0, 1.0)
     functions[:, 0] = 1.0
     return functions
@@ -178,9 +185,11 @@ def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
     beside = np.column_stack([constant, vectors])
     # The vector that adds least to those before it is the one that the constant
     # replaces.
-    added = np.abs(np.diag(np.linalg.qr(beside, mode="r")))
+    sizes = np.linalg.qr(beside, mode="r")
+    added = np.abs(np.diag(sizes))
     superfluous = 1 + int(added[1:].argmin())
-    basis, triangle = np.linalg.qr(np.delete(beside, superfluous, axis=1))
+    kept = np.delete(beside, superfluous, axis=1)
+    basis, triangle = np.linalg.qr(kept)
     return basis * np.sign(triangle[0, 0])
 
 

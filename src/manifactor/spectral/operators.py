@@ -12,11 +12,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.random import Generator
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sklearn.utils import gen_batches
 
 from manifactor._support.arithmetic import ceil_div
 from manifactor._support.threads import one_blas_thread, row_slices
+
+Block = np.ndarray  # of shape (n, width), on the host
 
 
 class Operator(Protocol):
@@ -33,7 +36,7 @@ class Operator(Protocol):
     n: int
     entries: float
 
-    def random(self, width: int, rng: np.random.Generator) -> Any:
+    def random(self, width: int, rng: Generator) -> Any:
         """Return random vectors of about unit length, in single precision."""
 
     def filled(self, rows: np.ndarray, vectors: np.ndarray) -> Any:
@@ -148,21 +151,24 @@ class HostOperator:
         self._limit.__exit__(*error)
         self._pool.shutdown(cancel_futures=True)
 
-    def random(self, width: int, rng: np.random.Generator) -> np.ndarray:
+    def random(self, width: int, rng: Generator) -> Block:
         # Uniform numbers are faster to draw than normal ones, and as good a start.
         block = rng.random((self.n, width), dtype=np.float32)
         block -= np.float32(0.5)
-        block *= np.float32(np.sqrt(12 / self.n))
+        # The variance of a uniform number is 1/12.
+        length = np.sqrt(12 / self.n)
+        block *= np.float32(length)
         return block
 
-    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        block = np.zeros((self.n, vectors.shape[1]), dtype=np.float32)
+    def filled(self, rows: np.ndarray, vectors: np.ndarray) -> Block:
+        shape = (self.n, vectors.shape[1])
+        block = np.zeros(shape, dtype=np.float32)
         place = np.empty(self.n, dtype=int)
         place[self.order] = np.arange(self.n)
         block[place[rows]] = vectors
         return block
 
-    def vectors(self, block: np.ndarray, which: np.ndarray) -> np.ndarray:
+    def vectors(self, block: Block, which: np.ndarray) -> np.ndarray:
         out = np.empty((self.n, len(which)))
 
         def work(rows: slice) -> None:
@@ -171,10 +177,12 @@ class HostOperator:
         self._run(work, self._strips)
         return out
 
-    def cast(self, block: np.ndarray, *, single: bool) -> np.ndarray:
-        return block.astype(np.float32 if single else np.float64, copy=False)
+    def cast(self, block: Block, *, single: bool) -> Block:
+        dtype = np.float32 if single else np.float64
+        # No copy where there is nothing to convert: blocks are large.
+        return block.astype(dtype, copy=False)
 
-    def product(self, block: np.ndarray) -> np.ndarray:
+    def product(self, block: Block) -> Block:
         out = np.empty_like(block)
 
         def work(rows: slice, strip) -> None:
@@ -185,8 +193,8 @@ class HostOperator:
 
     def recur(
         self,
-        now: np.ndarray,
-        before: np.ndarray,
+        now: Block,
+        before: Block,
         centre: float,
         forward: float,
         back: float,
@@ -203,9 +211,10 @@ class HostOperator:
 
         self._run(work, self._strips, self._matrix(now.dtype))
 
-    def inner(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def inner(self, one: Block, other: Block) -> np.ndarray:
         width = one.shape[1]
-        columns = list(gen_batches(width, ceil_div(width, self._column_strips)))
+        strip = ceil_div(width, self._column_strips)
+        columns = list(gen_batches(width, strip))
 
         def work(rows: slice) -> np.ndarray:
             left = one[rows].astype(np.float64, copy=False)
@@ -214,34 +223,40 @@ class HostOperator:
                 return left.T @ left
             right = other[rows].astype(np.float64, copy=False)
             out = np.zeros((width, width))
+            # The lower triangle is the mirror image of the upper one.
             for some in columns:
-                out[: some.stop, some] = left[:, : some.stop].T @ right[:, some]
+                upper = slice(some.stop)
+                out[upper, some] = left[:, upper].T @ right[:, some]
             return out
 
-        upper = np.triu(self._sum(work, np.zeros((width, width))))
+        total = self._sum(work, np.zeros((width, width)))
+        upper = np.triu(total)
         return upper + np.triu(upper, 1).T
 
-    def dots(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def dots(self, one: Block, other: Block) -> np.ndarray:
         return np.einsum("xa,xa->a", one, other, dtype=np.float64)
 
     def stacked(self, numbers: Sequence[np.ndarray]) -> np.ndarray:
         return np.array(numbers)
 
-    def add(self, block: np.ndarray, other: np.ndarray, factors: np.ndarray) -> None:
+    def add(self, block: Block, other: Block, factors: np.ndarray) -> None:
         block += other * factors.astype(block.dtype)
 
-    def scale(self, block: np.ndarray, factors: np.ndarray) -> None:
+    def scale(self, block: Block, factors: np.ndarray) -> None:
         block *= factors.astype(block.dtype)
 
-    def clear(self, block: np.ndarray, known: np.ndarray) -> None:
-        along = self._sum(lambda rows: known[rows].T @ block[rows], 0)
+    def clear(self, block: Block, known: Block) -> None:
+        def project(rows: slice) -> np.ndarray:
+            return known[rows].T @ block[rows]
+
+        along = self._sum(project, 0)
 
         def work(rows: slice) -> None:
             block[rows] -= known[rows] @ along
 
         self._run(work, self._strips)
 
-    def rotate(self, block: np.ndarray, rotation: np.ndarray) -> None:
+    def rotate(self, block: Block, rotation: np.ndarray) -> None:
         rotation = rotation.astype(block.dtype, copy=False)
 
         def work(rows: slice) -> None:
@@ -251,8 +266,8 @@ class HostOperator:
 
     def residual_norms(
         self,
-        image: np.ndarray,
-        block: np.ndarray,
+        image: Block,
+        block: Block,
         rotation: np.ndarray,
         values: np.ndarray,
     ) -> np.ndarray:
@@ -263,13 +278,14 @@ class HostOperator:
             off -= block[rows, :count] * values
             return np.einsum("xa,xa->a", off, off)
 
-        return np.sqrt(self._sum(work, np.zeros(count)))
+        squares = self._sum(work, np.zeros(count))
+        return np.sqrt(squares)
 
-    def columns(self, block: np.ndarray, which: np.ndarray) -> np.ndarray:
+    def columns(self, block: Block, which: np.ndarray) -> Block:
         # Rows stay contiguous, as they would not with an index.
         return np.take(block, which, axis=1)
 
-    def beside(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def beside(self, one: Block, other: Block) -> Block:
         if not one.shape[1]:
             return other
         return np.concatenate([one, other], axis=1, dtype=other.dtype)
@@ -279,7 +295,8 @@ class HostOperator:
 
     def _sum(self, work: Callable[[slice], np.ndarray], zero) -> Any:
         """Return the sum over all strips, always in the same order."""
-        return sum(self._pool.map(work, self._strips), zero)
+        parts = self._pool.map(work, self._strips)
+        return sum(parts, zero)
 
     def _run(self, work: Callable[..., None], *parts) -> None:
         for _ in self._pool.map(work, *parts):
@@ -289,9 +306,11 @@ class HostOperator:
 def _with_narrow_band(matrix) -> tuple[sp.csr_array, np.ndarray]:
     """Return a sparse matrix in reverse Cuthill-McKee order, and that order."""
     order = reverse_cuthill_mckee(sp.csr_matrix(matrix), symmetric_mode=True)
-    matrix = sp.csr_array(sp.csr_array(matrix)[order][:, order])
-    matrix.sort_indices()
-    return matrix, order
+    rows = sp.csr_array(matrix)[order]
+    band = sp.csr_array(rows[:, order])
+    # Sorted, so that a product reads the block from its beginning to its end.
+    band.sort_indices()
+    return band, order
 
 
 def _in_single_precision(strip):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.random import Generator
 
 from manifactor.spectral.kernel import Affinity, affinity
 from manifactor.spectral.laplacian import SpectrumSettings, laplacian_spectrum
@@ -54,14 +55,16 @@ class Part:
     def settled(self) -> "Part":
         """Return the same with its kernel on the host."""
         return replace(
-            self, affinity=self.affinity.settled(), spectrum=self.spectrum.settled()
+            self,
+            affinity=self.affinity.settled(),
+            spectrum=self.spectrum.settled(),
         )
 
     def with_functions(
         self,
         count: int,
         *,
-        rng: np.random.Generator,
+        rng: Generator,
         settings: PartSettings = PartSettings(),
     ) -> "Part":
         """Return the same with `count` functions and some to spare."""
@@ -81,7 +84,7 @@ def draw_parts(
     *,
     search: Callable[[np.ndarray], NeighborGraph],
     density_correction: float,
-    rng: np.random.Generator,
+    rng: Generator,
     settings: PartSettings = PartSettings(),
 ) -> tuple[Part, ...]:
     """Draw two disjoint parts of many samples and compute their spectra.
@@ -100,7 +103,8 @@ def draw_parts(
     drawn = rng.permutation(len(samples))
     size = part_size(len(samples), settings=settings)
     parts = []
-    for rows in (np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])):
+    for part in (drawn[:size], drawn[size : 2 * size]):
+        rows = np.sort(part)
         # What a part is short of, the whole may have: the whole is warned of.
         with warnings.catch_warnings(action="ignore"):
             graph = search(samples[rows])
@@ -111,7 +115,7 @@ def draw_parts(
 
 
 def _rough_spectrum(
-    walk: Affinity, count: int, rng: np.random.Generator, settings: PartSettings
+    walk: Affinity, count: int, rng: Generator, settings: PartSettings
 ) -> Spectrum:
     """Compute a spectrum with spare functions, for a solver that starts from them."""
     most = len(walk.degree) // 2

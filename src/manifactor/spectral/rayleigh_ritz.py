@@ -74,12 +74,14 @@ def rayleigh_ritz(
     basis = orthonormalizer(operator.inner(block, block))
     small = basis.T @ operator.inner(block, image) @ basis
     values, rotation = eigh((small + small.T) / 2)
-    values, rotation = values[::-1], basis @ rotation[:, ::-1]
+    values = values[::-1]
+    rotation = basis @ rotation[:, ::-1]
     operator.rotate(block, rotation)
     residuals = np.full(len(values), np.inf)
     # The image is not rotated in place: residuals of the wanted vectors are enough.
-    residuals[:n_pairs] = operator.residual_norms(
-        image, block, rotation[:, :n_pairs], values[:n_pairs]
+    wanted = slice(n_pairs)
+    residuals[wanted] = operator.residual_norms(
+        image, block, rotation[:, wanted], values[wanted]
     )
     return values, residuals
 
@@ -101,7 +103,8 @@ def merged(
     # Stable, so that of equal values those locked before come first, as they did.
     order = np.argsort(-values, kind="stable")
     values, residuals = values[order], residuals[order]
-    excess = residuals[:n_pairs] / required(values[:n_pairs], tolerance)
+    asked = required(values[:n_pairs], tolerance)
+    excess = residuals[:n_pairs] / asked
     return RitzPairs(values, residuals, order, excess)
 
 
@@ -116,16 +119,19 @@ def orthonormalizer(gram: np.ndarray, *, least_sine: float = 1e-4) -> np.ndarray
         Sine of a vector's angle with the span of those before it, below which they
         count as nearly dependent.
     """
-    scale = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    squares = np.maximum(np.diag(gram), 1e-300)
+    scale = 1 / np.sqrt(squares)
     gram = gram * scale[:, None] * scale
     # A triangle costs a quarter of a decomposition, but loses the vectors that are
     # nearly dependent; where any is, Cholesky fails or shows a small diagonal.
     with suppress(LinAlgError):
         triangle = cholesky(gram)
         if np.diag(triangle).min() > least_sine:
-            return scale[:, None] * solve_triangular(triangle, np.eye(len(gram)))
+            inverse = solve_triangular(triangle, np.eye(len(gram)))
+            return scale[:, None] * inverse
     values, basis = eigh(gram)
-    values, basis = values[::-1], basis[:, ::-1]
+    values = values[::-1]
+    basis = basis[:, ::-1]
     # Eigenvalues below rounding stand for directions that the block does not have.
-    lengths = np.sqrt(np.maximum(values, 1e-13 * values[0]))
-    return scale[:, None] * basis / lengths
+    values = np.maximum(values, 1e-13 * values[0])
+    return scale[:, None] * basis / np.sqrt(values)

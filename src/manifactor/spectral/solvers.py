@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.random import Generator
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
@@ -43,14 +44,15 @@ def dense(
     n_pairs: int,
     *,
     tolerance: float,
-    rng: np.random.Generator,
+    rng: Generator,
     settings: SolverSettings = SolverSettings(),
     **_,
 ) -> Pairs:
     """Compute the largest eigenpairs by a full decomposition of LAPACK's."""
     n = matrix.shape[0]
+    wanted = (n - n_pairs, n - 1)
     array = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-    values, vectors = eigh(array, subset_by_index=(n - n_pairs, n - 1))
+    values, vectors = eigh(array, subset_by_index=wanted)
     return _descending(matrix, values, vectors)
 
 
@@ -59,7 +61,7 @@ def arpack(
     n_pairs: int,
     *,
     tolerance: float,
-    rng: np.random.Generator,
+    rng: Generator,
     settings: SolverSettings = SolverSettings(),
     **_,
 ) -> Pairs:
@@ -84,8 +86,10 @@ def arpack(
 
 def _descending(matrix, values: np.ndarray, vectors: np.ndarray) -> Pairs:
     """Return ascending pairs in descending order, with their residuals."""
-    values, vectors = values[::-1], vectors[:, ::-1]
-    residuals = np.linalg.norm(matrix @ vectors - vectors * values, axis=0)
+    values = values[::-1]
+    vectors = vectors[:, ::-1]
+    off = matrix @ vectors - vectors * values
+    residuals = np.linalg.norm(off, axis=0)
     return Pairs(values, vectors, residuals)
 
 
@@ -94,7 +98,7 @@ def chebyshev(
     n_pairs: int,
     *,
     tolerance: float,
-    rng: np.random.Generator,
+    rng: Generator,
     settings: SolverSettings = SolverSettings(),
     **further,
 ) -> Pairs:

@@ -82,12 +82,15 @@ class Spectrum:
             return triple_products(self.resident, self.weights, left, right)
 
         def work(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-            functions, weights = self.functions[rows], self.weights[rows]
+            functions = self.functions[rows]
+            weights = self.weights[rows]
             product = (functions @ left) * (functions @ right)
             weighted = weights[:, None] * product
-            return functions.T @ weighted, np.einsum("xp,xp->p", weighted, product)
+            squares = np.einsum("xp,xp->p", weighted, product)
+            return functions.T @ weighted, squares
 
-        found, squares = zip(*in_panels(work, len(self.weights)), strict=True)
+        panels = in_panels(work, len(self.weights))
+        found, squares = zip(*panels, strict=True)
         return sum(found), sum(squares)  # type: ignore[return-value]
 
     def combined(self, coefficients: np.ndarray) -> np.ndarray:
@@ -119,15 +122,19 @@ class Spectrum:
         """
         if self.resident is not None:
             return local_products(self.resident, near, weights)
-        batches = gen_batches(len(near), max(1, gathered // near.shape[1]))
-        return np.concatenate(
-            [weights[rows] @ self.functions[near[rows]] for rows in batches]
-        )
+        # In batches: k rows of functions are gathered for each neighbourhood.
+        at_a_time = max(1, gathered // near.shape[1])
+        sums = []
+        for rows in gen_batches(len(near), at_a_time):
+            functions = self.functions[near[rows]]
+            sums.append(weights[rows] @ functions)
+        return np.concatenate(sums)
 
     def with_copies(self, graph: NeighborGraph) -> "Spectrum":
         """Return the spectrum on the given samples, from that on the distinct ones."""
-        shared = (self.weights / graph.multiplicity)[graph.inverse]
-        weights = np.where(graph.outliers, 0.0, shared)
+        # Copies of a sample share its weight; outliers have none.
+        each = self.weights / graph.multiplicity
+        weights = np.where(graph.outliers, 0.0, each[graph.inverse])
         if self.resident is None:
             functions = _gathered(self.functions, graph.inverse)
         else:
@@ -154,12 +161,15 @@ class Spectrum:
         if count >= len(self.eigenvalues):
             return self
         few = slice(count)
+        resident = self.resident
+        if resident is not None:
+            resident = resident[:, few]
         return replace(
             self,
             eigenvalues=self.eigenvalues[few],
             functions=self.functions[:, few],
             residuals=self.residuals[few],
-            resident=None if self.resident is None else self.resident[:, few],
+            resident=resident,
         )
 
     def settled(self) -> "Spectrum":
@@ -175,17 +185,24 @@ class Spectrum:
         the functions are known up to a rotation only.
         """
         upper = self.eigenvalues[1:]
-        sampling = SAMPLING_ERROR / np.sqrt(len(self.weights)) * upper
+        n_samples = len(self.weights)
+        sampling = SAMPLING_ERROR / np.sqrt(n_samples) * upper
         # The error of exp(-step * eigenvalue), carried over to the eigenvalue.
         residuals = self.residuals[1:] + self.residuals[:-1]
         solver = residuals * np.exp(self.step * upper) / self.step
-        apart = np.diff(self.eigenvalues) > np.maximum(sampling, solver)
+        gap = np.diff(self.eigenvalues)
+        apart = gap > np.maximum(sampling, solver)
         # The constant function is known exactly, however small the gap.
         apart[0] = True
+        starts = np.flatnonzero(apart) + 1
         indices = np.arange(len(self.eigenvalues))
-        return tuple(np.split(indices, np.flatnonzero(apart) + 1))
+        return tuple(np.split(indices, starts))
 
 
 def _gathered(functions: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return functions at some samples."""
-    return np.concatenate(in_panels(lambda some: functions[rows[some]], len(rows)))
+
+    def work(some: slice) -> np.ndarray:
+        return functions[rows[some]]
+
+    return np.concatenate(in_panels(work, len(rows)))
