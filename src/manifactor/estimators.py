@@ -2,28 +2,21 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.spatial import KDTree
 from sklearn.utils.validation import check_is_fitted
 
-from manifactor._support.parameters import (
-    require_choice,
-    require_count,
-    require_indices,
-    require_number,
-)
 from manifactor._support.threads import one_blas_thread
-from manifactor.factoring.factorize import METHODS
-from manifactor.factoring.peeling import MAX_FACTORS
+from manifactor.factoring.factorize import factorize
+from manifactor.factoring.placement import Training, place
+from manifactor.factoring.settings import FactoringSettings, require_factoring
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.pipeline import SpectralEstimator
 from manifactor.spectral.resident import device_memory, like
-from manifactor.spectral.spectrum import Spectrum, extend
+from manifactor.spectral.spectrum import Spectrum
 
-BLOCK = 20_000  # new samples that are placed at a time
-REACH = 4.0  # bandwidths, as lengths, beyond which a new sample has no neighbours: the kernel is 1e-7 there
 SMALL = 200_000  # samples up to which linear algebra is faster on one thread
 
 
@@ -161,8 +154,9 @@ class ManifoldFactorizer(SpectralEstimator):
     eigenvalue_tolerance : float or "auto"
         For "triplets": how far the eigenvalue of a product may lie from the sum of its parts' (the paper's delta,
         times 4: the paper measures in a quarter of the eigenvalue). "auto" is a tenth of the product's eigenvalue.
-    similarity_threshold : float in [0, 1]
-        For "triplets": least absolute cosine between a function and a product of others (the paper's gamma).
+    similarity_threshold : float in [0, 1] or "auto"
+        For "triplets": least absolute cosine between a function and a product of others (the paper's gamma). "auto"
+        is .7.
     exclude : sequence of int
         For "triplets": indices of functions that are not to be put into a factor: peel off a factor that was found,
         and fit again.
@@ -207,7 +201,7 @@ class ManifoldFactorizer(SpectralEstimator):
         bandwidth="auto",
         density_correction=1.0,
         eigenvalue_tolerance="auto",
-        similarity_threshold=0.7,
+        similarity_threshold="auto",
         exclude=(),
         neighbors="auto",
         preparation="auto",
@@ -236,25 +230,28 @@ class ManifoldFactorizer(SpectralEstimator):
 
     def fit(self, X, y=None):
         """Factor the manifold of the samples."""
-        self._require_settings()
+        known = isinstance(self.n_functions, Integral)
+        require_factoring(
+            self._factoring_settings(),
+            n_functions=int(self.n_functions) if known else None,
+        )
         with device_memory():
             return self._factorized(X)
 
+    def _factoring_settings(self) -> FactoringSettings:
+        return FactoringSettings(
+            n_factors=self.n_factors,
+            method=self.method,
+            eigenvalue_tolerance=self.eigenvalue_tolerance,
+            similarity_threshold=self.similarity_threshold,
+            exclude=self.exclude,
+        )
+
     def _factorized(self, X):
         spectrum, rng = self._fit_spectrum(X)
-        require_indices("exclude", self.exclude, self.n_functions_)
-        if len(self.exclude) and self.method != "triplets":
-            raise ValueError(
-                f"`exclude` is for `method='triplets'`; got {tuple(self.exclude)} with {self.method!r}. Leave it empty."
-            )
         with self._stage("factors"), _threads(len(self._graph.distinct)):
-            result = METHODS[self.method](
-                self._diffusion(spectrum),
-                self.n_factors,
-                eigenvalue_tolerance=self.eigenvalue_tolerance,
-                similarity_threshold=self.similarity_threshold,
-                exclude=tuple(self.exclude),
-                rng=rng,
+            result = factorize(
+                self._diffusion(spectrum), self._factoring_settings(), rng=rng
             )
         self.spectrum_, self.n_functions_ = (
             result.spectrum,
@@ -333,30 +330,10 @@ class ManifoldFactorizer(SpectralEstimator):
         The confidence of a new sample is that of the nearest training sample. A sample far from all of them lies where
         the nearest one lies, with confidence 0. Samples are placed a block at a time.
         """
-        tree = KDTree(self._samples)
-        blocks = [
-            self._located(block, tree)
-            for block in np.array_split(X, max(1, -(-len(X) // BLOCK)))
-        ]
-        return [
-            tuple(_joined(parts) for parts in zip(*found, strict=True))
-            for found in zip(*blocks, strict=True)
-        ]
-
-    def _located(self, X, tree: KDTree) -> list[tuple]:
-        prepared = self._prepared(X)
-        distance, nearest = tree.query(prepared, workers=-1)
-        far = distance > REACH * np.sqrt(
-            self.bandwidth_
-        )  # beyond, the kernel is nothing but rounding
-        prepared = np.where(far[:, None], self._samples[nearest], prepared)
-        functions = extend(
-            prepared, self.spectrum_, self._affinity, self._graph, self._samples
-        )
-        return [
-            (*f.place(functions), np.where(far, 0.0, f.confidence[nearest]))
-            for f in self.factors_
-        ]
+        check_is_fitted(self)
+        samples = None if sp.issparse(self._samples) else self._samples
+        training = Training(samples, self._graph, self._affinity, self.spectrum_)
+        return place(X, self.factors_, training, prepare=self._prepared)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns that `transform` returns: factor1_0, ..."""
@@ -366,19 +343,6 @@ class ManifoldFactorizer(SpectralEstimator):
             [f"factor{f + 1}_{j}" for f, w in enumerate(widths) for j in range(w)],
             dtype=object,
         )
-
-    def _require_settings(self) -> None:
-        require_choice("method", self.method, sorted(METHODS))
-        if self.n_factors != "auto":
-            require_count("n_factors", self.n_factors, 1, MAX_FACTORS)
-        if self.eigenvalue_tolerance != "auto":
-            require_number("eigenvalue_tolerance", self.eigenvalue_tolerance, above=0)
-        require_number("similarity_threshold", self.similarity_threshold, low=0, high=1)
-
-
-def _joined(parts):
-    """Blocks of an array end to end; None where there is none."""
-    return None if parts[0] is None else np.concatenate(parts)
 
 
 def _threads(n_samples: int):

@@ -78,7 +78,7 @@ def test_irreducible_data_are_called_so(shape, reason):
     assert "method='deflation'" in str(fit.evidence_)
 
 
-@pytest.mark.filterwarnings("ignore::manifactor.factoring.evidence.SampleWarning")
+@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
 @pytest.mark.parametrize("shape", ["moebius", "klein_bottle"])
 def test_twisted_products_are_never_called_products(shape):
     X, _ = datasets.sample(shape, 1500, random_state=0)

@@ -18,6 +18,7 @@ from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.factoring.charts import Chart, Cloud
 from manifactor.factoring.evidence import Evidence
 from manifactor.factoring.factor import Factor
+from manifactor.factoring.judging import Test
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.peeling import Split
 from manifactor.factoring.triplets import Triplets
@@ -28,7 +29,7 @@ from manifactor.spectral.parts import Part
 from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.spectrum import Spectrum
 
-FORMAT, VERSION = "manifactor", 4
+FORMAT, VERSION = "manifactor", 5
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
@@ -46,6 +47,7 @@ RECORDS: dict[str, Any] = {
         Preparation,
         Spectrum,
         Split,
+        Test,
         Triplets,
     )
 }

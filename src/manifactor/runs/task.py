@@ -24,7 +24,7 @@ from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource, volume_series
 from manifactor.cryoem.views import View
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.evidence import weigh_noise
+from manifactor.factoring.verdict import weigh_noise
 from manifactor.inputs.files import read_samples
 from manifactor.inputs.reading import (
     ImageSettings,

@@ -1,0 +1,301 @@
+"""Measures of a factorization, judged: the evidence that each method gives."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from manifactor._support.threads import at_once
+from manifactor.factoring import measures
+from manifactor.factoring.criteria import EvidenceSettings, criteria
+from manifactor.factoring.evidence import Evidence, SampleWarning
+from manifactor.factoring.factor import Factor
+from manifactor.factoring.grouping import Grouping
+from manifactor.factoring.judging import Test
+from manifactor.factoring.maxcut import Cut
+from manifactor.factoring.measures import Measurement, MeasureSettings
+from manifactor.factoring.peeling import Peeling, Split, product_share
+from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.spectrum import Spectrum
+
+SECOND_OPINION = (
+    "for images of independently moving parts, method='deflation' gives a second "
+    "opinion"
+)
+MORE = "more dimensions than the data, so they overlap"
+FEWER = "fewer dimensions than the data, so a small one may be missing"
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """Dimensions of the data, and of the blocks of functions that were found.
+
+    Attributes
+    ----------
+    data : float
+        As the kernel's bandwidth curve has it.
+    found : int
+        Directions that the gradients of the blocks span together.
+    missing : bool
+        Whether the blocks lack a dimension that is no noise.
+    """
+
+    data: float
+    found: int
+    missing: bool
+
+    def misfit(self, factors: Sequence[Factor], limit: float) -> tuple[float, str]:
+        """Return how far the factors' dimensions miss the data's, and in which way."""
+        surplus = sum(factor.dimension for factor in factors) - self.data
+        if surplus > limit:
+            return surplus, MORE
+        if self.missing:
+            return self.data - self.found, FEWER
+        # Dimensions that only noise fills are not missing.
+        return max(0.0, surplus), ""
+
+
+def weigh(
+    diffusion: Diffusion,
+    factors: Sequence[Factor],
+    peeling: Peeling,
+    dimensions: Dimensions,
+    *,
+    settings: EvidenceSettings = EvidenceSettings(),
+    measuring: MeasureSettings = MeasureSettings(),
+    rng: np.random.Generator,
+) -> Evidence:
+    """Return the evidence on several factors that were found by peeling."""
+    found = _measured(diffusion, factors, peeling, settings, measuring, rng)
+    misfit, difference = dimensions.misfit(factors, settings.dimensions)
+    judge = _judges(settings)
+    tests = (
+        judge["product"](found["product"]),
+        judge["completeness"](found["completeness"]),
+        _judged(judge["twist"], found["twist"]),
+        judge["modulation"](found["modulation"]),
+        _judged(judge["undivided"], measures.undivided(peeling.splits)),
+        judge["explained"](found["explained"]),
+        judge["lowest functions"](found["lowest functions"]),
+        judge["leakage"](np.nanmax(found["leakage"])),
+        judge["agreement"](found["agreement"]),
+        judge["dimensions"](misfit, difference=difference),
+    )
+    evidence = Evidence(
+        tests,
+        leakage=found["leakage"],
+        null=max((_noise(split) for split in peeling.splits), default=0.0),
+        dependence=found["dependence"],
+        details="" if all(test.passed for test in tests) else SECOND_OPINION,
+    )
+    if evidence.agreement < settings.agreement:
+        n = len(peeling.looks[0].part)
+        _warn_of_few_samples(
+            2 * n, f"of {n} samples neither half shows the same factors"
+        )
+    return evidence
+
+
+def _measured(
+    diffusion: Diffusion,
+    factors: Sequence[Factor],
+    peeling: Peeling,
+    settings: EvidenceSettings,
+    measuring: MeasureSettings,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """What takes time to measure, by name, all of it measured concurrently."""
+    spectrum = diffusion.spectrum
+    full, *halves = peeling.looks
+    inliers = ~diffusion.graph.outliers
+    lowest = spectrum.functions[:, 1 : 1 + settings.lowest_functions]
+    explained = partial(measures.explained, settings=measuring)
+    work: dict[str, Callable[[], Any]] = {
+        "completeness": partial(
+            measures.completeness, spectrum, factors, settings=measuring
+        ),
+        "leakage": partial(measures.leakage, factors),
+        "product": partial(product_share, full.geometry, full.blocks),
+        "agreement": partial(measures.best_agreement, full, halves, settings=measuring),
+        "dependence": partial(
+            measures.dependence, factors, settings=measuring, rng=rng
+        ),
+        "modulation": partial(measures.modulation, factors, spectrum),
+        "explained": partial(explained, factors, diffusion.samples, inliers),
+        "lowest functions": partial(explained, factors, lowest, inliers),
+        "twist": partial(measures.twist, peeling.looks),
+    }
+    values = at_once(lambda measure: measure(), list(work.values()))
+    return dict(zip(work, values, strict=True))
+
+
+def weigh_one(
+    peeling: Peeling,
+    dimensions: Dimensions,
+    *,
+    settings: EvidenceSettings = EvidenceSettings(),
+) -> Evidence:
+    """Return the evidence on one factor that was found by peeling, and why only one.
+
+    Too few samples, too noisy, irreducible, or a spectrum that is too short: the tests
+    are taken in this order up to the first that fails.
+    """
+    look, split = peeling.looks[0], peeling.splits[0]
+    n, noise = len(look.part), _noise(split)
+    might_divide = bool((split.q < 1).any())
+    lacking = dimensions.data - dimensions.found if dimensions.missing else 0.0
+    judge = _judges(settings)
+    tests = [
+        judge["samples"](n),
+        judge["uncertainty"](noise if might_divide else 0.0, samples=n),
+        judge["missing dimensions"](lacking, functions=len(look.geometry.eigenvalues)),
+        judge["blocks"](len(look.blocks)),
+    ]
+    if peeling.refused is not None:
+        tests.insert(2, judge["further product"](peeling.refused))
+    _warn_if_unsure(tests, n, settings)
+    return Evidence(_up_to_first_failure(tests), null=noise, details=SECOND_OPINION)
+
+
+def _up_to_first_failure(tests: Sequence[Test]) -> tuple[Test, ...]:
+    """Tests up to the first that fails: those after it rest on what it denies."""
+    failed = [i for i, test in enumerate(tests) if not test.passed]
+    return tuple(tests[: failed[0] + 1])
+
+
+def weigh_sum(
+    factors: Sequence[Factor],
+    explained: float,
+    *,
+    settings: EvidenceSettings = EvidenceSettings(),
+    measuring: MeasureSettings = MeasureSettings(),
+    rng: np.random.Generator,
+) -> Evidence:
+    """Return the evidence on two factors that were found by deflation.
+
+    Deflation compares no products with the spectrum, and a disk is exactly additive,
+    too: it never claims a product.
+    """
+    judge = _judges(settings)
+    share = max(0.0, explained)
+    leakage = measures.leakage(factors)
+    tests = (
+        judge["products checked"](0, explained=share),
+        judge["sum"](share),
+        judge["leakage"](np.nanmax(leakage)),
+    )
+    dependence = measures.dependence(factors, settings=measuring, rng=rng)
+    return Evidence(tests, leakage=leakage, dependence=dependence)
+
+
+def weigh_groups(
+    spectrum: Spectrum,
+    factors: Sequence[Factor],
+    grouping: Grouping,
+    *,
+    n_asked: int | None,
+    settings: EvidenceSettings = EvidenceSettings(),
+    measuring: MeasureSettings = MeasureSettings(),
+) -> Evidence:
+    """Return the evidence on factors that were found by triplets."""
+    judge = _judges(settings)
+    found, asked = len(factors), n_asked or len(factors)
+    complete = measures.completeness(spectrum, factors, settings=measuring)
+    leakage = measures.leakage(factors)
+    tests = (
+        judge["connected"](grouping.n_pieces),
+        judge["groups"](found / asked, found=found, asked=asked),
+        judge["completeness"](complete),
+        judge["leakage"](np.nanmax(leakage)),
+    )
+    assert grouping.cut is not None
+    details = f"the cut that made the groups is {_quality(grouping.cut)}"
+    return Evidence(tests, leakage=leakage, details=details)
+
+
+def _quality(cut: Cut) -> str:
+    """How far a cut may lie below the best one, in words."""
+    if cut.gap < 1e-6:  # the bound is computed to single precision
+        return "the best there is"
+    return f"at most {cut.gap:.1%} below the best"
+
+
+def weigh_no_groups(
+    grouping: Grouping, *, settings: EvidenceSettings = EvidenceSettings()
+) -> Evidence:
+    """Return the evidence where no triplet separates functions."""
+    return Evidence((_judges(settings)["triplets"](0, why=grouping.why_none),))
+
+
+def weigh_asked(*, settings: EvidenceSettings = EvidenceSettings()) -> Evidence:
+    """Return the evidence where the caller asked for one factor."""
+    return Evidence((_judges(settings)["factors asked for"](1),))
+
+
+def weigh_noise(
+    evidence: Evidence,
+    shares: Sequence[float],
+    *,
+    settings: EvidenceSettings = EvidenceSettings(),
+) -> Evidence:
+    """Return the evidence with a test of what noise of known size leaves.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    shares : sequence of float
+        Share of each factor's variance that is no noise, as `signal_shares` gives it.
+    """
+    if evidence.verdict == "none":
+        return evidence
+    worst = int(np.argmin(shares))
+    share = max(0.0, float(shares[worst]))
+    test = _judges(settings)["reliability"](
+        share, noise_share=1 - share, factor=worst + 1
+    )
+    return evidence.with_test(test)
+
+
+def _judges(settings: EvidenceSettings) -> dict[str, Callable[..., Test]]:
+    """The judgement of each criterion, by its name."""
+    return {criterion.name: criterion.judge for criterion in criteria(settings)}
+
+
+def _judged(judge: Callable[..., Test], measured: Measurement) -> Test:
+    return judge(measured.value, measured.noise)
+
+
+def _noise(split: Split) -> float:
+    """Largest noise of the q that a batch of functions was divided by."""
+    return float(split.noise.max(initial=0))
+
+
+def _warn_if_unsure(
+    tests: Sequence[Test], n_samples: int, settings: EvidenceSettings
+) -> None:
+    """Warn of few or noisy samples, with the number that would help."""
+    enough, certain = tests[:2]
+    if not enough.passed:
+        _warn_of_few_samples(
+            5 * settings.samples,
+            f"{n_samples} distinct samples show little of any manifold",
+        )
+    elif not certain.passed:
+        _warn_of_few_samples(
+            # Noise falls with the number of samples; half of the limit is safe.
+            int(n_samples * certain.value / (settings.uncertainty / 2)),
+            f"the number of factors is uncertain by {certain.value:.2f} of the range "
+            "it is read from",
+        )
+
+
+def _warn_of_few_samples(enough: int, what: str) -> None:
+    warnings.warn(
+        "The samples are too few or too noisy for a sure verdict: "
+        f"{what}. About {enough} samples would help.",
+        SampleWarning,
+        stacklevel=5,
+    )
