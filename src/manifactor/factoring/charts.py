@@ -95,6 +95,7 @@ class Chart:
         functions, others = np.split(values, [self.functions.shape[1]], axis=1)
         if not others.shape[1]:
             return functions
+        # Whitened and turned back, so that coordinates keep their directions.
         centred = functions - others @ self.mean
         spread = np.einsum("xp,pab->xab", others, self.spread, optimize=True)
         variance, axes = _axes(spread)
@@ -118,7 +119,7 @@ def _axes(spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors of symmetric matrices, (n, m, m)."""
     if spread.shape[1] != 2:
         return np.linalg.eigh(spread)
-    # Two rows have a closed form, which is many times faster than a million `eigh`.
+    # Two rows have a closed form, much faster than `eigh` of many small matrices.
     first, second, across = spread[:, 0, 0], spread[:, 1, 1], spread[:, 0, 1]
     mean = (first + second) / 2
     half = (first - second) / 2
@@ -165,6 +166,7 @@ def make_chart(
     """
     if not others.shape[1]:
         return plain_chart(functions), spectrum.combined(functions)
+    # The constant stands for the mean over all samples.
     constant = np.zeros((len(others), 1))
     constant[0] = 1.0
     others = np.hstack([constant, others])
@@ -234,6 +236,7 @@ def make_cloud(
 ) -> Cloud:
     """Return the cloud of places, (n, m), thinned evenly where there are many."""
     step = ceil_div(len(places), settings.cloud_places)
+    # Stages are kept, so that new samples are pulled exactly as those of the fit.
     stages = [places[::step]]
     k = ball_size(stages[0], settings=settings)
     for _ in range(settings.pulls - 1):

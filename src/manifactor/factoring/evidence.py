@@ -25,6 +25,17 @@ VERDICTS = {
 }
 
 
+# What to say about the value of a test that was passed; the reason tells of others.
+SENTENCES = {
+    "completeness": (
+        "Functions of single factors and their products make up {:.0%} of the low "
+        "spectrum."
+    ),
+    "leakage": "A sample's place on one factor predicts at most {:.0%} of another.",
+    "agreement": "Half of the samples alone shows the same factors to {:.0%}.",
+}
+
+
 @dataclass(frozen=True)
 class Evidence:
     """Tests of a factorization and the verdict that follows from them.
@@ -51,7 +62,7 @@ class Evidence:
     Examples
     --------
     >>> from manifactor.factoring.judging import Criterion
-    >>> size = Criterion("size", 10, True, "number of samples", "{value:.0f} are too few")
+    >>> size = Criterion("size", 10, True, "samples", "{value:.0f} are too few")
     >>> Evidence((size.judge(3),)).verdict, Evidence((size.judge(3),)).reason
     ('none', '3 are too few')
     """
@@ -69,10 +80,12 @@ class Evidence:
 
     @property
     def verdict(self) -> str:
-        """ "product" if all tests of several factors were passed, "partial" if not.
+        """Either "product", "partial" or "none".
 
-        "none" if there is one factor.
+        "none" if there is one factor, "product" if there are several and all tests
+        were passed.
         """
+        # No test of one factor proves that there is no second one.
         if self.n_factors == 1:
             return "none"
         return "partial" if self.failed else "product"
@@ -137,27 +150,17 @@ class Evidence:
         return " ".join(sentences)
 
     def _numbers_in_words(self) -> list[str]:
-        """Sentences about the measured numbers, without those not measured."""
-        sentences = []
-        if np.isfinite(self.completeness):
-            sentences.append(
-                "Functions of single factors and their products make up "
-                f"{self.completeness:.0%} of the low spectrum."
-            )
-        if self.n_factors > 1:
-            sentences.append(
-                "A sample's place on one factor predicts at most "
-                f"{np.nanmax(self.leakage):.0%} of another."
-            )
-        if np.isfinite(self.agreement):
-            sentences.append(
-                "Half of the samples alone shows the same factors to "
-                f"{self.agreement:.0%}."
-            )
+        """Sentences about measured numbers that the reason does not mention."""
+        passed = {test.name for test in self.tests if test.passed}
+        sentences = [
+            sentence.format(self.value(name))
+            for name, sentence in SENTENCES.items()
+            if name in passed
+        ]
         if np.isfinite(self.dependence):
             sentences.append(self._dependence_in_words())
-        if np.isfinite(self.reliability):
-            # The share is estimated, so that it never reads as certainty.
+        if "reliability" in passed:
+            # An estimated share never reads as 100 %.
             share = min(self.reliability, 0.99)
             sentences.append(
                 f"At least {share:.0%} of the variance of the places on every factor "

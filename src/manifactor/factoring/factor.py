@@ -1,7 +1,7 @@
 """One factor: its functions, its shape, and where every sample lies on it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -16,7 +16,12 @@ from manifactor.factoring.charts import (
     make_cloud,
 )
 from manifactor.factoring.gradients import carre_du_champ
-from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
+from manifactor.factoring.shapes import (
+    ShapeSettings,
+    find_shape,
+    interval_ends,
+    place_on_shape,
+)
 from manifactor.spectral.spectrum import Spectrum
 
 
@@ -26,34 +31,16 @@ class FactorSettings:
 
     # Lowest functions of a factor that its shape is read from: high ones are impure.
     described_functions: int = 8
-    # Functions that an embedding may have; a surface in space needs three to six.
-    most_coordinates: int = 6
-    # Functions of each other factor that a chart is freed from.
+    # Functions of each other factor that a chart is freed from: a modulation is smooth,
+    # and every function of the regression adds its error.
     corrected_functions: int = 6
     # Lowest functions of each factor whose gradients tell the confidence, and which
     # tell impure functions: cosine and sine on a circle.
     lowest_functions: int = 2
-    # Largest R^2 with which a function may be predicted that tells more of the place:
-    # a low one, and a high one, which the other factors have polluted more.
-    new: float = 0.6
-    surely_new: float = 0.3
-    # The same where there is no other factor that could pollute it.
-    new_alone: float = 0.9
-    # A function is low below this many times the lowest eigenvalue.
-    low: float = 4.0
-    # R^2 from which on a function that other factors help to predict is impure.
-    foreign: float = 0.6
-    # Cosine and sine have equal eigenvalues; on an interval the second has 4 times the
-    # first.
-    circle_eigenvalues: float = 2.0
-    # Largest spread of a circle's radius, of its mean.
-    round: float = 0.18
-    # Share of the samples at either end of an interval that may be stray. With the
-    # exact sqrt(2) cos(pi t) a deviation of 4 % near an end would move a sample by 9 %
-    # of the length.
-    stray: float = 0.01
     # Share of its mean that a vanishing gradient counts as, at an interval's end.
     least_energy: float = 0.5
+    shapes: ShapeSettings = field(default_factory=ShapeSettings)
+    charts: ChartSettings = field(default_factory=ChartSettings)
 
 
 @dataclass(frozen=True, repr=False)
@@ -105,14 +92,20 @@ class Factor:
     def place(
         self, spectrum_functions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return embedding and coordinate, given the spectrum's functions at samples."""
+        """Return embedding and coordinate of samples.
+
+        Parameters
+        ----------
+        spectrum_functions : ndarray of shape (n, n_spectrum_functions)
+            The spectrum's functions at the samples.
+        """
         if self.chart is None:
             raise ValueError(
                 "deflation places the samples that it was fitted on, and no others; "
                 "fit all samples together."
             )
         chart_values = self.chart(spectrum_functions)
-        return _place(self.topology, chart_values, self.cloud, self.ends)
+        return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
 
     @property
     def shape(self) -> str:
@@ -139,7 +132,6 @@ def make_factors(
     blocks: Sequence[np.ndarray],
     *,
     settings: FactorSettings = FactorSettings(),
-    charts: ChartSettings = ChartSettings(),
 ) -> tuple[Factor, ...]:
     """Return the factors whose functions are combinations of the spectrum's.
 
@@ -156,10 +148,11 @@ def make_factors(
     """
     blocks = _ascending(spectrum, blocks)
     making = [
-        partial(_make_factor, spectrum, blocks, f, settings=settings, charts=charts)
+        partial(_make_factor, spectrum, blocks, f, settings=settings)
         for f in range(len(blocks))
     ]
     measuring = partial(_confidence, spectrum, blocks, settings=settings)
+    # Concurrently: none of them needs another.
     confidence, *factors = at_once(lambda task: task(), [measuring, *making])
     return tuple(
         replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True)
@@ -183,23 +176,28 @@ def _make_factor(
     f: int,
     *,
     settings: FactorSettings,
-    charts: ChartSettings,
 ) -> Factor:
     """Factor of one block, freed from the others, with confidence 1."""
     block = blocks[f]
     lowest = _others(blocks, but=f, most=settings.lowest_functions)
     # Where there is one factor only, no function is impure.
     described = settings.described_functions if len(blocks) > 1 else None
-    topology, columns = _shape(spectrum, block[:, :described], lowest, settings)
+    topology, columns = find_shape(
+        spectrum, block[:, :described], lowest, settings=settings.shapes
+    )
     corrected = _others(blocks, but=f, most=settings.corrected_functions)
-    chart, places = make_chart(spectrum, block[:, columns], corrected, settings=charts)
+    chart, places = make_chart(
+        spectrum, block[:, columns], corrected, settings=settings.charts
+    )
+    # More functions than dimensions leave the surface by their errors, which pulling
+    # takes out.
     surface = topology == "other"
-    dimension = cloud_dimension(places, settings=charts) if surface else 1
+    dimension = cloud_dimension(places, settings=settings.charts) if surface else 1
     cloud = None
     if surface and places.shape[1] > dimension:
-        cloud = make_cloud(places, dimension, settings=charts)
-    ends = _ends(topology, places, settings.stray)
-    embedding, coordinate = _place(topology, places, cloud, ends)
+        cloud = make_cloud(places, dimension, settings=settings.charts)
+    ends = interval_ends(topology, places, settings.shapes.stray)
+    embedding, coordinate = place_on_shape(topology, places, cloud, ends)
     return Factor(
         functions=spectrum.combined(block),
         eigenvalues=spectrum.eigenvalues @ block**2,
@@ -218,6 +216,7 @@ def _make_factor(
 def _others(blocks: Sequence[np.ndarray], *, but: int, most: int) -> np.ndarray:
     """Coefficients of the lowest functions of all blocks but one, side by side."""
     others = [block[:, :most] for f, block in enumerate(blocks) if f != but]
+    # np.hstack needs one array at least, where there is no other block.
     none = blocks[but][:, :0]
     return np.hstack([none, *others])
 
@@ -227,7 +226,7 @@ def placed_factor(
     eigenvalues: np.ndarray,
     topology: str,
     *,
-    settings: FactorSettings = FactorSettings(),
+    settings: ShapeSettings = ShapeSettings(),
 ) -> Factor:
     """Return an interval or a circle read from functions of another spectrum.
 
@@ -238,8 +237,8 @@ def placed_factor(
     eigenvalues : ndarray of shape (1 or 2,)
     topology : "interval" or "circle"
     """
-    ends = _ends(topology, functions, settings.stray)
-    embedding, coordinate = _place(topology, functions, None, ends)
+    ends = interval_ends(topology, functions, settings.stray)
+    embedding, coordinate = place_on_shape(topology, functions, None, ends)
     return Factor(
         functions=functions,
         eigenvalues=eigenvalues,
@@ -248,6 +247,7 @@ def placed_factor(
         embedding=embedding,
         coordinate=coordinate,
         confidence=np.ones(len(functions)),
+        # They are no combinations of the samples' own functions.
         coefficients=np.empty((0, functions.shape[1])),
         chart=None,
         cloud=None,
@@ -258,115 +258,6 @@ def placed_factor(
 def selection(spectrum: Spectrum, indices) -> np.ndarray:
     """Return coefficients that pick functions of a spectrum by their indices."""
     return np.eye(len(spectrum.eigenvalues))[:, np.asarray(indices, dtype=int)]
-
-
-def _shape(
-    spectrum: Spectrum,
-    block: np.ndarray,
-    others: np.ndarray,
-    settings: FactorSettings,
-) -> tuple[str, tuple[int, ...]]:
-    """Topology, and the functions that tell places apart.
-
-    On an interval the lowest function predicts all others. On a circle the two lowest
-    do, a cosine and a sine, whose squares add up to a constant.
-    """
-    thin = thinned(len(spectrum.functions), PredictionSettings().samples)
-    some = spectrum.functions[thin]
-    functions = some @ block
-    eigenvalues = spectrum.eigenvalues @ block**2
-    coordinates = _coordinates(functions, eigenvalues, some @ others, settings)
-    if coordinates == [0]:
-        return "interval", (0,)
-    if coordinates == [0, 1] and _is_circle(functions, eigenvalues, settings):
-        return "circle", (0, 1)
-    return "other", tuple(coordinates)
-
-
-def _coordinates(
-    functions: np.ndarray,
-    eigenvalues: np.ndarray,
-    foreign: np.ndarray,
-    settings: FactorSettings,
-) -> list[int]:
-    """Functions, (n, r), that those before them do not predict.
-
-    A function that is predicted only with the help of the other factors' functions,
-    (n, p), is impure and tells nothing.
-    """
-    chart = [0]
-    predicted = predictability(functions[:, chart], functions)
-    for j in range(1, functions.shape[1]):
-        if len(chart) == settings.most_coordinates:
-            break
-        low = eigenvalues[j] < settings.low * eigenvalues[0]
-        new = settings.new if low else settings.surely_new
-        if not foreign.shape[1]:
-            new = settings.new_alone
-        if not predicted[j] < new:
-            continue
-        helpers = np.hstack([functions[:, chart], foreign])
-        helped = predictability(helpers, functions[:, [j]])[0]
-        if helped < max(settings.foreign, predicted[j]):
-            chart.append(j)
-            predicted = predictability(functions[:, chart], functions)
-    return chart
-
-
-def _is_circle(
-    functions: np.ndarray, eigenvalues: np.ndarray, settings: FactorSettings
-) -> bool:
-    """Whether the two lowest functions are a cosine and a sine."""
-    if eigenvalues[1] >= settings.circle_eigenvalues * eigenvalues[0]:
-        return False
-    radius = np.hypot(functions[:, 0], functions[:, 1])
-    return bool(radius.std() < settings.round * radius.mean())
-
-
-def _ends(topology: str, chart_values: np.ndarray, stray: float) -> np.ndarray | None:
-    """Values of an interval's lowest function at its ends; None on other shapes.
-
-    They are read from where all but stray samples end.
-    """
-    if topology != "interval":
-        return None
-    # cos(pi t) at t = stray and at t = 1 - stray
-    near = np.quantile(chart_values[:, 0], [1 - stray, stray])
-    return near.mean() + (near - near.mean()) / np.cos(np.pi * stray)
-
-
-def _place(
-    topology: str,
-    chart_values: np.ndarray,
-    cloud: Cloud | None,
-    ends: np.ndarray | None,
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Embedding and coordinate of samples, given the chart's values at them."""
-    if ends is not None:
-        return _place_on_interval(chart_values, ends)
-    if topology == "circle":
-        return _place_on_circle(chart_values)
-    return (chart_values if cloud is None else cloud.pull(chart_values)), None
-
-
-def _place_on_interval(
-    functions: np.ndarray, ends: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Arc length: the lowest function of an interval is cos(pi t).
-
-    It is stretched and moved a little where the interval is not even.
-    """
-    cosine = (functions[:, 0] - ends.mean()) / (ends[0] - ends.mean())
-    t = np.arccos(np.clip(cosine, -1, 1)) / np.pi
-    return t[:, None], t
-
-
-def _place_on_circle(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Angle of the two lowest functions, a cosine and a sine."""
-    angle = np.arctan2(functions[:, 1], functions[:, 0]) % (2 * np.pi)
-    # % makes 2 pi of an angle just below 0.
-    angle[angle == 2 * np.pi] = 0.0
-    return np.column_stack([np.cos(angle), np.sin(angle)]), angle
 
 
 def _confidence(
@@ -389,6 +280,7 @@ def _confidence(
         return champ[:, label == f][:, :, label == g]
 
     energy = np.array([np.einsum("xaa->x", between(f, f)) for f in range(len(blocks))])
+    # The carre du champ at a positive time may be a little below 0.
     mean_energy = np.abs(energy @ spectrum.weights)[:, None]
     energy = np.maximum(energy, settings.least_energy * mean_energy)
     out = np.ones_like(energy)
@@ -396,6 +288,7 @@ def _confidence(
         for g in range(len(blocks)):
             if g == f:
                 continue
+            # The squared cosine of rank-one gradients, summed over pairs of functions.
             across = (between(f, g) ** 2).sum(axis=(1, 2))
             cosine = np.sqrt(across / (energy[f] * energy[g]))
             out[f] = np.minimum(out[f], 1 - cosine)

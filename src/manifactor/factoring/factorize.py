@@ -8,27 +8,18 @@ from typing import Protocol
 import numpy as np
 
 from manifactor._support.choices import Choice, given
+from manifactor.factoring.blocks import as_many_as, peel_all_dimensions
 from manifactor.factoring.deflation import deflate
 from manifactor.factoring.evidence import Evidence, NoProductStructureWarning
 from manifactor.factoring.factor import Factor, make_factors, selection
-from manifactor.factoring.gradients import beside_constant, count_directions
+from manifactor.factoring.gradients import beside_constant
 from manifactor.factoring.grouping import group_functions
-from manifactor.factoring.looks import take_looks
 from manifactor.factoring.maxcut import Cut
-from manifactor.factoring.measures import leaves_noise
-from manifactor.factoring.peeling import (
-    Look,
-    Peeling,
-    Split,
-    batch_size,
-    peel,
-    without_energy,
-)
+from manifactor.factoring.peeling import Split
 from manifactor.factoring.placement import Training, signal_shares
 from manifactor.factoring.settings import FactoringSettings, require_factoring
 from manifactor.factoring.triplets import Triplets
 from manifactor.factoring.verdict import (
-    Dimensions,
     weigh,
     weigh_asked,
     weigh_groups,
@@ -38,7 +29,7 @@ from manifactor.factoring.verdict import (
     weigh_sum,
 )
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.neighbors import AUTO_NEIGHBORS, chosen
+from manifactor.spectral.neighbors import AUTO_NEIGHBORS
 from manifactor.spectral.spectrum import Spectrum
 
 
@@ -107,11 +98,14 @@ def factorize(
         samples than its own, so that it has none.
     rng : numpy.random.Generator
     """
+    # The number of functions is known only now; all else was checked by the estimator.
     n_functions = len(diffusion.spectrum.eigenvalues)
     require_factoring(settings, n_functions=n_functions)
     found = METHODS[settings.method](diffusion, settings, rng=rng)
+    # After all else, so that the factors are the same with and without it.
     if noise is not None:
         found = _with_noise_weighed(found, diffusion, noise, settings, rng)
+    # Whoever asks for one factor needs no warning of it.
     if found.evidence.verdict == "none" and settings.n_asked != 1:
         warnings.warn(
             f"No product structure was found: {found.evidence.reason}.",
@@ -130,9 +124,9 @@ def by_gradients(
     """
     if settings.n_asked == 1:
         return _one_asked_for(diffusion.spectrum, settings)
-    peeled = _peel_all_dimensions(diffusion, settings, rng)
+    peeled = peel_all_dimensions(diffusion, settings, rng)
     diffusion, peeling = peeled.diffusion, peeled.peeling
-    blocks = _as_many_as(settings.n_asked, peeling)
+    blocks = as_many_as(settings.n_asked, peeling)
     if len(blocks) == 1:
         evidence = weigh_one(peeling, peeled.dimensions, settings=settings.evidence)
         whole = _one_factor(diffusion.spectrum, evidence, settings)
@@ -215,82 +209,10 @@ METHODS: dict[str, Method] = {
 }
 
 
-@dataclass(frozen=True)
-class _Peeled:
-    """A peeling, the dimensions that it found, and what it was made of."""
-
-    diffusion: Diffusion
-    peeling: Peeling
-    dimensions: Dimensions
-
-
-def _peel_all_dimensions(
-    diffusion: Diffusion, settings: FactoringSettings, rng: np.random.Generator
-) -> _Peeled:
-    """Peel off factors, with twice the functions while a dimension is missing."""
-    while True:
-        looks = take_looks(diffusion, settings=settings.looks, rng=rng)
-        peeling = peel(looks, at_least=settings.n_asked or 1, rng=rng)
-        dimensions = _dimensions(peeling, diffusion, settings)
-        longer = diffusion.grown(rng) if dimensions.missing else None
-        if longer is None:
-            return _Peeled(diffusion, peeling, dimensions)
-        diffusion = longer
-
-
-def _dimensions(
-    peeling: Peeling, diffusion: Diffusion, settings: FactoringSettings
-) -> Dimensions:
-    """Dimensions of the data and of the blocks.
-
-    None is missing where a further factor was refused, or where what the blocks leave
-    of the samples is noise.
-    """
-    look = peeling.looks[0]
-    of_data = diffusion.affinity.bandwidth.dimension
-    found = sum(count_directions(look.geometry, block) for block in look.blocks)
-    fewer = found + settings.evidence.dimensions < of_data
-    missing = peeling.refused is None and fewer
-    if missing and diffusion.samples is not None and look.blocks:
-        samples = chosen(diffusion.samples, diffusion.graph.distinct)
-        places = _places(look)
-        missing = not leaves_noise(places, samples, settings=settings.measures)
-    return Dimensions(of_data, found, missing)
-
-
-def _places(look: Look) -> np.ndarray:
-    """Where samples lie on the blocks, (n, c), in units of length."""
-    places = []
-    for block in look.blocks:
-        eigenvalues = look.geometry.rayleigh(block)
-        lowest = block[:, : batch_size(eigenvalues)]
-        places.append(look.geometry.values(lowest / np.sqrt(eigenvalues[0])))
-    return np.hstack(places)
-
-
-def _as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
-    """The blocks found, the highest of them taken together if fewer were asked for."""
-    geometry, blocks = peeling.looks[0].geometry, list(peeling.looks[0].blocks)
-    blocks.sort(key=lambda block: float(geometry.rayleigh(block)[0]))
-    if asked is None or asked == len(blocks):
-        return blocks
-    if asked > len(blocks):
-        raise ValueError(
-            f"`n_factors` must not exceed what the data show; {asked} were asked for "
-            f"and {len(blocks)} found: no function was left that does not vary along "
-            "those. Lower `n_factors`, or give more samples."
-        )
-    kept, joined = blocks[: asked - 1], blocks[asked - 1 :]
-    rest = without_energy(geometry, kept)
-    return [*kept, rest if rest.shape[1] else np.hstack(joined)]
-
-
 def _factors(
     spectrum: Spectrum, blocks: Sequence[np.ndarray], settings: FactoringSettings
 ) -> tuple[Factor, ...]:
-    return make_factors(
-        spectrum, blocks, settings=settings.factors, charts=settings.charts
-    )
+    return make_factors(spectrum, blocks, settings=settings.factors)
 
 
 def _one_asked_for(spectrum: Spectrum, settings: FactoringSettings) -> Factorization:
@@ -318,6 +240,7 @@ def _with_noise_weighed(
     can_place = all(factor.chart is not None for factor in found.factors)
     if found.evidence.verdict == "none" or not can_place:
         return found
+    # Placing is written for this machine's side of a device.
     training = Training(
         diffusion.samples,
         diffusion.graph.settled(),

@@ -18,8 +18,8 @@ class GroupingSettings:
     # Eigenvalue of a product may miss the sum of its parts' by this share of its own,
     # where no tolerance is given.
     relative_tolerance: float = 0.1
-    # Least similarity of a function with a product, where no threshold is given. The
-    # paper's examples use .5 to .85.
+    # Least similarity of a function with a product, where no threshold is given: the
+    # paper's gamma.
     similarity: float = 0.7
     # Groups that "auto" looks for at most.
     most_groups: int = 5
@@ -82,6 +82,7 @@ def group_functions(
         spectrum, tolerance=allowed, threshold=similar, max_parts=n_groups or 2
     )
     functions, separability = triplets.separability(exclude=exclude)
+    # Triplets whose functions are all excluded separate nothing.
     if not separability.any():
         why = _why_no_triplet(spectrum, triplets, allowed, similar)
         return Grouping(triplets, why_none=why)
@@ -104,6 +105,7 @@ def _cut(
     """Maximum cut into as many groups as asked for, or as are needed."""
     if n_groups is not None:
         return max_cut(separability, n_groups, rng=rng)
+    # Each pair counts twice in the symmetric matrix.
     enough = settings.separated * separability.sum() / 2
     for count in range(2, settings.most_groups + 1):
         cut = max_cut(separability, count, rng=rng)

@@ -76,7 +76,7 @@ class Criterion:
 
     Examples
     --------
-    >>> shared = Criterion("overlap", 0.2, False, "share in common", "{value:.0%} shared")
+    >>> shared = Criterion("overlap", 0.2, False, "share", "{value:.0%} shared")
     >>> shared.judge(0.1).passed, shared.judge(0.5).problem
     (True, '50% shared')
     """
@@ -94,6 +94,7 @@ class Criterion:
 
     def judge(self, value: float, noise: float = NOT_MEASURED, **words: Any) -> Test:
         """Return the test of a measured value; a value that is nan fails."""
+        # Plain numbers, which every file format takes.
         value, noise = float(value), float(noise)
         net = net_of(value, noise)
         passed = net >= self.limit if self.at_least else net <= self.limit

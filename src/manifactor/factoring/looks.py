@@ -52,6 +52,7 @@ def take_looks(
         geometry = measure_geometry(spectrum, part.affinity, some, rng=rng)
         return Look(part.rows, geometry)
 
+    # A generator for each, so that results do not depend on the order of threads.
     return at_once(look, parts, rng.spawn(len(parts)))
 
 
@@ -66,11 +67,13 @@ def _halves(
     A half that falls apart says nothing and is left out.
     """
     for rows in np.array_split(rng.permutation(len(affinity.degree)), 2):
+        # Ascending rows keep the kernel's rows in the order of memory.
         rows.sort()
         walk = affinity.restricted(rows)
         count = min(n_functions, len(rows) // 2)
         if count < settings.fewest_functions:
             continue
+        # Its lowest functions would tell its pieces apart, and nothing else.
         if connected_components(walk.kernel, directed=False)[0] > 1:
             continue
         many = len(rows) > settings.samples_per_function * count

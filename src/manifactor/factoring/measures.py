@@ -1,7 +1,7 @@
 """Numbers that speak for or against a product of the factors that were found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -11,12 +11,7 @@ from manifactor._support.threads import at_once
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging import NOT_MEASURED
 from manifactor.factoring.peeling import Look, Split, batch_size, impurity
-from manifactor.factoring.prediction import (
-    PredictionSettings,
-    predictability,
-    thinned,
-    unpredicted,
-)
+from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
 from manifactor.spectral.spectrum import Spectrum
 
 
@@ -24,8 +19,8 @@ from manifactor.spectral.spectrum import Spectrum
 class MeasureSettings:
     """Settings of the measures in this module."""
 
-    # Measures of all samples are taken from as many, evenly spread: an R^2 and a
-    # share are then known to better than a hundredth.
+    # Measures of all samples are taken from as many, evenly spread: the error of a
+    # share is then below 1/sqrt(20,000) = .007.
     samples: int = 20_000
     # Functions that are the low spectrum at least: a few pure functions with nothing
     # between them explain only themselves.
@@ -46,15 +41,12 @@ class MeasureSettings:
     # on one of them is a main direction.
     most_components: int = 20
     main_variance: float = 0.01
-    # Share of the largest variance of the rest from which on a direction counts.
-    thick: float = 0.01
-    # How far the kurtosis of a direction with an edge or a hole lies below a
-    # Gaussian's at least; an interval's lies 1.2 below, a circle's or a sphere's 2.
-    edge: float = 0.4
     # Permutations, which make 1/200 the smallest p-value.
     permutations: int = 199
     # Relative strength from which on a direction of a place's features counts.
     independent_feature: float = 1e-3
+    # How factors are predicted from places.
+    prediction: PredictionSettings = field(default_factory=PredictionSettings)
 
 
 @dataclass(frozen=True)
@@ -86,9 +78,11 @@ def completeness(
     thin = thinned(len(spectrum.weights), settings.samples)
     weights = spectrum.weights[thin]
     root = np.sqrt(weights / weights.sum())[:, None]
+    # Orthonormal under the weights, so that squared coefficients are shares.
     products, sums = _products_below(factors, settings.product_margin * top, thin)
     basis = np.linalg.qr(products * root)[0]
     low_functions = spectrum.functions[thin][:, low]
+    # A repeated eigenvalue mixes functions, but not the span of the products.
     inside = ((basis.T @ (low_functions * root)) ** 2).sum(axis=0)
     # The constant function is a product of constants, and no low eigenfunction.
     ratio = max(1, int((sums <= top).sum()) - 1) / low.sum()
@@ -120,12 +114,15 @@ def _products_below(
         eigenvalues = np.concatenate([[0.0], factor.eigenvalues])
         sums = (sums[:, None] + eigenvalues).ravel()
         products = (products[:, :, None] * functions[:, None]).reshape(n, -1)
+        # Dropped at once: the products of three factors would be too many otherwise.
         below = sums < limit
         products, sums = products[:, below], sums[below]
     return products, sums
 
 
-def leakage(factors: Sequence[Factor]) -> np.ndarray:
+def leakage(
+    factors: Sequence[Factor], *, settings: MeasureSettings = MeasureSettings()
+) -> np.ndarray:
     """Return the R^2 with which places on each factor predict each other factor.
 
     Returns
@@ -137,7 +134,10 @@ def leakage(factors: Sequence[Factor]) -> np.ndarray:
     for i, source in enumerate(factors):
         others = [j for j in range(len(factors)) if j != i]
         targets = [factors[j].embedding for j in others]
-        columns = predictability(source.embedding, np.hstack(targets))
+        # All others at once, since the search for neighbours is what takes time.
+        columns = predictability(
+            source.embedding, np.hstack(targets), settings=settings.prediction
+        )
         ends = np.cumsum([target.shape[1] for target in targets])[:-1]
         out[i, others] = [part.mean() for part in np.split(columns, ends)]
     return out
@@ -157,6 +157,7 @@ def agreement(
     whole = _lowest_and_all(full, half.part[thin], root)
     parts = _lowest_and_all(half, thin, root)
     most = settings.spanning_functions
+    # A half may find the factors in another order.
     shares = np.empty((len(whole), len(parts)))
     for i, (low, block) in enumerate(whole):
         for j, (low_in_half, block_in_half) in enumerate(parts):
@@ -267,48 +268,8 @@ def explained(
     pca = PCA(count, svd_solver="auto", random_state=0)
     scores = pca.fit_transform(samples)
     main = scores[:, pca.explained_variance_ratio_ > settings.main_variance]
-    return float(predictability(places, main).min(initial=1.0))
-
-
-def leaves_noise(
-    places: np.ndarray,
-    samples: np.ndarray,
-    *,
-    settings: MeasureSettings = MeasureSettings(),
-    prediction: PredictionSettings = PredictionSettings(),
-) -> bool:
-    """Return whether what places leave of the samples has no edge and no hole.
-
-    Noise has none. Samples, (n, d), are predicted from their neighbours on the
-    factors, (n, c). A small factor that was missed, an interval or a circle, shows in
-    the rest as a direction of low kurtosis: a low eigenvalue of the matrix of fourth
-    moments (Cardoso, 1989). At 4,000 samples an interval blurred by noise of a quarter
-    of its width looks like noise, and noise of ten and more directions, whose lowest
-    eigenvalue is low by chance, may look like a factor.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> line = rng.uniform(size=(2000, 1))
-    >>> noise, strip = 0.1 * rng.normal(size=(2000, 1)), 0.3 * rng.uniform(size=(2000, 1))
-    >>> leaves_noise(line, np.hstack([line, noise]))
-    True
-    >>> leaves_noise(line, np.hstack([line, strip]))
-    False
-    """
-    thin = thinned(len(samples), prediction.samples)
-    places, samples = places[thin], samples[thin]
-    rest = unpredicted(places, samples, settings=prediction)
-    left, strength, _ = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
-    # Below rounding nothing is left.
-    if strength[0] <= 1e-9 * np.linalg.norm(samples - samples.mean(axis=0)):
-        return True
-    thick = strength**2 > settings.thick * strength[0] ** 2
-    white = left[:, thick] * np.sqrt(len(left))
-    fourth = (white * (white**2).sum(axis=1, keepdims=True)).T @ white / len(white)
-    # The eigenvalues of a Gaussian of p directions are p + 2.
-    gaussian = white.shape[1] + 2
-    return bool(np.linalg.eigvalsh(fourth)[0] > gaussian - settings.edge)
+    r2 = predictability(places, main, settings=settings.prediction)
+    return float(r2.min(initial=1.0))
 
 
 def dependence(
@@ -327,6 +288,7 @@ def dependence(
         _features(factor.embedding[thin], settings.independent_feature)
         for factor in factors
     )
+    # One factor stays in place: only the order relative to it matters.
     seen = _correlation([first, *others])
     at_least_as_large = 0
     for _ in range(settings.permutations):
@@ -350,6 +312,8 @@ def _features(places: np.ndarray, least_strength: float) -> np.ndarray:
     i, j = np.triu_indices(places.shape[1])
     scaled = (places - places.mean(axis=0)) / places.std()
     features = np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
+    # The square of a circle's cosine is 1 less that of its sine: one of them is
+    # redundant, and rounding must not make a feature of it.
     centred = features - features.mean(axis=0)
     left, strength, _ = np.linalg.svd(centred, full_matrices=False)
     return left[:, strength > least_strength * strength[0]]

@@ -37,6 +37,7 @@ def owners(
     """
     shares = np.zeros((len(factors), len(spectrum.eigenvalues)))
     for share, factor in zip(shares, factors, strict=True):
+        # Functions of unit norm: squared coefficients are shares.
         share[: len(factor.coefficients)] = (factor.coefficients**2).sum(axis=1)
     return np.where(shares.max(axis=0) > settings.own, shares.argmax(axis=0), -1)
 
@@ -59,6 +60,7 @@ def angles(
     """
     thin = thinned(len(spectrum.weights), settings.samples)
     weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
+    # What a device holds belongs to all samples.
     some = replace(
         spectrum, functions=spectrum.functions[thin], weights=weights, resident=None
     )

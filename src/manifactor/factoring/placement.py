@@ -92,6 +92,7 @@ def place(
     n_blocks = max(1, ceil_div(len(X), settings.block))
     blocks = []
     for block in np.array_split(X, n_blocks):
+        # Block by block: samples on disk are never in memory as a whole.
         prepared = block if prepare is None else prepare(block)
         blocks.append(_place_block(prepared, factors, training, tree, settings))
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
@@ -108,7 +109,8 @@ def _place_block(
     distance, nearest = tree.query(X, workers=-1)
     far = distance > settings.reach * np.sqrt(training.affinity.bandwidth.value)
     known = training.samples
-    assert known is not None
+    assert known is not None  # `place` refuses it
+    # Far samples have no kernel to be placed by, and would be refused by `extend`.
     near = np.where(far[:, None], known[nearest], X)
     functions = extend(
         near, training.spectrum, training.affinity, training.graph, known
@@ -165,5 +167,6 @@ def signal_shares(
 
 def _signal_share(before: np.ndarray, after: np.ndarray) -> float:
     """One less the mean squared displacement over the variance of the places."""
+    # Embeddings have near values at near places, those of a circle across 0, too.
     spread = ((before - before.mean(axis=0)) ** 2).sum()
     return float(1 - ((after - before) ** 2).sum() / spread)

@@ -10,11 +10,13 @@ from manifactor._support.regression import neighbour_means
 
 @dataclass(frozen=True)
 class PredictionSettings:
-    """Settings of `predictability` and `unpredicted`."""
+    """Settings of `predictability`."""
 
-    # An R^2 of a few thousand samples is known to a hundredth; longer ones are thinned.
+    # Independent arrays of 3,000 samples predict each other with an R^2 below .02, so
+    # that more samples are thinned: neighbours are sought in n log n.
     samples: int = 4000
-    # The mean of 20 neighbours has a twentieth of the noise of one value.
+    # The mean of 20 neighbours has a twentieth of the noise of one value, and they
+    # still lie near each other among 4,000.
     n_neighbors: int = 20
 
 
@@ -53,17 +55,7 @@ def predictability(
     thin = thinned(len(source), settings.samples)
     source, target = source[thin], target[thin]
     k = min(settings.n_neighbors, len(source) - 1)
+    # The sample itself is no neighbour: a function would predict its own noise.
     rest = target - neighbour_means(source, k)(target)
     left = (rest**2).mean(axis=0) / (1 + 1 / k)
     return np.clip(1 - left / np.maximum(target.var(axis=0), 1e-300), 0, 1)
-
-
-def unpredicted(
-    source: np.ndarray,
-    target: np.ndarray,
-    *,
-    settings: PredictionSettings = PredictionSettings(),
-) -> np.ndarray:
-    """Return what neighbouring places do not predict of a target, (n, m)."""
-    k = min(settings.n_neighbors, len(source) - 1)
-    return target - neighbour_means(source, k)(target)

@@ -1,7 +1,7 @@
 """What can be set about a factorization, checked before anything is computed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from manifactor._support.parameters import (
     require_choice,
@@ -9,7 +9,6 @@ from manifactor._support.parameters import (
     require_indices,
     require_number,
 )
-from manifactor.factoring.charts import ChartSettings
 from manifactor.factoring.criteria import EvidenceSettings
 from manifactor.factoring.factor import FactorSettings
 from manifactor.factoring.grouping import GroupingSettings
@@ -17,7 +16,9 @@ from manifactor.factoring.looks import LookSettings
 from manifactor.factoring.measures import MeasureSettings
 from manifactor.factoring.peeling import MAX_FACTORS
 from manifactor.factoring.placement import PlacementSettings
+from manifactor.factoring.residuals import ResidualSettings
 
+# A table of the functions would import this module in a circle.
 METHOD_NAMES = ("gradients", "deflation", "triplets")
 ONLY_FOR_TRIPLETS = ("eigenvalue_tolerance", "similarity_threshold", "exclude")
 
@@ -38,8 +39,8 @@ class FactoringSettings:
         others. "auto" is .7.
     exclude : sequence of int
         For "triplets": indices of functions that are not to be put into a factor.
-    looks, measures, evidence, factors, charts, grouping, placement
-        Settings of the algorithms.
+    looks, residuals, factors, measures, evidence, grouping, placement
+        Settings of the algorithms; those of shapes and charts lie in `factors`.
     one_factor_functions : int
         Functions that describe the data when there is one factor.
     """
@@ -49,14 +50,14 @@ class FactoringSettings:
     eigenvalue_tolerance: float | str = "auto"
     similarity_threshold: float | str = "auto"
     exclude: Sequence[int] = ()
-    looks: LookSettings = LookSettings()
-    measures: MeasureSettings = MeasureSettings()
-    evidence: EvidenceSettings = EvidenceSettings()
-    factors: FactorSettings = FactorSettings()
-    charts: ChartSettings = ChartSettings()
-    grouping: GroupingSettings = GroupingSettings()
-    placement: PlacementSettings = PlacementSettings()
-    # A surface and its boundary show in a few dozen functions.
+    looks: LookSettings = field(default_factory=LookSettings)
+    residuals: ResidualSettings = field(default_factory=ResidualSettings)
+    measures: MeasureSettings = field(default_factory=MeasureSettings)
+    evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
+    factors: FactorSettings = field(default_factory=FactorSettings)
+    grouping: GroupingSettings = field(default_factory=GroupingSettings)
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    # An embedding takes six functions at most; more of them are for the user to see.
     one_factor_functions: int = 24
 
     @property
@@ -94,6 +95,8 @@ def require_factoring(
         Number of functions, where it is known; indices in `exclude` are checked
         against it.
     """
+    # Values first, then whether the method uses them: a wrong value is the clearer
+    # message.
     require_choice("method", settings.method, sorted(METHOD_NAMES))
     if not is_auto(settings.n_factors):
         require_count("n_factors", settings.n_factors, 1, MAX_FACTORS)

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from manifactor._support.threads import at_once
 from manifactor.factoring import measures
+from manifactor.factoring.blocks import Dimensions, Misfit
 from manifactor.factoring.criteria import EvidenceSettings, criteria
 from manifactor.factoring.evidence import Evidence, SampleWarning
 from manifactor.factoring.factor import Factor
@@ -25,37 +25,6 @@ SECOND_OPINION = (
     "for images of independently moving parts, method='deflation' gives a second "
     "opinion"
 )
-MORE = "more dimensions than the data, so they overlap"
-FEWER = "fewer dimensions than the data, so a small one may be missing"
-
-
-@dataclass(frozen=True)
-class Dimensions:
-    """Dimensions of the data, and of the blocks of functions that were found.
-
-    Attributes
-    ----------
-    data : float
-        As the kernel's bandwidth curve has it.
-    found : int
-        Directions that the gradients of the blocks span together.
-    missing : bool
-        Whether the blocks lack a dimension that is no noise.
-    """
-
-    data: float
-    found: int
-    missing: bool
-
-    def misfit(self, factors: Sequence[Factor], limit: float) -> tuple[float, str]:
-        """Return how far the factors' dimensions miss the data's, and in which way."""
-        surplus = sum(factor.dimension for factor in factors) - self.data
-        if surplus > limit:
-            return surplus, MORE
-        if self.missing:
-            return self.data - self.found, FEWER
-        # Dimensions that only noise fills are not missing.
-        return max(0.0, surplus), ""
 
 
 def weigh(
@@ -69,37 +38,46 @@ def weigh(
     rng: np.random.Generator,
 ) -> Evidence:
     """Return the evidence on several factors that were found by peeling."""
-    found = _measured(diffusion, factors, peeling, settings, measuring, rng)
-    misfit, difference = dimensions.misfit(factors, settings.dimensions)
-    judge = _judges(settings)
-    tests = (
-        judge["product"](found["product"]),
-        judge["completeness"](found["completeness"]),
-        _judged(judge["twist"], found["twist"]),
-        judge["modulation"](found["modulation"]),
-        _judged(judge["undivided"], measures.undivided(peeling.splits)),
-        judge["explained"](found["explained"]),
-        judge["lowest functions"](found["lowest functions"]),
-        judge["leakage"](np.nanmax(found["leakage"])),
-        judge["agreement"](found["agreement"]),
-        judge["dimensions"](misfit, difference=difference),
-    )
+    found = _measure(diffusion, factors, peeling, settings, measuring, rng)
+    misfit = dimensions.misfit(factors, settings.dimensions)
+    tests = _judge(found, misfit, settings)
+    passed = all(test.passed for test in tests)
     evidence = Evidence(
         tests,
         leakage=found["leakage"],
         null=max((_noise(split) for split in peeling.splits), default=0.0),
         dependence=found["dependence"],
-        details="" if all(test.passed for test in tests) else SECOND_OPINION,
+        details="" if passed else SECOND_OPINION,
     )
     if evidence.agreement < settings.agreement:
         n = len(peeling.looks[0].part)
+        # The halves of twice as many samples are as large as all of these.
         _warn_of_few_samples(
             2 * n, f"of {n} samples neither half shows the same factors"
         )
     return evidence
 
 
-def _measured(
+def _judge(
+    found: dict[str, Any], misfit: Misfit, settings: EvidenceSettings
+) -> tuple[Test, ...]:
+    """All tests of a product, also those that no longer change the verdict."""
+    judge = _judges(settings)
+    return (
+        judge["product"](found["product"]),
+        judge["completeness"](found["completeness"]),
+        _judged(judge["twist"], found["twist"]),
+        judge["modulation"](found["modulation"]),
+        _judged(judge["undivided"], found["undivided"]),
+        judge["explained"](found["explained"]),
+        judge["lowest functions"](found["lowest functions"]),
+        judge["leakage"](np.nanmax(found["leakage"])),
+        judge["agreement"](found["agreement"]),
+        judge["dimensions"](misfit.dimensions, difference=misfit.difference),
+    )
+
+
+def _measure(
     diffusion: Diffusion,
     factors: Sequence[Factor],
     peeling: Peeling,
@@ -107,17 +85,19 @@ def _measured(
     measuring: MeasureSettings,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
-    """What takes time to measure, by name, all of it measured concurrently."""
+    """Measure everything that is judged, concurrently, and return it by name."""
     spectrum = diffusion.spectrum
     full, *halves = peeling.looks
     inliers = ~diffusion.graph.outliers
     lowest = spectrum.functions[:, 1 : 1 + settings.lowest_functions]
     explained = partial(measures.explained, settings=measuring)
+    # One thread for each; only one of them uses `rng`, so that the result does not
+    # depend on their order.
     work: dict[str, Callable[[], Any]] = {
         "completeness": partial(
             measures.completeness, spectrum, factors, settings=measuring
         ),
-        "leakage": partial(measures.leakage, factors),
+        "leakage": partial(measures.leakage, factors, settings=measuring),
         "product": partial(product_share, full.geometry, full.blocks),
         "agreement": partial(measures.best_agreement, full, halves, settings=measuring),
         "dependence": partial(
@@ -127,6 +107,7 @@ def _measured(
         "explained": partial(explained, factors, diffusion.samples, inliers),
         "lowest functions": partial(explained, factors, lowest, inliers),
         "twist": partial(measures.twist, peeling.looks),
+        "undivided": partial(measures.undivided, peeling.splits),
     }
     values = at_once(lambda measure: measure(), list(work.values()))
     return dict(zip(work, values, strict=True))
@@ -145,6 +126,7 @@ def weigh_one(
     """
     look, split = peeling.looks[0], peeling.splits[0]
     n, noise = len(look.part), _noise(split)
+    # Functions whose q is 1 or more are structureless, whatever its noise.
     might_divide = bool((split.q < 1).any())
     lacking = dimensions.data - dimensions.found if dimensions.missing else 0.0
     judge = _judges(settings)
@@ -181,7 +163,7 @@ def weigh_sum(
     """
     judge = _judges(settings)
     share = max(0.0, explained)
-    leakage = measures.leakage(factors)
+    leakage = measures.leakage(factors, settings=measuring)
     tests = (
         judge["products checked"](0, explained=share),
         judge["sum"](share),
@@ -204,7 +186,7 @@ def weigh_groups(
     judge = _judges(settings)
     found, asked = len(factors), n_asked or len(factors)
     complete = measures.completeness(spectrum, factors, settings=measuring)
-    leakage = measures.leakage(factors)
+    leakage = measures.leakage(factors, settings=measuring)
     tests = (
         judge["connected"](grouping.n_pieces),
         judge["groups"](found / asked, found=found, asked=asked),
@@ -218,7 +200,7 @@ def weigh_groups(
 
 def _quality(cut: Cut) -> str:
     """How far a cut may lie below the best one, in words."""
-    if cut.gap < 1e-6:  # the bound is computed to single precision
+    if cut.gap < 1e-6:  # rounding of the bound
         return "the best there is"
     return f"at most {cut.gap:.1%} below the best"
 
@@ -251,6 +233,7 @@ def weigh_noise(
     """
     if evidence.verdict == "none":
         return evidence
+    # Noise may move places by more than they spread.
     worst = int(np.argmin(shares))
     share = max(0.0, float(shares[worst]))
     test = _judges(settings)["reliability"](
@@ -285,7 +268,7 @@ def _warn_if_unsure(
         )
     elif not certain.passed:
         _warn_of_few_samples(
-            # Noise falls with the number of samples; half of the limit is safe.
+            # Noise falls inversely with the number of samples; aim at half the limit.
             int(n_samples * certain.value / (settings.uncertainty / 2)),
             f"the number of factors is uncertain by {certain.value:.2f} of the range "
             "it is read from",
