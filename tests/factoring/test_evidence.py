@@ -2,51 +2,72 @@ import numpy as np
 import pytest
 
 from manifactor import (
+    Evidence,
     ManifoldFactorizer,
     NoProductStructureWarning,
     SampleWarning,
     datasets,
 )
-from manifactor.factoring.evidence import Evidence, weigh_noise
-from manifactor.factoring.factor import make_factors, placed_factor, selection
-from manifactor.factoring.measures import dependence, explained, leaves_noise
+from manifactor.factoring.criteria import criteria
 
-from ..conftest import box_spectrum
+JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
+TWO_FACTORS = np.array([[np.nan, 0.15], [0.1, np.nan]])
+PRODUCT = [criterion.name for criterion in criteria()][:10]
 
 
-def interval(t):
-    return placed_factor(
-        np.sqrt(2) * np.cos(np.pi * t)[:, None], np.array([1.0]), "interval"
+def test_the_verdict_is_product_if_all_tests_of_several_factors_were_passed():
+    passed = (JUDGE["product"](0.9), JUDGE["leakage"](0.15))
+    assert Evidence(passed, TWO_FACTORS).verdict == "product"
+    assert Evidence(passed, TWO_FACTORS).reason == "all tests were passed"
+
+
+def test_one_test_that_fails_makes_the_verdict_partial_and_gives_the_reason():
+    tests = (JUDGE["product"](0.9), JUDGE["completeness"](0.5), JUDGE["explained"](0.2))
+    evidence = Evidence(tests, TWO_FACTORS)
+    assert evidence.verdict == "partial"
+    assert evidence.failed == tests[1:]
+    assert evidence.reason == "; ".join(test.problem for test in tests[1:])
+    assert "50% of the low spectrum, not 75%" in evidence.reason
+
+
+def test_one_factor_is_no_product_whatever_the_tests_say():
+    assert Evidence((JUDGE["samples"](1000),)).verdict == "none"
+
+
+def test_numbers_are_looked_up_in_the_tests():
+    tests = tuple(
+        JUDGE[name](value)
+        for name, value in [("product", 0.9), ("completeness", 0.8), ("agreement", 0.7)]
+    )
+    evidence = Evidence(tests, TWO_FACTORS)
+    found = (evidence.product, evidence.completeness, evidence.agreement)
+    assert found == (0.9, 0.8, 0.7)
+    assert np.isnan(evidence.reliability)
+
+
+def test_evidence_reads_as_prose():
+    tests = (JUDGE["completeness"](0.5), JUDGE["leakage"](0.15))
+    evidence = Evidence(tests, TWO_FACTORS, dependence=0.5, details="no more to say")
+    assert str(evidence) == (
+        "Several factors were found, but not every test of a product was passed. "
+        "Functions of single factors and their products make up 50% of the low "
+        "spectrum, not 75%, as on a twisted product or with a factor missing. A "
+        "sample's place on one factor predicts at most 15% of another. The places show "
+        "no clear dependence on each other (permutation p = 0.500). No more to say."
     )
 
 
-def test_independent_places_are_found_independent_and_dependent_ones_dependent(rng):
-    t, u = rng.uniform(size=(2, 1000))
-    assert dependence([interval(t), interval(u)], rng=rng) > 0.01
-    assert (
-        dependence([interval(t), interval(np.clip(t + 0.3 * u, 0, 1.3) / 1.3)], rng=rng)
-        < 0.01
-    )
-    # no linear correlation, yet dependent
-    assert dependence([interval(t), interval(np.abs(2 * t - 1))], rng=rng) < 0.01
-
-
-def test_a_direction_of_the_data_that_no_factor_explains_is_noticed(rng):
-    spectrum, waves = box_spectrum([1.3, 1.0], 20, n_samples=1000)
-    x, y = (waves.tolist().index(w) for w in ([1, 0], [0, 1]))
-    factors = make_factors(
-        spectrum, [selection(spectrum, [x]), selection(spectrum, [y])]
-    )
-    places = np.hstack([factor.embedding for factor in factors])
-    all_of_them = np.ones(len(places), dtype=bool)
-    assert explained(factors, places, all_of_them) > 0.9
-    assert (
-        explained(
-            factors, np.c_[places, 2 * rng.uniform(size=len(places))], all_of_them
-        )
-        < 0.2
-    )
-    assert explained(factors, None, all_of_them) == 1
+@pytest.mark.parametrize(
+    ("p", "leakage", "words"),
+    [
+        (0.02, 0.15, "The places show no clear dependence"),
+        (0.005, 0.01, "The places are nearly independent"),
+        (0.005, 0.15, "The places are statistically dependent"),
+    ],
+)
+def test_dependence_that_is_significant_may_yet_be_small(p, leakage, words):
+    matrix = np.array([[np.nan, leakage], [0.0, np.nan]])
+    assert words in str(Evidence((), matrix, dependence=p))
 
 
 def test_a_product_is_called_one_and_the_reason_reads_as_prose():
@@ -55,27 +76,37 @@ def test_a_product_is_called_one_and_the_reason_reads_as_prose():
     assert fit.verdict_ == "product"
     text = str(fit.evidence_)
     assert text.startswith(
-        "The data are samples of a product of independent factors. All tests were passed."
+        "The data are samples of a product of independent factors. All tests were "
+        "passed."
     )
     assert "Half of the samples alone shows the same factors" in text
     assert "The places show no clear dependence" in text
     assert fit.evidence_.product > 0.9
     assert 0 <= fit.evidence_.null < 1
+    assert [test.name for test in fit.evidence_.tests] == PRODUCT
 
 
 @pytest.mark.parametrize(
-    ("shape", "reason"),
+    ("shape", "reason", "last"),
     [
-        ("sphere", "vary in all directions of the data and do not fall apart"),
-        ("parallelogram", "look irreducible"),
+        (
+            "sphere",
+            "vary in all directions of the data and do not fall apart",
+            "blocks",
+        ),
+        ("parallelogram", "look irreducible", "further product"),
     ],
 )
-def test_irreducible_data_are_called_so(shape, reason):
+def test_irreducible_data_are_called_so(shape, reason, last):
     X, _ = datasets.sample(shape, 1200, random_state=0)
     with pytest.warns(NoProductStructureWarning, match=reason):
         fit = ManifoldFactorizer(random_state=0).fit(X)
     assert (fit.verdict_, fit.n_factors_) == ("none", 1)
     assert "method='deflation'" in str(fit.evidence_)
+    *before, failed = fit.evidence_.tests
+    assert (failed.name, failed.passed) == (last, False)
+    assert [test.name for test in before][:2] == ["samples", "uncertainty"]
+    assert all(test.passed for test in before)
 
 
 @pytest.mark.filterwarnings("ignore::manifactor.factoring.evidence.SampleWarning")
@@ -84,6 +115,9 @@ def test_twisted_products_are_never_called_products(shape):
     X, _ = datasets.sample(shape, 1500, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)
     assert fit.verdict_ == "partial"
+    assert [test.name for test in fit.evidence_.tests] == PRODUCT
+    failed = {test.name for test in fit.evidence_.failed}
+    assert failed & {"completeness", "twist", "modulation"}
 
 
 def test_a_dimension_that_is_noise_is_no_missing_factor():
@@ -93,37 +127,16 @@ def test_a_dimension_that_is_noise_is_no_missing_factor():
     assert (fit.verdict_, fit.n_factors_, fit.n_functions_) == ("product", 2, 100)
 
 
-@pytest.mark.parametrize("radius", [0.05, 0.1])
-def test_a_small_circle_beside_the_factors_is_not_taken_for_noise(rng, radius):
-    sheet = rng.uniform(size=(3000, 2))
-    angle = rng.uniform(0, 2 * np.pi, size=3000)
-    ring = radius * np.c_[np.cos(angle), np.sin(angle)]
-    assert not leaves_noise(sheet, np.c_[sheet, ring])
-    assert leaves_noise(sheet, np.c_[sheet, radius * rng.normal(size=(3000, 2))])
-
-
-def test_a_small_factor_is_seen_beside_larger_noise_in_another_direction(rng):
-    line, noise = rng.uniform(size=(4000, 1)), rng.normal(size=(4000, 1))
-    angle = rng.uniform(0, 2 * np.pi, size=4000)
-    ring, strip = np.c_[np.cos(angle), np.sin(angle)], rng.uniform(size=(4000, 1))
-    assert not leaves_noise(line, np.c_[line, 0.05 * ring, 0.12 * noise])
-    assert not leaves_noise(line, np.c_[line, 0.3 * strip, 0.3 * noise])
-    assert not leaves_noise(line, np.c_[line, 0.3 * strip + 0.05 * noise])
-    assert leaves_noise(line, np.c_[line, 0.3 * noise])
-
-
-def test_nothing_left_is_nothing_missing(rng):
-    line = rng.uniform(size=(500, 1))
-    assert leaves_noise(line, np.ones((500, 2)))
-
-
 def test_a_short_spectrum_is_given_as_the_reason():
     X, _ = datasets.sample("strip10", 1500, random_state=0)
     with pytest.warns(
         NoProductStructureWarning,
         match="the spectrum is too short.* raise `n_functions`",
     ):
-        ManifoldFactorizer(n_functions=8, random_state=0).fit(X)
+        fit = ManifoldFactorizer(n_functions=8, random_state=0).fit(X)
+    lacking = fit.evidence_.tests[-1]
+    assert lacking.name == "missing dimensions"
+    assert lacking.value > lacking.limit
 
 
 def test_too_few_samples_are_said_with_the_number_that_would_help():
@@ -135,11 +148,12 @@ def test_too_few_samples_are_said_with_the_number_that_would_help():
         ManifoldFactorizer(2, random_state=0).fit(X)
 
 
-def test_a_product_needs_places_that_are_little_noise():
-    product = Evidence("product", "all tests were passed")
-    assert weigh_noise(product, [0.99, 0.95]).verdict == "product"
-    doubtful = weigh_noise(product, [0.99, 0.8])
-    assert (doubtful.verdict, doubtful.reliability) == ("partial", 0.8)
-    assert doubtful.reason == "noise makes up 20% of the variance of places on factor 2"
-    assert "At least 80% of the variance" in str(doubtful)
-    assert weigh_noise(Evidence("none", "irreducible"), [0.5]).reason == "irreducible"
+def test_a_hundred_samples_are_too_few_to_tell():
+    X, _ = datasets.sample("torus", 150, random_state=1)
+    with (
+        pytest.warns(SampleWarning, match="About 1000 samples would help"),
+        pytest.warns(NoProductStructureWarning, match="150 samples are too few"),
+    ):
+        fit = ManifoldFactorizer(random_state=0).fit(X)
+    (test,) = fit.evidence_.tests
+    assert (test.name, test.value, test.limit) == ("samples", 150, 200)

@@ -6,12 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifactor import DiffusionMap, datasets
-from manifactor.factoring.factor import (
-    make_factors,
-    placed_factor,
-    predictability,
-    selection,
-)
+from manifactor.factoring.factor import make_factors, placed_factor, selection
+from manifactor.factoring.prediction import predictability
 
 from ..conftest import box_spectrum, grid
 
@@ -140,9 +136,10 @@ def test_the_other_factor_s_modulation_is_taken_out_of_a_circle_s_radius():
     assert predictability(freed, other[:, None])[0] < 0.1
 
 
-def test_independent_arrays_predict_nothing_of_each_other(rng):
-    assert predictability(rng.normal(size=(3000, 1)), rng.normal(size=(3000, 1)))[
-        0
-    ] == pytest.approx(0, abs=0.02)
-    t = rng.uniform(size=(3000, 1))
-    assert predictability(t, np.sin(5 * t))[0] > 0.999
+def test_a_factor_is_shown_in_one_line_without_arrays():
+    spectrum, _ = box_spectrum([2.0], 6, n_samples=800)
+    factor = make_factors(spectrum, [selection(spectrum, [1, 2, 3, 4])])[0]
+    assert repr(factor) == (
+        "Factor(interval, dimension=1, n_functions=4, lowest_eigenvalue=2.467)"
+    )
+    assert str(factor) == "an interval, 4 functions, eigenvalues from 2.467"

@@ -4,22 +4,33 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap, NoProductStructureWarning, datasets
-from manifactor.factoring.evidence import Evidence
-from manifactor.factoring.factor import make_factors, selection
-from manifactor.factoring.factorize import by_triplets
+from manifactor._support.choices import given
+from manifactor.factoring.factorize import METHODS, factorize
+from manifactor.factoring.settings import METHOD_NAMES, FactoringSettings
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.factoring.measures import completeness, leakage
+from manifactor.spectral.kernel import affinity
+from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.spectrum import laplacian_spectrum
 
 from ..conftest import box_spectrum
 
-PAPER = {"eigenvalue_tolerance": 1e-6, "similarity_threshold": 0.9, "exclude": ()}
+PAPER = FactoringSettings(
+    method="triplets", eigenvalue_tolerance=1e-6, similarity_threshold=0.9
+)
 
 
 def factor(spectrum, n_factors, **changes):
     diffusion = Diffusion(None, None, None, spectrum, spectrum)
-    return by_triplets(
-        diffusion, n_factors, **{**PAPER, **changes}, rng=np.random.default_rng(0)
-    )
+    settings = replace(PAPER, n_factors=n_factors, **changes)
+    return factorize(diffusion, settings, rng=np.random.default_rng(0))
+
+
+def diffuse(X, n_functions, **more):
+    graph = neighbor_graph(X, 64)
+    walk = affinity(graph)
+    rng = np.random.default_rng(0)
+    spectrum = laplacian_spectrum(walk, n_functions, rng=rng)
+    return Diffusion(X, graph, walk, spectrum.with_copies(graph), spectrum, **more)
 
 
 def used(factorization):
@@ -122,15 +133,6 @@ def test_one_factor_asked_for_is_one_factor_given():
     assert factor(spectrum, 1).evidence.reason == "one factor was asked for"
 
 
-def test_missing_functions_lower_the_completeness():
-    spectrum, waves = box_spectrum([1.3, 1.0], 30, n_samples=2000)
-    x, y = (sorted(pure(waves, side)) for side in (0, 1))
-    whole = make_factors(spectrum, [selection(spectrum, g) for g in (x, y)])
-    holes = make_factors(spectrum, [selection(spectrum, g) for g in (x[1:], y)])
-    assert completeness(spectrum, whole) > 0.99
-    assert completeness(spectrum, holes) < 0.9
-
-
 def test_products_that_are_no_functions_make_the_verdict_partial(rng):
     spectrum, waves = box_spectrum([1.3, 1.0], 30, n_samples=2000)
     odd = np.flatnonzero((waves > 0).all(axis=1))[2::2]
@@ -141,28 +143,62 @@ def test_products_that_are_no_functions_make_the_verdict_partial(rng):
     assert "of the low spectrum, not 75%" in found.evidence.reason
 
 
-def test_leakage_says_which_factor_predicts_which():
-    spectrum, _ = box_spectrum([1.0], 5, n_samples=800)
-    (whole,) = make_factors(spectrum, [selection(spectrum, [1])])
-    (folded,) = make_factors(
-        spectrum, [selection(spectrum, [2])]
-    )  # the same at t and 1 - t
-    found = leakage([whole, folded])
-    assert found[0, 1] > 0.99
-    assert found[1, 0] < 0.1
+def test_every_method_that_can_be_named_is_there():
+    assert sorted(METHODS) == sorted(METHOD_NAMES)
 
 
-def test_evidence_reads_as_prose():
-    text = str(
-        Evidence(
-            "partial",
-            "something is missing",
-            0.5,
-            np.array([[np.nan, 0.25], [0.1, np.nan]]),
-        )
+def test_choices_say_what_was_decided_and_why(torus):
+    found = factorize(diffuse(torus[0], 60), rng=np.random.default_rng(0))
+    assert found.evidence.verdict == "product"
+    assert found.choices["method"].value == "gradients"
+    assert found.choices["factors"].value == 2
+    assert "orthogonal gradients" in found.choices["factors"].why
+    assert set(found.choices) == {"method", "factors"}
+
+
+def test_what_the_caller_decided_is_no_choice_of_the_program():
+    spectrum, _ = box_spectrum([1.3, 1.0], 40, n_samples=2000)
+    found = factor(spectrum, 2)
+    assert found.choices == {"method": given("triplets"), "factors": given(2)}
+    assert factor(spectrum, "auto").choices["factors"].automatic
+
+
+@pytest.mark.filterwarnings("ignore::manifactor.factoring.evidence.SampleWarning")
+def test_more_functions_are_a_choice_where_a_dimension_was_missing():
+    X, _ = datasets.sample("strip10", 1500, random_state=0)
+    start = diffuse(X, 8, growing=True)
+    found = factorize(start, rng=np.random.default_rng(0))
+    count = len(found.spectrum.eigenvalues)
+    assert count > 8
+    assert found.choices["functions"].value == count
+    assert "fewer dimensions than the data" in found.choices["functions"].why
+
+
+def test_known_noise_adds_a_test_of_reliability_and_changes_nothing_else(torus):
+    start = diffuse(torus[0], 60)
+    columns = torus[0].shape[1]
+    plain = factorize(start, rng=np.random.default_rng(0))
+    quiet, loud = (
+        factorize(start, noise=np.full(columns, sd), rng=np.random.default_rng(0))
+        for sd in (1e-3, 1.0)
     )
-    assert text == (
-        "Several factors were found, but not every test of a product was passed. Something is missing. Functions of "
-        "single factors and their products make up 50% of the low spectrum. A sample's place on one factor predicts at "
-        "most 25% of another."
-    )
+    assert np.isnan(plain.evidence.reliability)
+    *before, added = quiet.evidence.tests
+    assert [(t.name, t.value) for t in before] == [
+        (t.name, t.value) for t in plain.evidence.tests
+    ]
+    assert added.name == "reliability"
+    assert quiet.evidence.reliability > 0.99
+    assert quiet.evidence.verdict == "product"
+    assert loud.evidence.reliability < 0.9
+    assert loud.evidence.verdict == "partial"
+    assert "noise makes up" in loud.evidence.reason
+    for one, two in zip(plain.factors, loud.factors, strict=True):
+        np.testing.assert_array_equal(one.embedding, two.embedding)
+
+
+def test_a_factorization_is_shown_in_one_line(torus):
+    found = factorize(diffuse(torus[0], 60), rng=np.random.default_rng(0))
+    assert repr(found).startswith("Factorization(product, [Factor(circle, dimension=1")
+    assert "\n" not in repr(found)
+    assert "array" not in repr(found)

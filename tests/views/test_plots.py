@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.factoring.measures import angles, owners
+from manifactor.factoring.ownership import angles, owners
 
 plots = pytest.importorskip("manifactor.views.plots")
 pytest.importorskip("matplotlib")

@@ -53,7 +53,10 @@ SETTINGS: dict[str, dict] = {
         "type": _number_or("auto"),
         "help": "the paper's delta, times 4",
     },
-    "similarity_threshold": {"type": float, "help": "the paper's gamma"},
+    "similarity_threshold": {
+        "type": _number_or("auto"),
+        "help": "the paper's gamma",
+    },
     "preparation": {
         "choices": PREPARATIONS,
         "help": "against noise; images have their own",

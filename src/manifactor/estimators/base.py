@@ -45,8 +45,8 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """Check samples and parameters; return samples, cost, stages and generators.
 
         A second fit of the same samples starts where the first one differs: `stages`
-        keeps what was computed. Three generators are drawn whatever happens, so that
-        what one step draws does not depend on another.
+        keeps what was computed. Diffusion and factorization have generators of their own,
+        so that a kept diffusion leaves the factors as they are.
         """
         X = self._owned(self._validated(X, reset=True), X)
         cost = self.forecast_shape(*_shape(X))
@@ -54,7 +54,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         stages = stages or Stages(getattr(self, "_kept", None))
         fixed = isinstance(self.random_state, Integral)
         stages.start(self.callback, seed if fixed else None)
-        return X, cost, stages, np.random.default_rng(seed).spawn(3)
+        return X, cost, stages, np.random.default_rng(seed).spawn(2)
 
     def _remember(self, diffusion: Diffusion, cost: Forecast, stages: Stages) -> None:
         """Remember timings, and what the next fit may start from."""

@@ -123,7 +123,7 @@ class DiffusionMap(SpectralEstimator):
             Where finished stages are kept and looked up; None for the estimator's own
             memory of its last fit.
         """
-        X, cost, stages, (rng, *_) = self._begin(X, stages)
+        X, cost, stages, (rng, _) = self._begin(X, stages)
         with device_memory():
             diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
             self.diffusion_ = diffusion.settled()

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,12 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from manifactor._support.threads import one_blas_thread
 from manifactor.estimators.base import SpectralEstimator
 from manifactor.factoring.deflation import DeflationSettings
-from manifactor.factoring.factorize import (
-    FactoringSettings,
-    factorize,
-    require_factoring,
-)
-from manifactor.factoring.placement import Placed, place, with_reliability
+from manifactor.factoring.factorize import factorize
+from manifactor.factoring.placement import Placed, place
+from manifactor.factoring.settings import FactoringSettings, require_factoring
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.resident import device_memory, like
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
@@ -143,15 +141,13 @@ class ManifoldFactorizer(SpectralEstimator):
             memory of its last fit.
         """
         factoring = self._factoring_settings()
-        require_factoring(factoring)
+        require_factoring(factoring, n_functions=self._given_functions())
         self._require_used()
-        X, cost, stages, (rng, later, noisy) = self._begin(X, stages)
+        X, cost, stages, (rng, later) = self._begin(X, stages)
         with device_memory(), _blas_threads(X.shape[0]):
             diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
             with stages.timed("factors"):
-                found = factorize(diffusion, factoring, rng=later)
-            if noise is not None:
-                found = with_reliability(found, noise, rng=noisy)
+                found = factorize(diffusion, factoring, noise=noise, rng=later)
             self.factorization_ = found.settled()
         self._remember(self.diffusion_, cost, stages)
         return self
@@ -163,7 +159,7 @@ class ManifoldFactorizer(SpectralEstimator):
             method=self.method,
             eigenvalue_tolerance=self.eigenvalue_tolerance,
             similarity_threshold=self.similarity_threshold,
-            exclude=tuple(self.exclude),
+            exclude=self.exclude,
         )
 
     def _diffusion_settings(self) -> DiffusionSettings:
@@ -175,6 +171,10 @@ class ManifoldFactorizer(SpectralEstimator):
         why = "deflation reads an interval or a circle off the lowest functions"
         counts = FunctionCounts(usual=few, largest=few, samples_per_function=1, why=why)
         return replace(settings, counts=counts)
+
+    def _given_functions(self) -> int | None:
+        """Return the number of functions that the caller set, None for "auto"."""
+        return self.n_functions if isinstance(self.n_functions, Integral) else None
 
     def _require_used(self) -> None:
         """Raise ValueError for a parameter that the method does not use."""
@@ -287,7 +287,9 @@ class ManifoldFactorizer(SpectralEstimator):
         list of Placed
             One for each factor; unpacks as (embedding, coordinate, confidence).
         """
-        return place(self.diffusion_, self.factors_, self._prepared(X))
+        check_is_fitted(self)
+        # Blocks are checked and prepared one by one: X may be larger than the memory.
+        return place(X, self.factors_, self.diffusion_, prepare=self._prepared)
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the columns that `transform` returns: factor1_0, ..."""

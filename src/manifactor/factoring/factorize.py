@@ -1,339 +1,319 @@
-"""Spectrum to factorization: the methods, and the result they share."""
+"""Diffusion to factorization: the methods, and the result they share."""
 
-import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
-from manifactor._support.threads import at_once
+from manifactor._support.choices import Choice, given
+from manifactor.factoring.blocks import as_many_as, peel_all_dimensions
 from manifactor.factoring.deflation import deflate
-from manifactor.factoring.evidence import (
-    COMPLETE,
-    LEAKING,
-    Evidence,
-    NoProductStructureWarning,
+from manifactor.factoring.evidence import Evidence, NoProductStructureWarning
+from manifactor.factoring.factor import Factor, make_factors, selection
+from manifactor.factoring.gradients import beside_constant
+from manifactor.factoring.grouping import group_functions
+from manifactor.factoring.maxcut import Cut
+from manifactor.factoring.peeling import Split
+from manifactor.factoring.placement import signal_shares
+from manifactor.factoring.settings import FactoringSettings, require_factoring
+from manifactor.factoring.triplets import Triplets
+from manifactor.factoring.verdict import (
     weigh,
+    weigh_asked,
+    weigh_groups,
+    weigh_no_groups,
+    weigh_noise,
     weigh_one,
     weigh_sum,
 )
-from manifactor.factoring.factor import Factor, make_factors, selection
-from manifactor.factoring.gradients import (
-    beside_constant,
-    count_directions,
-    measure_geometry,
-)
-from manifactor.factoring.maxcut import Cut, max_cut
-from manifactor.factoring.measures import completeness, leakage, leaves_noise
-from manifactor.factoring.peeling import (
-    Look,
-    Peeling,
-    Split,
-    batch_size,
-    peel,
-    without_energy,
-)
-from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.kernel import Affinity
-from manifactor.spectral.laplacian import laplacian_spectrum
-from manifactor.spectral.neighbors import AUTO_NEIGHBORS, chosen
-from manifactor.spectral.parts import Part, PartSettings
+from manifactor.spectral.neighbors import NeighborSettings
 from manifactor.spectral.spectrum import Spectrum
 
-log = logging.getLogger("manifactor")
 
-UNCERTAIN = 0.75  # dimensions that the data, whose own are measured to about a half, may have more or fewer
-MISFITS = {
-    0: "",
-    1: "the factors have more dimensions than the data, so they overlap",
-    -1: "the factors have fewer dimensions than the data, so a small one may be missing",
-}
-MAX_CUT = 5  # groups that "auto" looks for in the triplet method
-SEPARATED = 0.95  # share of the separability that the cut of "auto" must cut
-WHOLE = 24  # functions that describe the data when there is one factor
-FEWEST_FUNCTIONS = 4  # of a half that is looked at
-BLOCK_WISE = 6  # samples for each function from which on the block solver beats the dense one at low accuracy
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Factorization:
-    """Factors, the one with the smallest eigenvalue first, the evidence for them, and their spectrum."""
+    """Factors, the evidence for them, and the diffusion they were found in.
+
+    Attributes
+    ----------
+    factors : tuple of Factor
+        The one with the smallest eigenvalue first.
+    evidence : Evidence
+    diffusion : Diffusion
+        The one that was given, or one of more functions where those were needed.
+    splits : tuple of Split
+        How batches of functions fell into blocks, by `method="gradients"`.
+    triplets : Triplets or None
+    cut : Cut or None
+        By `method="triplets"`.
+    choices : dict of str to Choice
+        "method" and "factors", and "functions" where more of them were computed than
+        given.
+    """
 
     factors: tuple[Factor, ...]
     evidence: Evidence
-    spectrum: Spectrum
+    diffusion: Diffusion
     splits: tuple[Split, ...] = ()
     triplets: Triplets | None = None
     cut: Cut | None = None
+    choices: dict[str, Choice] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Factorization({self.evidence.verdict}, {list(self.factors)})"
+
+    def settled(self) -> "Factorization":
+        """Return the same with everything in the host's memory."""
+        return replace(self, diffusion=self.diffusion.settled())
 
 
-def by_gradients(
-    diffusion: Diffusion, n_factors: int | str, *, rng: np.random.Generator, **_
+class Method(Protocol):
+    """What finds factors."""
+
+    def __call__(
+        self,
+        diffusion: Diffusion,
+        settings: FactoringSettings,
+        *,
+        rng: np.random.Generator,
+    ) -> Factorization:
+        """Return the factors and the evidence for them."""
+
+
+def factorize(
+    diffusion: Diffusion,
+    settings: FactoringSettings = FactoringSettings(),
+    *,
+    noise: np.ndarray | None = None,
+    rng: np.random.Generator,
 ) -> Factorization:
-    """Factors by orthogonal gradients: peel off blocks of pure functions, in the whole sample and in its halves."""
-    asked = None if n_factors == "auto" else int(n_factors)
-    if asked == 1:
-        return _whole(diffusion.spectrum, "one factor was asked for")
-    while True:
-        peeling = peel(_looks(diffusion, rng), at_least=asked or 1, rng=rng)
-        missing = _directions_missing(peeling, diffusion)
-        longer = diffusion.grown(rng) if missing else None
-        if longer is None:
-            break
-        diffusion = longer
-    spectrum = diffusion.spectrum
-    blocks = _as_many_as(asked, peeling)
-    if len(blocks) == 1:
-        evidence = weigh_one(peeling, missing=missing)
+    """Split the manifold of samples into its factors.
+
+    Parameters
+    ----------
+    diffusion : Diffusion
+    settings : FactoringSettings
+    noise : ndarray of shape (n_features,) or None
+        Standard deviation of the noise in each column of the samples, where it is
+        known: the evidence then has a test of reliability. Deflation places no other
+        samples than its own, so that it has none.
+    rng : numpy.random.Generator
+    """
+    # The number of functions is known only now; all else was checked by the estimator.
+    n_functions = len(diffusion.distinct.eigenvalues)
+    require_factoring(settings, n_functions=n_functions)
+    found = METHODS[settings.method](diffusion, settings, rng=rng)
+    # After all else, so that the factors are the same with and without it.
+    if noise is not None:
+        found = _with_noise_weighed(found, noise, settings, rng)
+    # Whoever asks for one factor needs no warning of it.
+    if found.evidence.verdict == "none" and settings.n_asked != 1:
         warnings.warn(
-            f"No product structure was found: {evidence.reason}.",
+            f"No product structure was found: {found.evidence.reason}.",
             NoProductStructureWarning,
             stacklevel=3,
         )
-        return replace(_whole(spectrum, ""), evidence=evidence, splits=peeling.splits)
-    factors = make_factors(spectrum, [beside_constant(block) for block in blocks])
-    inliers = ~diffusion.graph.outliers
-    surplus = (
-        sum(factor.dimension for factor in factors)
-        > diffusion.affinity.bandwidth.dimension + UNCERTAIN
+    return replace(
+        found,
+        factors=_without_confidence_in_outliers(found.factors, diffusion),
+        choices=_choices(found, settings, n_functions),
     )
-    misfit = MISFITS[1 if surplus else -1 if missing else 0]
+
+
+def _without_confidence_in_outliers(
+    factors: Sequence[Factor], diffusion: Diffusion
+) -> tuple[Factor, ...]:
+    """The factors with confidence 0 for outliers.
+
+    They lie where their nearest neighbour lies, which says nothing about them.
+    """
+    outliers = diffusion.graph.outliers
+    return tuple(
+        replace(factor, confidence=np.where(outliers, 0.0, factor.confidence))
+        for factor in factors
+    )
+
+
+def by_gradients(
+    diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
+) -> Factorization:
+    """Find factors by orthogonal gradients.
+
+    Blocks of pure functions are peeled off, in the whole sample and in its halves.
+    """
+    if settings.n_asked == 1:
+        return _one_asked_for(diffusion, settings)
+    peeled = peel_all_dimensions(diffusion, settings, rng)
+    diffusion, peeling = peeled.diffusion, peeled.peeling
+    blocks = as_many_as(settings.n_asked, peeling)
+    if len(blocks) == 1:
+        evidence = weigh_one(peeling, peeled.dimensions, settings=settings.evidence)
+        whole = _one_factor(diffusion, evidence, settings)
+        return replace(whole, splits=peeling.splits)
+    factors = _factors(
+        diffusion.spectrum, [beside_constant(block) for block in blocks], settings
+    )
     evidence = weigh(
-        spectrum, factors, peeling, diffusion.samples, inliers, misfit=misfit, rng=rng
+        diffusion,
+        factors,
+        peeling,
+        peeled.dimensions,
+        settings=settings.evidence,
+        measuring=settings.measures,
+        rng=rng,
     )
-    return Factorization(factors, evidence, spectrum, peeling.splits)
+    return Factorization(factors, evidence, diffusion, peeling.splits)
 
 
 def by_deflation(
-    diffusion: Diffusion, n_factors: int | str, *, rng: np.random.Generator, **_
+    diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
-    """Two factors of an additive embedding: each is found in what the other leaves of the data."""
-    if n_factors not in ("auto", 2):
+    """Find two factors of an additive embedding, each in what the other leaves."""
+    if diffusion.points is None:
         raise ValueError(
-            f"`method='deflation'` finds two factors; got `n_factors`={n_factors}. Leave it at 'auto', or choose "
-            "another `method`."
+            "`method='deflation'` subtracts samples; pass them, not a precomputed "
+            "graph of distances."
         )
-    if diffusion.samples is None:
-        raise ValueError(
-            "`method='deflation'` subtracts samples; pass them, not a precomputed graph of distances."
-        )
-    n_neighbors = diffusion.graph.n_neighbors or AUTO_NEIGHBORS
+    n_neighbors = diffusion.graph.n_neighbors or NeighborSettings().n_neighbors
     factors, explained = deflate(diffusion.samples, n_neighbors=n_neighbors, rng=rng)
-    return Factorization(
-        factors, weigh_sum(factors, explained, rng=rng), diffusion.spectrum
+    evidence = weigh_sum(
+        factors,
+        explained,
+        settings=settings.evidence,
+        measuring=settings.measures,
+        rng=rng,
     )
-
-
-def _looks(diffusion: Diffusion, rng: np.random.Generator) -> list[Look]:
-    """All distinct samples, and two parts or halves of them, each with its spectrum and its gradients."""
-    samples = (
-        None
-        if diffusion.samples is None
-        else chosen(diffusion.samples, diffusion.graph.distinct)
-    )
-    count = len(diffusion.distinct.eigenvalues)
-    whole = Part(
-        np.arange(len(diffusion.distinct.weights)),
-        diffusion.affinity,
-        diffusion.distinct,
-    )
-    parts = [whole, *(diffusion.parts or _halves(diffusion.affinity, count, rng))]
-
-    def look(part: Part, rng: np.random.Generator) -> Look:
-        some = None if samples is None else chosen(samples, part.rows)
-        return Look(
-            part.rows,
-            measure_geometry(part.spectrum.lowest(count), part.affinity, some, rng=rng),
-        )
-
-    return at_once(look, parts, rng.spawn(len(parts)))
-
-
-def _halves(
-    affinity: Affinity, n_functions: int, rng: np.random.Generator
-) -> Iterator[Part]:
-    """Random halves with their spectra under the same kernel; a half that falls apart says nothing and is left out."""
-    for rows in np.array_split(rng.permutation(len(affinity.degree)), 2):
-        rows.sort()
-        walk = affinity.restricted(rows)
-        count = min(n_functions, len(rows) // 2)
-        if (
-            count < FEWEST_FUNCTIONS
-            or connected_components(walk.kernel, directed=False)[0] > 1
-        ):
-            continue
-        solver = "chebyshev" if len(rows) > BLOCK_WISE * count else "auto"
-        yield Part(
-            rows,
-            walk,
-            laplacian_spectrum(
-                walk, count, solver=solver, rng=rng, settings=PartSettings().spectrum
-            ),
-        )
-
-
-def _directions_missing(peeling: Peeling, diffusion: Diffusion) -> bool:
-    """Whether the factors have fewer dimensions than the data, nothing was refused, and the rest is no noise."""
-    look = peeling.looks[0]
-    found = sum(count_directions(look.geometry, block) for block in look.blocks)
-    if (
-        peeling.refused is not None
-        or found + UNCERTAIN >= diffusion.affinity.bandwidth.dimension
-    ):
-        return False
-    if diffusion.samples is None or not look.blocks:
-        return True
-    return not leaves_noise(
-        _places(look), chosen(diffusion.samples, diffusion.graph.distinct)
-    )
-
-
-def _places(look: Look) -> np.ndarray:
-    """Where samples lie on the blocks, by their lowest functions in units of length, (n, c)."""
-    rayleigh = [look.geometry.rayleigh(block) for block in look.blocks]
-    low = [
-        block[:, : batch_size(r)] / np.sqrt(r[0])
-        for block, r in zip(look.blocks, rayleigh, strict=True)
-    ]
-    return np.hstack([look.geometry.values(block) for block in low])
-
-
-def _as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
-    """The blocks found, or as many as were asked for: the highest ones are then taken together."""
-    geometry, blocks = peeling.looks[0].geometry, list(peeling.looks[0].blocks)
-    blocks.sort(key=lambda block: float(geometry.rayleigh(block)[0]))
-    if asked is None or asked == len(blocks):
-        return blocks
-    if asked > len(blocks):
-        raise ValueError(
-            f"`n_factors` must not exceed what the data show; {asked} were asked for and {len(blocks)} found: no "
-            "function was left that does not vary along those. Lower `n_factors`, or give more samples."
-        )
-    rest = without_energy(geometry, blocks[: asked - 1])
-    return [
-        *blocks[: asked - 1],
-        rest if rest.shape[1] else np.hstack(blocks[asked - 1 :]),
-    ]
+    return Factorization(factors, evidence, diffusion)
 
 
 def by_triplets(
-    diffusion: Diffusion,
-    n_factors: int | str,
-    *,
-    eigenvalue_tolerance: float | str,
-    similarity_threshold: float,
-    exclude: Sequence[int],
-    rng: np.random.Generator,
+    diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
-    """The paper's algorithm: triplets, separability matrix, maximum cut."""
+    """Find factors by the paper's algorithm: triplets, separability, maximum cut."""
     spectrum = diffusion.spectrum
-    if n_factors == 1:
-        return _whole(spectrum, "one factor was asked for")
-    auto = isinstance(eigenvalue_tolerance, str)
-    tolerance = 0.1 * spectrum.eigenvalues if auto else np.asarray(eigenvalue_tolerance)
-    most = 2 if n_factors == "auto" else int(n_factors)
-    triplets = find_triplets(
-        spectrum, tolerance=tolerance, threshold=similarity_threshold, max_parts=most
+    if settings.n_asked == 1:
+        return _one_asked_for(diffusion, settings)
+    grouping = group_functions(
+        spectrum,
+        n_groups=settings.n_asked,
+        tolerance=settings.tolerance,
+        threshold=settings.threshold,
+        exclude=settings.exclude,
+        settings=settings.grouping,
+        rng=rng,
     )
-    functions, separability = triplets.separability(exclude=exclude)
-    if not separability.any():
-        reason = _why_no_triplet(spectrum, triplets, tolerance, similarity_threshold)
-        warnings.warn(
-            f"No product structure was found: {reason}",
-            NoProductStructureWarning,
-            stacklevel=2,
-        )
-        return _whole(spectrum, reason, triplets)
-    cut = _cut(separability, n_factors, rng)
-    groups = [functions[cut.labels == label] for label in range(cut.labels.max() + 1)]
-    factors = make_factors(spectrum, [selection(spectrum, group) for group in groups])
-    evidence = _weigh_triplets(spectrum, factors, separability, cut, n_factors)
-    return Factorization(factors, evidence, spectrum, triplets=triplets, cut=cut)
+    if not grouping.groups:
+        evidence = weigh_no_groups(grouping, settings=settings.evidence)
+        whole = _one_factor(diffusion, evidence, settings)
+        return replace(whole, triplets=grouping.triplets)
+    blocks = [selection(spectrum, group) for group in grouping.groups]
+    factors = _factors(spectrum, blocks, settings)
+    evidence = weigh_groups(
+        spectrum,
+        factors,
+        grouping,
+        n_asked=settings.n_asked,
+        settings=settings.evidence,
+        measuring=settings.measures,
+    )
+    return Factorization(
+        factors, evidence, diffusion, triplets=grouping.triplets, cut=grouping.cut
+    )
 
 
-METHODS: dict[str, Callable[..., Factorization]] = {
+METHODS: dict[str, Method] = {
     "gradients": by_gradients,
     "deflation": by_deflation,
     "triplets": by_triplets,
 }
 
 
-def _cut(
-    separability: np.ndarray, n_factors: int | str, rng: np.random.Generator
-) -> Cut:
-    """The maximum cut into as many groups as asked for, or the fewest that separate nearly all that is separable."""
-    if n_factors != "auto":
-        return max_cut(separability, int(n_factors), rng=rng)
-    for n_groups in range(2, MAX_CUT + 1):
-        cut = max_cut(separability, n_groups, rng=rng)
-        if cut.objective >= SEPARATED * separability.sum() / 2:
-            break
-    return cut
+def _factors(
+    spectrum: Spectrum, blocks: Sequence[np.ndarray], settings: FactoringSettings
+) -> tuple[Factor, ...]:
+    return make_factors(spectrum, blocks, settings=settings.factors)
 
 
-def _weigh_triplets(spectrum, factors, separability, cut: Cut, n_factors) -> Evidence:
-    """Verdict of the triplet method."""
-    explained = completeness(spectrum, factors)
-    pieces = connected_components(separability, directed=False)[0]
-    problems = []
-    if pieces > 1:
-        problems.append(
-            f"the triplets fall into {pieces} unconnected pieces, each of which the cut may assign either way round"
-        )
-    if n_factors != "auto" and len(factors) < n_factors:
-        problems.append(
-            f"only {len(factors)} of the {n_factors} factors asked for were found"
-        )
-    if explained < COMPLETE:
-        problems.append(
-            f"products of the functions found explain {explained:.0%} of the low spectrum, not {COMPLETE:.0%}"
-        )
-    quality = (
-        "the best there is"
-        if cut.gap < 1e-6
-        else f"at most {cut.gap:.1%} below the best"
-    )
-    leaked = leakage(factors)
-    if np.nanmax(leaked) > LEAKING:
-        problems.append(
-            f"a sample's place on one factor predicts {np.nanmax(leaked):.0%} of another"
-        )
-    return Evidence(
-        verdict="partial" if problems else "product",
-        reason="; ".join(problems)
-        or f"the functions fall into {len(factors)} groups whose products are functions too",
-        completeness=explained,
-        leakage=leaked,
-        details=f"the cut that made the groups is {quality}",
-    )
+def _one_asked_for(diffusion: Diffusion, settings: FactoringSettings) -> Factorization:
+    """The data as the one factor that was asked for."""
+    return _one_factor(diffusion, weigh_asked(settings=settings.evidence), settings)
 
 
-def _whole(
-    spectrum: Spectrum, reason: str, triplets: Triplets | None = None
+def _one_factor(
+    diffusion: Diffusion, evidence: Evidence, settings: FactoringSettings
 ) -> Factorization:
-    """The data as one factor."""
-    indices = range(1, min(1 + WHOLE, len(spectrum.eigenvalues)))
-    factors = make_factors(spectrum, [selection(spectrum, indices)])
-    return Factorization(factors, Evidence("none", reason), spectrum, triplets=triplets)
+    """The data as one factor, which the lowest functions describe."""
+    spectrum = diffusion.spectrum
+    last = min(1 + settings.one_factor_functions, len(spectrum.eigenvalues))
+    block = selection(spectrum, range(1, last))
+    return Factorization(_factors(spectrum, [block], settings), evidence, diffusion)
 
 
-def _why_no_triplet(
-    spectrum: Spectrum, triplets: Triplets, tolerance, threshold: float
-) -> str:
-    """Why nothing can be separated, and what the nearest triplet would have needed."""
-    if len(triplets):
-        return f"all {len(triplets)} triplets have excluded functions; what `exclude` leaves is one factor"
-    best = best_similarity(spectrum, tolerance=tolerance)
-    count = len(spectrum.eigenvalues) - 1
-    if best == 0:
-        return (
-            f"no two of the {count} functions have eigenvalues that add up to a third's within "
-            "`eigenvalue_tolerance`; raise it or `n_functions`"
-        )
-    return (
-        f"none of the {count} functions is the product of lower ones; the most similar reaches {best:.2f} where "
-        f"`similarity_threshold` asks for {threshold:.2f}; lower it, raise `eigenvalue_tolerance` or add samples"
+def _with_noise_weighed(
+    found: Factorization,
+    noise: np.ndarray,
+    settings: FactoringSettings,
+    rng: np.random.Generator,
+) -> Factorization:
+    """The same with a test of what the noise leaves of the places."""
+    can_place = all(factor.chart is not None for factor in found.factors)
+    if found.evidence.verdict == "none" or not can_place:
+        return found
+    # Placing is written for the host's side of a device.
+    shares = signal_shares(
+        found.factors,
+        found.diffusion.settled(),
+        noise,
+        settings=settings.placement,
+        rng=rng,
     )
+    evidence = weigh_noise(found.evidence, shares, settings=settings.evidence)
+    return replace(found, evidence=evidence)
+
+
+def _choices(
+    found: Factorization, settings: FactoringSettings, n_functions: int
+) -> dict[str, Choice]:
+    """What was chosen automatically, and why."""
+    choices = {
+        "method": _choice_of_method(settings),
+        "factors": _choice_of_factors(found, settings),
+    }
+    count = len(found.diffusion.distinct.eigenvalues)
+    if count > n_functions:
+        choices["functions"] = Choice(
+            count,
+            "more than usual: the factors first found had fewer dimensions than the "
+            "data",
+        )
+    return choices
+
+
+def _choice_of_method(settings: FactoringSettings) -> Choice:
+    if settings.method != FactoringSettings().method:
+        return given(settings.method)
+    return Choice(settings.method, "the default: it also finds the number of factors")
+
+
+def _choice_of_factors(found: Factorization, settings: FactoringSettings) -> Choice:
+    count = len(found.factors)
+    if settings.n_asked == count:
+        return given(count)
+    if settings.n_asked is not None:
+        return Choice(count, f"no more of the {settings.n_asked} asked for were found")
+    if found.evidence.verdict == "none":
+        return Choice(count, "no product structure was found")
+    return Choice(count, WHY_SO_MANY[settings.method])
+
+
+WHY_SO_MANY = {
+    "gradients": (
+        "so many blocks of functions have orthogonal gradients, beyond the samples' "
+        "own noise"
+    ),
+    "deflation": "deflation finds two factors, no more and no fewer",
+    "triplets": "the fewest groups that separate nearly all pairs in triplets",
+}

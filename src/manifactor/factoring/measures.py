@@ -1,251 +1,319 @@
-"""Numbers that speak for or against a product: completeness, leakage, agreement, angles, what is explained."""
+"""Numbers that speak for or against a product of the factors that were found."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import PCA
 
-from manifactor._support.regression import neighbour_means
-from manifactor.factoring.factor import (
-    REGRESSION_NEIGHBORS,
-    REGRESSION_SAMPLES,
-    Factor,
-    predictability,
-)
-from manifactor.factoring.gradients import carre_du_champ
-from manifactor.factoring.peeling import Look, batch_size
+from manifactor._support.threads import at_once
+from manifactor.factoring.factor import Factor
+from manifactor.factoring.judging import NOT_MEASURED
+from manifactor.factoring.peeling import Look, Split, batch_size, impurity
+from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
 from manifactor.spectral.spectrum import Spectrum
 
-MOST_COMPARED = 8  # functions of a factor in the matrix of angles
-LOW = 16  # functions that are the low spectrum at least
-MOST_MAIN = 20  # principal components that are looked at
-MAIN = 0.01  # share of the variance from which on a principal component is a main direction
-PERMUTATIONS, SHUFFLED = 199, 5_000  # and the samples that are shuffled, evenly spread
-ENOUGH = 20_000  # samples that measures of the whole are taken from, evenly spread
-OWN = (
-    0.5  # share of a function in the span of a factor's from which on it belongs to it
-)
-THICK = (
-    0.01  # share of the largest variance from which on a direction of the rest counts
-)
-EDGED = 0.4  # by which a direction's kurtosis lies below a Gaussian's if it has an edge or a hole; an interval's by 1.2
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """Settings of the measures in this module."""
+
+    # Measures of all samples are taken from as many, evenly spread: the error of a
+    # share is then below 1/sqrt(20,000) = .007.
+    samples: int = 20_000
+    # Functions that are the low spectrum at least: a few pure functions with nothing
+    # between them explain only themselves.
+    low_functions: int = 16
+    # The low spectrum ends above the products of the factors' lowest functions, with
+    # room for the error of an eigenvalue.
+    above_products: float = 1.1
+    # Products are taken up to this ratio above the low spectrum, and the spectrum must
+    # reach as far: an eigenfunction is a mixture of products a little above and below.
+    product_margin: float = 1.3
+    # Share of an eigenfunction in the span of the products from which on it is one.
+    spanned: float = 0.5
+    # Lowest functions of a factor that those of another look are compared with.
+    spanning_functions: int = 8
+    # Samples that two looks are compared at, and that places are shuffled at.
+    compared_samples: int = 5_000
+    # Principal components that are looked at, and the share of the variance from which
+    # on one of them is a main direction.
+    most_components: int = 20
+    main_variance: float = 0.01
+    # Permutations, which make 1/200 the smallest p-value.
+    permutations: int = 199
+    # Relative strength from which on a direction of a place's features counts.
+    independent_feature: float = 1e-3
+    # How factors are predicted from places.
+    prediction: PredictionSettings = field(default_factory=PredictionSettings)
 
 
-def completeness(spectrum: Spectrum, factors: Sequence[Factor]) -> float:
-    """How far pure functions and their products are the low eigenfunctions, no fewer and no more.
+@dataclass(frozen=True)
+class Measurement:
+    """A number, and the part of it that is noise; nan where none is measured."""
 
-    The least of three: the share of low eigenfunctions that lie, for the most part, in the span of the products, and
-    the ratio of the numbers of both either way round. On a twisted product the sums of the factors' eigenvalues are
-    too many or too few. Low is what lies below the products of the factors' lowest functions, and the first `LOW`
-    functions at least: a few pure functions with nothing between them explain only themselves.
+    value: float
+    noise: float = NOT_MEASURED
+
+
+def completeness(
+    spectrum: Spectrum,
+    factors: Sequence[Factor],
+    *,
+    settings: MeasureSettings = MeasureSettings(),
+) -> float:
+    """Return how far pure functions and their products are the low eigenfunctions.
+
+    The least of three numbers: the share of low eigenfunctions that lie, for the most
+    part, in the span of the products, and the ratio of the numbers of both either way
+    round. On a twisted product the sums of the factors' eigenvalues are too many or
+    too few. Low is what lies below the products of the factors' lowest functions, and
+    the first 16 functions at least.
     """
-    lowest = sorted(factor.eigenvalues[0] for factor in factors)
-    top = max(1.1 * sum(lowest[-2:]), spectrum.eigenvalues[:LOW][-1])
-    top = min(top, spectrum.eigenvalues[-1] / 1.3)
-    thin = _thinned(len(spectrum.weights))
-    weights, spectrum_functions = spectrum.weights[thin], spectrum.functions[thin]
-    products, total = np.ones((len(weights), 1)), np.zeros(1)
-    for factor in factors:
-        functions = np.column_stack([np.ones(len(products)), factor.functions[thin]])
-        total = (total[:, None] + np.concatenate([[0.0], factor.eigenvalues])).ravel()
-        products = (products[:, :, None] * functions[:, None]).reshape(
-            len(products), -1
-        )[:, total < 1.3 * top]
-        total = total[total < 1.3 * top]
-    root = np.sqrt(weights / weights.sum())[:, None]
+    top = _top_of_low_spectrum(spectrum, factors, settings)
     low = (spectrum.eigenvalues <= top) & (spectrum.eigenvalues > 0)
     if not low.any():
         return 0.0
-    ratio = max(1, int((total <= top).sum()) - 1) / low.sum()
+    thin = thinned(len(spectrum.weights), settings.samples)
+    weights = spectrum.weights[thin]
+    root = np.sqrt(weights / weights.sum())[:, None]
+    # Orthonormal under the weights, so that squared coefficients are shares.
+    products, sums = _products_below(factors, settings.product_margin * top, thin)
     basis = np.linalg.qr(products * root)[0]
-    inside = ((basis.T @ (spectrum_functions[:, low] * root)) ** 2).sum(axis=0)
-    return float(min((inside > 0.5).mean(), ratio, 1 / ratio))
+    low_functions = spectrum.functions[thin][:, low]
+    # A repeated eigenvalue mixes functions, but not the span of the products.
+    inside = ((basis.T @ (low_functions * root)) ** 2).sum(axis=0)
+    # The constant function is a product of constants, and no low eigenfunction.
+    ratio = max(1, int((sums <= top).sum()) - 1) / low.sum()
+    return float(min((inside > settings.spanned).mean(), ratio, 1 / ratio))
 
 
-def leakage(factors: Sequence[Factor]) -> np.ndarray:
-    """R^2 with which places on each factor predict each other factor, (n_factors, n_factors), nan on the diagonal."""
+def _top_of_low_spectrum(
+    spectrum: Spectrum, factors: Sequence[Factor], settings: MeasureSettings
+) -> float:
+    """Largest eigenvalue of the low spectrum."""
+    lowest = sorted(factor.eigenvalues[0] for factor in factors)
+    above_products = settings.above_products * sum(lowest[-2:])
+    above_few = spectrum.eigenvalues[: settings.low_functions][-1]
+    reach = spectrum.eigenvalues[-1] / settings.product_margin
+    return min(max(above_products, above_few), reach)
+
+
+def _products_below(
+    factors: Sequence[Factor], limit: float, thin: slice
+) -> tuple[np.ndarray, np.ndarray]:
+    """Products of one function of each factor, (n, r), and sums of eigenvalues, (r,).
+
+    Those whose sum is below the limit; the constant is a function of every factor.
+    """
+    n = len(factors[0].functions[thin])
+    products, sums = np.ones((n, 1)), np.zeros(1)
+    for factor in factors:
+        functions = np.column_stack([np.ones(n), factor.functions[thin]])
+        eigenvalues = np.concatenate([[0.0], factor.eigenvalues])
+        sums = (sums[:, None] + eigenvalues).ravel()
+        products = (products[:, :, None] * functions[:, None]).reshape(n, -1)
+        # Dropped at once: the products of three factors would be too many otherwise.
+        below = sums < limit
+        products, sums = products[:, below], sums[below]
+    return products, sums
+
+
+def leakage(
+    factors: Sequence[Factor], *, settings: MeasureSettings = MeasureSettings()
+) -> np.ndarray:
+    """Return the R^2 with which places on each factor predict each other factor.
+
+    Returns
+    -------
+    ndarray of shape (n_factors, n_factors)
+        Row i, column j: factor i predicts factor j; nan on the diagonal.
+    """
     out = np.full((len(factors), len(factors)), np.nan)
     for i, source in enumerate(factors):
         others = [j for j in range(len(factors)) if j != i]
-        widths = [factors[j].embedding.shape[1] for j in others]
+        targets = [factors[j].embedding for j in others]
+        # All others at once, since the search for neighbours is what takes time.
         columns = predictability(
-            source.embedding, np.hstack([factors[j].embedding for j in others])
+            source.embedding, np.hstack(targets), settings=settings.prediction
         )
-        out[i, others] = [
-            part.mean() for part in np.split(columns, np.cumsum(widths)[:-1])
-        ]
+        ends = np.cumsum([target.shape[1] for target in targets])[:-1]
+        out[i, others] = [part.mean() for part in np.split(columns, ends)]
     return out
 
 
-def agreement(full: Look, half: Look) -> float:
-    """Smallest share of a factor's lowest functions in the span of the same factor's functions in half of the samples.
+def agreement(
+    full: Look, half: Look, *, settings: MeasureSettings = MeasureSettings()
+) -> float:
+    """Return the smallest share of a factor's lowest functions that a half finds again.
 
-    Both ways round, after the best matching of the factors.
+    The share of the function in the span of the same factor's functions in half of the
+    samples; both ways round, after the best matching of the factors.
     """
-    thin = slice(None, None, -(-len(half.part) // SHUFFLED))
+    thin = thinned(len(half.part), settings.compared_samples)
     root = np.sqrt(half.geometry.spectrum.weights[thin])[:, None]
     root /= np.linalg.norm(root)
-    functions, own = (
-        full.geometry.spectrum.functions[half.part[thin], 1:],
-        half.geometry.spectrum.functions[thin, 1:],
-    )
-    whole = [_centred(functions @ block, root) for block in full.blocks]
-    parts = [_centred(own @ block, root) for block in half.blocks]
-    low = [batch_size(full.geometry.rayleigh(block)) for block in full.blocks]
-    low_half = [batch_size(half.geometry.rayleigh(block)) for block in half.blocks]
-    shares = np.array(
-        [
-            [
-                min(_share(a[:, :i], b), _share(b[:, :j], a))
-                for b, j in zip(parts, low_half, strict=True)
-            ]
-            for a, i in zip(whole, low, strict=True)
-        ]
-    )
+    whole = _lowest_and_all(full, half.part[thin], root)
+    parts = _lowest_and_all(half, thin, root)
+    most = settings.spanning_functions
+    # A half may find the factors in another order.
+    shares = np.empty((len(whole), len(parts)))
+    for i, (low, block) in enumerate(whole):
+        for j, (low_in_half, block_in_half) in enumerate(parts):
+            found_again = _share(low, block_in_half[:, :most])
+            found_before = _share(low_in_half, block[:, :most])
+            shares[i, j] = min(found_again, found_before)
     return float(shares[linear_sum_assignment(-shares)].min())
 
 
+def best_agreement(
+    full: Look,
+    halves: Sequence[Look],
+    *,
+    settings: MeasureSettings = MeasureSettings(),
+) -> float:
+    """Return the `agreement` of the better half, 0 where no half shows factors."""
+    shares = [agreement(full, half, settings=settings) for half in halves]
+    return max(shares, default=0.0)
+
+
+def _lowest_and_all(
+    look: Look, rows: np.ndarray | slice, root: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Lowest functions and all functions of each block of a look at some samples."""
+    functions = look.geometry.spectrum.functions[rows, 1:]
+    out = []
+    for block in look.blocks:
+        values = _centred(functions @ block, root)
+        count = batch_size(look.geometry.rayleigh(block))
+        out.append((values[:, :count], values))
+    return out
+
+
 def _centred(values: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Columns of mean 0 and norm 1 under the weights root**2, times root."""
     values = (values - (root**2).T @ values) * root
     return values / np.linalg.norm(values, axis=0)
 
 
 def _share(functions: np.ndarray, others: np.ndarray) -> float:
     """Smallest share of a function in the span of others."""
-    return float(
-        ((np.linalg.qr(others[:, :8])[0].T @ functions) ** 2).sum(axis=0).min()
-    )
+    basis = np.linalg.qr(others)[0]
+    return float(((basis.T @ functions) ** 2).sum(axis=0).min())
+
+
+def twist(looks: Sequence[Look]) -> Measurement:
+    """Return the impurity of the factors' lowest functions in all samples.
+
+    Noise doubles in half of the samples, so what the halves add is the noise of the
+    whole.
+    """
+    full, *halves = at_once(lambda look: impurity(look.geometry, look.blocks), looks)
+    if not halves:
+        return Measurement(full)
+    return Measurement(full, max(0.0, float(np.mean(halves)) - full))
+
+
+def modulation(factors: Sequence[Factor], spectrum: Spectrum) -> float:
+    """Return the largest change of a factor's variance along the others."""
+    return max(f.chart.modulation(spectrum) for f in factors if f.chart)
+
+
+def undivided(splits: Sequence[Split]) -> Measurement:
+    """Return the smallest q, less its noise, of functions that were not divided.
+
+    A batch that fell into n blocks has n - 1 values of q near 0; the next one says
+    whether one of the blocks might be divided once more. 1 where no batch has another.
+    """
+    following = [
+        Measurement(float(s.q[s.n_blocks - 1]), float(s.noise[s.n_blocks - 1]))
+        for s in splits
+        if len(s.q) >= s.n_blocks
+    ]
+    return min(following, key=lambda q: q.value - q.noise, default=Measurement(1.0))
 
 
 def explained(
-    factors: Sequence[Factor], samples: np.ndarray | None, inliers: np.ndarray
+    factors: Sequence[Factor],
+    samples: np.ndarray | None,
+    inliers: np.ndarray,
+    *,
+    settings: MeasureSettings = MeasureSettings(),
 ) -> float:
-    """Smallest R^2 with which all factors together predict a main direction of the samples that are no outliers.
+    """Return the smallest R^2 with which all factors predict a main direction.
 
-    1 where only distances are known. Orthogonal functions of equal variance may stand for samples.
+    Parameters
+    ----------
+    factors : sequence of Factor
+    samples : ndarray of shape (n_samples, n_features) or None
+        Orthogonal functions of equal variance may stand for samples. Where only
+        distances are known, None, the R^2 is 1.
+    inliers : ndarray of bool of shape (n_samples,)
+        Samples that are no outliers.
     """
     if samples is None:
         return 1.0
-    thin = np.flatnonzero(inliers)[_thinned(int(inliers.sum()))]
+    rows = np.flatnonzero(inliers)
+    rows = rows[thinned(len(rows), settings.samples)]
+    # Places in units of length: a function's gradient is the root of its eigenvalue.
     places = np.hstack(
         [
-            f.embedding[thin] / (f.embedding.std() * np.sqrt(f.eigenvalues[0]))
+            f.embedding[rows] / (f.embedding.std() * np.sqrt(f.eigenvalues[0]))
             for f in factors
         ]
     )
-    samples = samples[thin]
-    pca = PCA(min(MOST_MAIN, *samples.shape), svd_solver="auto", random_state=0)
+    samples = samples[rows]
+    count = min(settings.most_components, *samples.shape)
+    pca = PCA(count, svd_solver="auto", random_state=0)
     scores = pca.fit_transform(samples)
-    main = scores[:, pca.explained_variance_ratio_ > MAIN]
-    return float(predictability(places, main).min(initial=1.0))
+    main = scores[:, pca.explained_variance_ratio_ > settings.main_variance]
+    r2 = predictability(places, main, settings=settings.prediction)
+    return float(r2.min(initial=1.0))
 
 
-def leaves_noise(places: np.ndarray, samples: np.ndarray) -> bool:
-    """Whether what places on factors, (n, c), leave of the samples, (n, d), has no edge and no hole, as noise has none.
+def dependence(
+    factors: Sequence[Factor],
+    *,
+    settings: MeasureSettings = MeasureSettings(),
+    rng: np.random.Generator,
+) -> float:
+    """Return the permutation p-value of independent places.
 
-    Samples are predicted from their neighbours on the factors. A small factor that was missed, an interval, a circle,
-    shows in the rest as a direction of low kurtosis: a low eigenvalue of the matrix of fourth moments (Cardoso, 1989).
-    At 4,000 samples an interval blurred by noise of a quarter of its width looks like noise, and noise of ten and more
-    directions, whose lowest eigenvalue is low by chance, may look like a factor.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> line = rng.uniform(size=(2000, 1))
-    >>> noise, strip = 0.1 * rng.normal(size=(2000, 1)), 0.3 * rng.uniform(size=(2000, 1))
-    >>> leaves_noise(line, np.hstack([line, noise])), leaves_noise(line, np.hstack([line, strip]))
-    (True, False)
+    The statistic is the sum of squared correlations between features of the factors'
+    places: coordinates, their squares and their products.
     """
-    thin = slice(None, None, -(-len(samples) // REGRESSION_SAMPLES))
-    places, samples = places[thin], samples[thin]
-    rest = samples - neighbour_means(
-        places, min(REGRESSION_NEIGHBORS, len(places) - 1)
-    )(samples)
-    left, strength, _ = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
-    if strength[0] <= 1e-9 * np.linalg.norm(samples - samples.mean(axis=0)):
-        return True  # nothing is left
-    white = left[:, strength**2 > THICK * strength[0] ** 2] * np.sqrt(len(left))
-    fourth = (white * (white**2).sum(axis=1, keepdims=True)).T @ white / len(white)
-    return bool(
-        np.linalg.eigvalsh(fourth)[0] > white.shape[1] + 2 - EDGED
-    )  # p + 2 for a Gaussian of p directions
+    thin = thinned(len(factors[0].embedding), settings.compared_samples)
+    first, *others = (
+        _features(factor.embedding[thin], settings.independent_feature)
+        for factor in factors
+    )
+    # One factor stays in place: only the order relative to it matters.
+    seen = _correlation([first, *others])
+    at_least_as_large = 0
+    for _ in range(settings.permutations):
+        shuffled = [f.take(rng.permutation(len(f)), axis=0) for f in others]
+        at_least_as_large += _correlation([first, *shuffled]) >= seen
+    # The order that was seen is one of the permutations (Phipson and Smyth, 2010).
+    return float((1 + at_least_as_large) / (1 + settings.permutations))
 
 
-def dependence(factors: Sequence[Factor], *, rng: np.random.Generator) -> float:
-    """Permutation p-value of independent places: squared correlations between features of the factors' places."""
-    thin = slice(None, None, -(-len(factors[0].embedding) // SHUFFLED))
-    first, *others = (_features(factor.embedding[thin]) for factor in factors)
-
-    def statistic(shuffled):
-        features = [first, *shuffled]
-        return sum(
-            ((a.T @ b) ** 2).sum() for i, a in enumerate(features) for b in features[:i]
-        )
-
-    seen = statistic(others)
-    chance = [
-        statistic([f.take(rng.permutation(len(f)), axis=0) for f in others])
-        for _ in range(PERMUTATIONS)
-    ]
-    return (1 + sum(value >= seen for value in chance)) / (1 + PERMUTATIONS)
+def _correlation(features: Sequence[np.ndarray]) -> float:
+    """Sum of squared correlations between orthonormal features of all pairs."""
+    total = 0.0
+    for i, one in enumerate(features):
+        for other in features[:i]:
+            total += float(((one.T @ other) ** 2).sum())
+    return total
 
 
-def _thinned(n_samples: int) -> slice:
-    """Evenly spread samples, enough of them."""
-    return slice(None, None, -(-n_samples // ENOUGH))
-
-
-def _features(places: np.ndarray) -> np.ndarray:
+def _features(places: np.ndarray, least_strength: float) -> np.ndarray:
     """Places and their squares and products, centred and made orthonormal."""
     i, j = np.triu_indices(places.shape[1])
     scaled = (places - places.mean(axis=0)) / places.std()
     features = np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
-    left, strength, _ = np.linalg.svd(
-        features - features.mean(axis=0), full_matrices=False
-    )
-    return left[:, strength > 1e-3 * strength[0]]
-
-
-def owners(spectrum: Spectrum, factors: Sequence[Factor]) -> np.ndarray:
-    """The factor that each of the spectrum's functions belongs to for the most part, -1 where there is none.
-
-    Factors that were found by deflation have functions of their own, and own none.
-    """
-    shares = np.zeros((len(factors), len(spectrum.eigenvalues)))
-    for share, factor in zip(shares, factors, strict=True):
-        share[: len(factor.coefficients)] = (factor.coefficients**2).sum(axis=1)
-    return np.where(shares.max(axis=0) > OWN, shares.argmax(axis=0), -1)
-
-
-def angles(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> np.ndarray:
-    """Mean squared cosines between the gradients of combinations of functions, block after block, (r, r).
-
-    0 where two functions belong to different factors of a product, 1 where their gradients are parallel.
-    """
-    thin = _thinned(len(spectrum.weights))
-    weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
-    some = replace(
-        spectrum, functions=spectrum.functions[thin], weights=weights, resident=None
-    )
-    champ = carre_du_champ(some, np.hstack(blocks))
-    energy = np.einsum("xaa->xa", champ)
-    across = np.einsum("x,xab->ab", weights, champ**2)
-    return np.clip(
-        across / np.maximum((energy * weights[:, None]).T @ energy, 1e-300), 0, 1
-    )
-
-
-def angle_matrix(
-    spectrum: Spectrum, factors: Sequence[Factor]
-) -> tuple[np.ndarray, list[int]]:
-    """`angles` of the lowest functions of every factor, and how many of each; empty where they have none."""
-    blocks = [
-        factor.coefficients[:, :MOST_COMPARED]
-        for factor in factors
-        if len(factor.coefficients)
-    ]
-    return angles(spectrum, blocks) if blocks else np.zeros((0, 0)), [
-        block.shape[1] for block in blocks
-    ]
+    # The square of a circle's cosine is 1 less that of its sine: one of them is
+    # redundant, and rounding must not make a feature of it.
+    centred = features - features.mean(axis=0)
+    left, strength, _ = np.linalg.svd(centred, full_matrices=False)
+    return left[:, strength > least_strength * strength[0]]

@@ -7,7 +7,7 @@ import numpy as np
 
 from manifactor.cryoem.pictures import png_bytes, strip
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring import measures
+from manifactor.factoring import ownership
 from manifactor.runs.averaging import average
 from manifactor.runs.task import Run
 from manifactor.views import plots
@@ -138,7 +138,7 @@ def spectrum(fit: ManifoldFactorizer) -> str:
     """The eigenvalues by factor."""
     values, owner = (
         fit.spectrum_.eigenvalues[1:],
-        measures.owners(fit.spectrum_, fit.factors_)[1:],
+        ownership.owners(fit.spectrum_, fit.factors_)[1:],
     )
     own = ", ".join(
         f"{int((owner == f).sum())} of factor {f + 1}" for f in range(len(fit.factors_))
@@ -151,7 +151,7 @@ def spectrum(fit: ManifoldFactorizer) -> str:
 
 def angles(fit: ManifoldFactorizer) -> str:
     """The angles between gradients of the factors' functions; "" where these are not of the data's own spectrum."""
-    values, sizes = measures.angle_matrix(fit.spectrum_, fit.factors_)
+    values, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
     if not sizes:
         return ""
     text = "Squared cosines between the gradients of the factors' lowest functions, from 0 to 1"

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from manifactor._support.extras import extra
-from manifactor.factoring import measures
+from manifactor.factoring import ownership
 
 CATEGORIES = (
     "#0072B2",
@@ -256,7 +256,7 @@ def spectrum(ax, fit):
     """Draw a fit's eigenvalues: filled in its factor's colour where a function is pure, open elsewhere; the Axes."""
     values, owner = (
         fit.spectrum_.eigenvalues[1:],
-        measures.owners(fit.spectrum_, fit.factors_)[1:],
+        ownership.owners(fit.spectrum_, fit.factors_)[1:],
     )
     index = np.arange(1, len(values) + 1)
     for f in range(len(fit.factors_)):
@@ -288,7 +288,7 @@ def spectrum(ax, fit):
 
 def angles(ax, fit):
     """Draw the mean squared cosines between the gradients of the factors' functions, ordered by factor; the Axes."""
-    values, sizes = measures.angle_matrix(fit.spectrum_, fit.factors_)
+    values, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
     if not sizes:
         return nothing(ax, "the factors have no functions\nof the data's own spectrum")
     matrix(ax, values, groups=sizes)

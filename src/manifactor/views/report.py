@@ -13,7 +13,7 @@ import numpy as np
 
 from manifactor._support.files import write_whole
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.evidence import AGREEING, COMPLETE, LEAKING, PRODUCT, RELIABLE
+from manifactor.factoring.criteria import EvidenceSettings
 from manifactor.runs.folder import read_run
 from manifactor.runs.task import Run, open_run
 from manifactor.views import figures
@@ -170,7 +170,7 @@ def evidence_section(fit: ManifoldFactorizer, *, pictures: bool = False) -> str:
 
 def tests_table(fit: ManifoldFactorizer) -> str:
     """What was measured, what a product needs, and what it means."""
-    found = fit.evidence_
+    found, limits = fit.evidence_, EvidenceSettings()
     peeled = (
         fit.method == "gradients"
     )  # the other methods have bounds of their own, and say so in the reason
@@ -179,31 +179,31 @@ def tests_table(fit: ManifoldFactorizer) -> str:
         (
             "completeness",
             found.completeness,
-            f"{COMPLETE:.2f} or more",
+            f"{limits.completeness:.2f} or more",
             "low functions that are pure or products",
         ),
         (
             "products",
             found.product,
-            f"{PRODUCT:.2f} or more",
+            f"{limits.product:.2f} or more",
             "products of pure functions at the sum of eigenvalues",
         ),
         (
             "agreement",
             found.agreement,
-            f"{AGREEING:.2f} or more",
+            f"{limits.agreement:.2f} or more",
             "the same factors in half of the samples",
         ),
         (
             "leakage",
             leaking,
-            f"{LEAKING:.2f} or less",
+            f"{limits.leakage:.2f} or less",
             "what a place on one factor tells of another",
         ),
         (
             "signal",
             found.reliability,
-            f"{RELIABLE:.2f} or more",
+            f"{limits.reliability:.2f} or more",
             "variance of the places that is no noise",
         ),
         (

@@ -12,7 +12,7 @@ import numpy as np
 
 from manifactor.cryoem.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring import measures
+from manifactor.factoring import ownership
 from manifactor.inputs.files import column_names
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place
@@ -180,7 +180,7 @@ class Scene:
     def spectrum(self) -> dict:
         """Eigenvalues and the factor, from 0, whose pure function each is; -1 for products and mixtures."""
         spectrum = self.fit.spectrum_
-        owner = measures.owners(spectrum, self.fit.factors_)
+        owner = ownership.owners(spectrum, self.fit.factors_)
         return {
             "eigenvalues": spectrum.eigenvalues[1:].tolist(),
             "owners": owner[1:].tolist(),
@@ -188,7 +188,7 @@ class Scene:
 
     def angles(self) -> dict:
         """Mean squared cosines between gradients of the factors' functions, and how many functions each has there."""
-        values, sizes = measures.angle_matrix(self.fit.spectrum_, self.fit.factors_)
+        values, sizes = ownership.angle_matrix(self.fit.spectrum_, self.fit.factors_)
         return {"values": np.round(values, 4).tolist(), "sizes": sizes}
 
     def evidence(self) -> dict:

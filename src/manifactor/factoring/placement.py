@@ -1,0 +1,148 @@
+"""Where new samples lie on the factors, and how far noise moves the places."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from manifactor._support.arithmetic import ceil_div
+from manifactor.factoring.factor import Factor
+from manifactor.spectral.diffusion import Diffusion
+
+
+@dataclass(frozen=True)
+class PlacementSettings:
+    """Settings of `place`."""
+
+    # Samples that are placed at a time, so that millions fit into memory.
+    block: int = 20_000
+    # Bandwidths, as lengths, beyond which a new sample has no neighbours: the kernel
+    # exp(-16) is 1e-7 there, nothing but rounding.
+    reach: float = 4.0
+
+
+class Placed(NamedTuple):
+    """Where samples lie on one factor.
+
+    Attributes
+    ----------
+    embedding : ndarray of shape (n, n_coordinates)
+    coordinate : ndarray of shape (n,) or None
+        None where the factor is neither an interval nor a circle.
+    confidence : ndarray of shape (n,)
+    """
+
+    embedding: np.ndarray
+    coordinate: np.ndarray | None
+    confidence: np.ndarray
+
+
+def place(
+    X: np.ndarray,
+    factors: Sequence[Factor],
+    diffusion: Diffusion,
+    *,
+    prepare: Callable[[np.ndarray], np.ndarray] | None = None,
+    settings: PlacementSettings = PlacementSettings(),
+) -> list[Placed]:
+    """Return where new samples lie on each factor, placed a block at a time.
+
+    The confidence of a new sample is that of the nearest training sample. A sample far
+    from all of them lies where the nearest one lies, with confidence 0.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+    factors : sequence of Factor
+    diffusion : Diffusion
+        Of the training samples.
+    prepare : callable or None
+        What to do to a block of samples before it is placed; None where `X` is
+        prepared as the training samples are.
+    """
+    if diffusion.points is None:
+        raise ValueError(
+            "new samples are placed by their distances to the training samples, which "
+            "a precomputed graph does not have; fit samples instead."
+        )
+    tree = KDTree(diffusion.points)
+    n_blocks = max(1, ceil_div(len(X), settings.block))
+    blocks = []
+    for block in np.array_split(X, n_blocks):
+        # Block by block: samples on disk are never in memory as a whole.
+        prepared = block if prepare is None else prepare(block)
+        blocks.append(_place_block(prepared, factors, diffusion, tree, settings))
+    return [_joined(parts) for parts in zip(*blocks, strict=True)]
+
+
+def _place_block(
+    X: np.ndarray,
+    factors: Sequence[Factor],
+    diffusion: Diffusion,
+    tree: KDTree,
+    settings: PlacementSettings,
+) -> list[Placed]:
+    """Places of prepared samples on each factor."""
+    distance, nearest = tree.query(X, workers=-1)
+    far = distance > settings.reach * np.sqrt(diffusion.affinity.bandwidth.value)
+    # Far samples have no kernel to be placed by, and would be refused by `extend`.
+    near = np.where(far[:, None], diffusion.samples[nearest], X)
+    functions = diffusion.extended(near)
+    out = []
+    for factor in factors:
+        confidence = np.where(far, 0.0, factor.confidence[nearest])
+        out.append(Placed(*factor.place(functions), confidence))
+    return out
+
+
+def _joined(parts: Sequence[Placed]) -> Placed:
+    """Places of blocks of samples, one block after the other."""
+    coordinates = [part.coordinate for part in parts if part.coordinate is not None]
+    return Placed(
+        np.concatenate([part.embedding for part in parts]),
+        np.concatenate(coordinates) if coordinates else None,
+        np.concatenate([part.confidence for part in parts]),
+    )
+
+
+def signal_shares(
+    factors: Sequence[Factor],
+    diffusion: Diffusion,
+    noise: np.ndarray,
+    *,
+    settings: PlacementSettings = PlacementSettings(),
+    rng: np.random.Generator,
+) -> list[float]:
+    """Return the share of each factor's variance that noise of known size leaves.
+
+    As much noise again moves the places as far as the first did.
+
+    Parameters
+    ----------
+    factors : sequence of Factor
+    diffusion : Diffusion
+        Of the training samples.
+    noise : ndarray of shape (n_features,)
+        Standard deviation of the noise in each column of the training samples.
+    """
+    samples = diffusion.points
+    if samples is None:
+        raise ValueError(
+            "`noise` is the noise of samples; got it with a precomputed graph of "
+            "distances. Pass samples, or leave `noise` out."
+        )
+    noisy = samples + noise * rng.normal(size=samples.shape)
+    moved = place(noisy, factors, diffusion, settings=settings)
+    return [
+        _signal_share(factor.embedding, after.embedding)
+        for factor, after in zip(factors, moved, strict=True)
+    ]
+
+
+def _signal_share(before: np.ndarray, after: np.ndarray) -> float:
+    """One less the mean squared displacement over the variance of the places."""
+    # Embeddings have near values at near places, those of a circle across 0, too.
+    spread = ((before - before.mean(axis=0)) ** 2).sum()
+    return float(1 - ((after - before) ** 2).sum() / spread)

@@ -1,0 +1,145 @@
+"""What can be set about a factorization, checked before anything is computed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from manifactor._support.parameters import (
+    require_choice,
+    require_count,
+    require_indices,
+    require_number,
+)
+from manifactor.factoring.criteria import EvidenceSettings
+from manifactor.factoring.factor import FactorSettings
+from manifactor.factoring.grouping import GroupingSettings
+from manifactor.factoring.looks import LookSettings
+from manifactor.factoring.measures import MeasureSettings
+from manifactor.factoring.peeling import MAX_FACTORS
+from manifactor.factoring.placement import PlacementSettings
+from manifactor.factoring.residuals import ResidualSettings
+
+# A table of the functions would import this module in a circle.
+METHOD_NAMES = ("gradients", "deflation", "triplets")
+ONLY_FOR_TRIPLETS = ("eigenvalue_tolerance", "similarity_threshold", "exclude")
+
+
+@dataclass(frozen=True)
+class FactoringSettings:
+    """What to look for, by which method, and the settings of its algorithms.
+
+    Attributes
+    ----------
+    n_factors : int or "auto"
+    method : "gradients", "triplets" or "deflation"
+    eigenvalue_tolerance : float or "auto"
+        For "triplets": how far the eigenvalue of a product may lie from the sum of its
+        parts'. "auto" is a tenth of the product's eigenvalue.
+    similarity_threshold : float in [0, 1] or "auto"
+        For "triplets": least absolute cosine between a function and a product of
+        others. "auto" is .7.
+    exclude : sequence of int
+        For "triplets": indices of functions that are not to be put into a factor.
+    looks, residuals, factors, measures, evidence, grouping, placement
+        Settings of the algorithms; those of shapes and charts lie in `factors`.
+    one_factor_functions : int
+        Functions that describe the data when there is one factor.
+    """
+
+    n_factors: int | str = "auto"
+    method: str = "gradients"
+    eigenvalue_tolerance: float | str = "auto"
+    similarity_threshold: float | str = "auto"
+    exclude: Sequence[int] = ()
+    looks: LookSettings = field(default_factory=LookSettings)
+    residuals: ResidualSettings = field(default_factory=ResidualSettings)
+    measures: MeasureSettings = field(default_factory=MeasureSettings)
+    evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
+    factors: FactorSettings = field(default_factory=FactorSettings)
+    grouping: GroupingSettings = field(default_factory=GroupingSettings)
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    # An embedding takes six functions at most; more of them are for the user to see.
+    one_factor_functions: int = 24
+
+    @property
+    def n_asked(self) -> int | None:
+        """Number of factors that the caller asked for, None for "auto"."""
+        return None if self.n_factors == "auto" else int(self.n_factors)
+
+    @property
+    def tolerance(self) -> float | None:
+        """`eigenvalue_tolerance`, None for "auto"."""
+        auto = is_auto(self.eigenvalue_tolerance)
+        return None if auto else float(self.eigenvalue_tolerance)
+
+    @property
+    def threshold(self) -> float | None:
+        """`similarity_threshold`, None for "auto"."""
+        auto = is_auto(self.similarity_threshold)
+        return None if auto else float(self.similarity_threshold)
+
+
+def is_auto(value: object) -> bool:
+    """Return whether the caller leaves a setting to the program."""
+    return isinstance(value, str) and value == "auto"
+
+
+def require_factoring(
+    settings: FactoringSettings, *, n_functions: int | None = None
+) -> None:
+    """Refuse settings that do not make sense, or that the method would ignore.
+
+    Parameters
+    ----------
+    settings : FactoringSettings
+    n_functions : int or None
+        Number of functions, where it is known; indices in `exclude` are checked
+        against it.
+    """
+    # Values first, then whether the method uses them: a wrong value is the clearer
+    # message.
+    require_choice("method", settings.method, sorted(METHOD_NAMES))
+    if not is_auto(settings.n_factors):
+        require_count("n_factors", settings.n_factors, 1, MAX_FACTORS)
+    if not is_auto(settings.eigenvalue_tolerance):
+        require_number("eigenvalue_tolerance", settings.eigenvalue_tolerance, above=0)
+    if not is_auto(settings.similarity_threshold):
+        require_number(
+            "similarity_threshold", settings.similarity_threshold, low=0, high=1
+        )
+    _require_exclude(settings.exclude, n_functions)
+    if settings.method == "deflation":
+        _require_two_factors(settings.n_factors)
+    if settings.method != "triplets":
+        _require_defaults(settings)
+
+
+def _require_exclude(exclude: Sequence[int], n_functions: int | None) -> None:
+    """Refuse what is no sequence of indices of functions."""
+    if n_functions is None:
+        # Any index may yet turn out to be one; the shape can be checked already.
+        require_indices("exclude", exclude, 2**31)
+    else:
+        require_indices("exclude", exclude, n_functions)
+
+
+def _require_two_factors(n_factors: int | str) -> None:
+    """Refuse other numbers of factors than deflation can find."""
+    if n_factors not in ("auto", 2):
+        raise ValueError(
+            "`method='deflation'` finds two factors; got "
+            f"`n_factors`={n_factors}. Leave it at 'auto', or choose another `method`."
+        )
+
+
+def _require_defaults(settings: FactoringSettings) -> None:
+    """Refuse settings of the triplet method that another method would ignore."""
+    defaults = FactoringSettings()
+    for name in ONLY_FOR_TRIPLETS:
+        value, default = getattr(settings, name), getattr(defaults, name)
+        unset = len(value) == 0 if name == "exclude" else is_auto(value)
+        if not unset:
+            shown = tuple(value) if name == "exclude" else value
+            raise ValueError(
+                f"`{name}` is for `method='triplets'`; got {shown} with "
+                f"{settings.method!r}. Leave it at {default!r}."
+            )

@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+
+from manifactor import ManifoldFactorizer, datasets
+from manifactor.factoring.factor import make_factors, selection
+from manifactor.factoring.placement import (
+    PlacementSettings,
+    Training,
+    place,
+    signal_shares,
+)
+from manifactor.spectral.kernel import affinity
+from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.spectrum import laplacian_spectrum
+
+
+@pytest.fixture(scope="module")
+def circle():
+    """Samples of a circle, its factor, and what new samples are placed by."""
+    angle = 2 * np.pi * np.random.default_rng(0).uniform(size=1000)
+    X = np.column_stack([np.cos(angle), np.sin(angle)])
+    graph = neighbor_graph(X, 32)
+    walk = affinity(graph)
+    distinct = laplacian_spectrum(walk, 5, rng=np.random.default_rng(0))
+    spectrum = distinct.with_copies(graph)
+    factors = make_factors(spectrum, [selection(spectrum, [1, 2])])
+    return X, factors, Training(X, graph, walk, spectrum)
+
+
+def test_samples_of_the_fit_are_placed_where_the_fit_has_them(circle):
+    X, factors, training = circle
+    (placed,) = place(X, factors, training)
+    np.testing.assert_allclose(placed.embedding, factors[0].embedding, atol=1e-6)
+    np.testing.assert_array_equal(placed.confidence, factors[0].confidence)
+    assert placed.coordinate.shape == (1000,)
+
+
+def test_blocks_do_not_change_the_places(circle):
+    X, factors, training = circle
+    (whole,) = place(X, factors, training)
+    (parts,) = place(X, factors, training, settings=PlacementSettings(block=70))
+    np.testing.assert_allclose(parts.embedding, whole.embedding, atol=1e-12)
+    np.testing.assert_allclose(parts.coordinate, whole.coordinate, atol=1e-9)
+
+
+def test_each_block_is_prepared_by_itself(circle):
+    X, factors, training = circle
+    sizes = []
+
+    def prepare(block):
+        sizes.append(len(block))
+        return block / 2
+
+    settings = PlacementSettings(block=400)
+    (placed,) = place(2 * X, factors, training, prepare=prepare, settings=settings)
+    assert max(sizes) <= 400
+    assert sum(sizes) == 1000
+    np.testing.assert_allclose(placed.embedding, factors[0].embedding, atol=1e-6)
+
+
+def test_a_far_sample_lies_where_the_nearest_one_lies_without_confidence(circle):
+    X, factors, training = circle
+    far = np.array([[100.0, 0.0]])
+    nearest = np.argmin(((X - far) ** 2).sum(axis=1))
+    (placed,) = place(far, factors, training)
+    assert placed.confidence.tolist() == [0.0]
+    np.testing.assert_allclose(
+        placed.embedding[0], factors[0].embedding[nearest], atol=1e-6
+    )
+
+
+def test_noise_leaves_all_of_a_circle_or_little_of_it(circle, rng):
+    _, factors, training = circle
+    (little,) = signal_shares(factors, training, np.full(2, 1e-4), rng=rng)
+    (much,) = signal_shares(factors, training, np.full(2, 1.0), rng=rng)
+    assert little > 0.999
+    assert much < 0.6
+
+
+def test_noise_counts_in_the_columns_that_have_it(circle, rng):
+    _, factors, training = circle
+    (share,) = signal_shares(factors, training, np.zeros(2), rng=rng)
+    assert share == pytest.approx(1, abs=1e-6)
+
+
+def test_a_graph_of_distances_has_no_samples_to_place_by(circle, rng):
+    X, factors, training = circle
+    distances = Training(None, training.graph, training.affinity, training.spectrum)
+    with pytest.raises(ValueError, match="a precomputed graph does not have"):
+        place(X, factors, distances)
+    with pytest.raises(ValueError, match="`noise` is the noise of samples"):
+        signal_shares(factors, distances, np.ones(2), rng=rng)
+
+
+def test_surfaces_have_places_but_no_coordinate():
+    X, _ = datasets.sample("sphere_interval", 1500, random_state=0)
+    fit = ManifoldFactorizer(random_state=0).fit(X)
+    for factor, placed in zip(fit.factors_, fit.locate(X[:50]), strict=True):
+        assert placed.embedding.shape == (50, factor.embedding.shape[1])
+        assert (placed.coordinate is None) == (factor.topology == "other")

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+
+from manifactor import Evidence, ManifoldFactorizer, datasets
+from manifactor.factoring.blocks import FEWER, MORE, Dimensions
+from manifactor.factoring.criteria import criteria
+from manifactor.factoring.factor import placed_factor
+from manifactor.factoring.grouping import Grouping
+from manifactor.factoring.measures import Measurement, undivided
+from manifactor.factoring.peeling import Split
+from manifactor.factoring.verdict import (
+    weigh_asked,
+    weigh_no_groups,
+    weigh_noise,
+    weigh_sum,
+)
+
+JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
+TWO_FACTORS = np.array([[np.nan, 0.1], [0.1, np.nan]])
+
+
+def interval(t):
+    functions = np.sqrt(2) * np.cos(np.pi * t)[:, None]
+    return placed_factor(functions, np.array([1.0]), "interval")
+
+
+def test_a_product_needs_places_that_are_little_noise():
+    product = Evidence((JUDGE["leakage"](0.1),), TWO_FACTORS)
+    reliable = weigh_noise(product, [0.99, 0.95])
+    assert (reliable.verdict, reliable.reliability) == ("product", 0.95)
+    assert "At least 95% of the variance" in str(reliable)
+    doubtful = weigh_noise(product, [0.99, 0.8])
+    assert (doubtful.verdict, doubtful.reliability) == ("partial", 0.8)
+    assert doubtful.reason == "noise makes up 20% of the variance of places on factor 2"
+
+
+def test_noise_is_one_more_reason_where_there_are_others():
+    partial = Evidence((JUDGE["leakage"](0.4),), TWO_FACTORS)
+    before, after = weigh_noise(partial, [-3.0, 0.8]).reason.split("; ")
+    assert before == partial.reason
+    assert after == "noise makes up 100% of the variance of places on factor 1"
+
+
+def test_an_estimated_share_is_never_certain():
+    product = Evidence((JUDGE["leakage"](0.1),), TWO_FACTORS)
+    assert "At least 99% of the variance" in str(weigh_noise(product, [1.0, 1.0]))
+
+
+def test_noise_says_nothing_of_one_factor():
+    none = weigh_asked()
+    assert weigh_noise(none, [0.5]) is none
+
+
+def test_asking_for_one_factor_is_the_reason_for_one():
+    evidence = weigh_asked()
+    assert (evidence.verdict, evidence.reason) == ("none", "one factor was asked for")
+
+
+def test_the_reason_for_no_groups_is_the_grouping_s():
+    evidence = weigh_no_groups(Grouping(None, why_none="nothing adds up"))
+    assert (evidence.verdict, evidence.reason) == ("none", "nothing adds up")
+
+
+def test_a_sum_alone_never_proves_a_product(rng):
+    factors = [interval(t) for t in rng.uniform(size=(2, 800))]
+    evidence = weigh_sum(factors, 0.98, rng=rng)
+    passed = {test.name: test.passed for test in evidence.tests}
+    assert passed == {"products checked": False, "sum": True, "leakage": True}
+    assert evidence.verdict == "partial"
+    assert "98% of the data's variance" in evidence.reason
+
+
+@pytest.mark.parametrize(
+    ("missing", "data", "found", "misfit", "difference"),
+    [
+        (False, 1.5, 2, 0.5, ""),
+        (False, 1.0, 2, 1.0, MORE),
+        (True, 3.5, 2, 1.5, FEWER),
+        (False, 3.5, 2, 0.0, ""),  # noise fills the others
+    ],
+)
+def test_dimensions_miss_the_data_s_both_ways(
+    rng, missing, data, found, misfit, difference
+):
+    factors = [interval(t) for t in rng.uniform(size=(2, 100))]
+    result = Dimensions(data, found, missing).misfit(factors, 0.75)
+    assert (result.dimensions, result.difference) == (misfit, difference)
+
+
+def test_a_block_that_might_be_divided_once_more_is_found_by_its_q_less_its_noise():
+    sure = Split(2, np.array([0.0, 0.9]), np.array([0.0, 0.1]))
+    doubtful = Split(1, np.array([0.7]), np.array([0.2]))
+    single = Split(1, np.empty(0), np.empty(0))
+    assert undivided([sure, single, doubtful]) == Measurement(0.7, 0.2)
+    assert undivided([sure]) == Measurement(0.9, 0.1)
+    assert undivided([single]).value == 1
+
+
+def test_triplets_are_tested_for_connection_number_completeness_and_leakage():
+    X, _ = datasets.sample("torus", 1500, random_state=1)
+    fit = ManifoldFactorizer(2, method="triplets", random_state=0).fit(X)
+    names = [test.name for test in fit.evidence_.tests]
+    assert names == ["connected", "groups", "completeness", "leakage"]
+    assert fit.verdict_ == "product"
+    assert "The cut that made the groups is" in str(fit.evidence_)
