@@ -16,7 +16,7 @@ from manifactor._support.parameters import (
 )
 from manifactor._support.threads import one_blas_thread
 from manifactor.factoring.factorize import METHODS
-from manifactor.factoring.peeling import MAX_FACTORS
+from manifactor.factoring.peeling import PeelingSettings
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.pipeline import SpectralEstimator
 from manifactor.spectral.resident import device_memory, like
@@ -370,7 +370,8 @@ class ManifoldFactorizer(SpectralEstimator):
     def _require_settings(self) -> None:
         require_choice("method", self.method, sorted(METHODS))
         if self.n_factors != "auto":
-            require_count("n_factors", self.n_factors, 1, MAX_FACTORS)
+            most = PeelingSettings().max_factors
+            require_count("n_factors", self.n_factors, 1, most)
         if self.eigenvalue_tolerance != "auto":
             require_number("eigenvalue_tolerance", self.eigenvalue_tolerance, above=0)
         require_number("similarity_threshold", self.similarity_threshold, low=0, high=1)

@@ -17,7 +17,8 @@ from manifactor.factoring.measures import (
     explained,
     leakage,
 )
-from manifactor.factoring.peeling import Peeling, impurity, product_share
+from manifactor.factoring.peeling import Peeling, product_share
+from manifactor.factoring.purity import impurity
 from manifactor.spectral.spectrum import Spectrum
 
 COMPLETE = 0.75  # least completeness of a product; twisted products reach .7

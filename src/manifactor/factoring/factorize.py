@@ -9,7 +9,9 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.threads import at_once
-from manifactor.factoring.deflation import deflate
+from manifactor.factoring.deflation import WalkSpectrum, deflate
+from manifactor.factoring.division import Split
+from manifactor.factoring.energy import count_directions
 from manifactor.factoring.evidence import (
     COMPLETE,
     LEAKING,
@@ -20,21 +22,11 @@ from manifactor.factoring.evidence import (
     weigh_sum,
 )
 from manifactor.factoring.factor import Factor, make_factors, selection
-from manifactor.factoring.gradients import (
-    beside_constant,
-    count_directions,
-    measure_geometry,
-)
+from manifactor.factoring.gradients import beside_constant, measure_geometry
 from manifactor.factoring.maxcut import Cut, max_cut
 from manifactor.factoring.measures import completeness, leakage, leaves_noise
-from manifactor.factoring.peeling import (
-    Look,
-    Peeling,
-    Split,
-    batch_size,
-    peel,
-    without_energy,
-)
+from manifactor.factoring.peeling import Look, Peeling, peel
+from manifactor.factoring.purity import batch_size, without_energy
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import Affinity
@@ -120,7 +112,10 @@ def by_deflation(
             "`method='deflation'` subtracts samples; pass them, not a precomputed graph of distances."
         )
     n_neighbors = diffusion.graph.n_neighbors or AUTO_NEIGHBORS
-    factors, explained = deflate(diffusion.samples, n_neighbors=n_neighbors, rng=rng)
+    start = WalkSpectrum(diffusion.graph, diffusion.affinity, diffusion.distinct)
+    factors, explained = deflate(
+        diffusion.samples, start, n_neighbors=n_neighbors, rng=rng
+    )
     return Factorization(
         factors, weigh_sum(factors, explained, rng=rng), diffusion.spectrum
     )

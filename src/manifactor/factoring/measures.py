@@ -15,7 +15,8 @@ from manifactor.factoring.factor import (
     predictability,
 )
 from manifactor.factoring.gradients import carre_du_champ
-from manifactor.factoring.peeling import Look, batch_size
+from manifactor.factoring.peeling import Look
+from manifactor.factoring.purity import batch_size
 from manifactor.spectral.spectrum import Spectrum
 
 MOST_COMPARED = 8  # functions of a factor in the matrix of angles

@@ -16,10 +16,10 @@ from manifactor._support.files import write_whole
 from manifactor._support.version import __version__
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.factoring.charts import Chart, Cloud
+from manifactor.factoring.division import Split
 from manifactor.factoring.evidence import Evidence
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.maxcut import Cut
-from manifactor.factoring.peeling import Split
 from manifactor.factoring.triplets import Triplets
 from manifactor.spectral.forecast import Forecast
 from manifactor.spectral.kernel import Affinity, Bandwidth
