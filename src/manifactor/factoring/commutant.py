@@ -11,9 +11,9 @@ import numpy as np
 def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compute the symmetric matrices that nearly commute with a carre du champ.
 
-    Q(X) = mean |[X, G]|^2 over its mean on traceless X: near 0 where blocks of functions
-    have orthogonal gradients everywhere, 1 for a sphere of any dimension and for
-    structureless noise.
+    Q(X) = mean |[X, G]|^2 over its mean on traceless X: near 0 where blocks of
+    functions have orthogonal gradients everywhere, 1 for a sphere of any dimension and
+    for structureless noise.
 
     Parameters
     ----------
@@ -32,7 +32,8 @@ def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
     n_rows, r, _ = champ.shape
     basis = _symmetric_basis(r)
     flat = champ.reshape(n_rows, -1)
-    # Q needs G only through its second moments, so its cost does not grow with the rows.
+    # Q needs G only through its second moments, so its cost does not grow with the
+    # rows.
     moments = ((flat * weights[:, None]).T @ flat).reshape(r, r, r, r)
     q, vectors = np.linalg.eigh(_commutator_form(basis, moments))
     # A unit matrix of trace sqrt(r) is the identity; rounding may hide it among other

@@ -1,6 +1,7 @@
 """Deflation: two factors of an additive embedding X = A(f) + B(g).
 
-One factor is found, its share is taken off the data, and the other is found in the rest.
+One factor is found, its share is taken off the data, and the other is found in the
+rest.
 """
 
 from dataclasses import dataclass

@@ -16,20 +16,20 @@ from manifactor.factoring.noise import excess_in_halves
 class DivisionSettings:
     """Settings of `divide`."""
 
-    # Largest q, its noise taken off, that counts as 0: q is 0 for orthogonal blocks and 1
-    # for a sphere of any dimension and for structureless noise.
+    # Largest q, its noise taken off, that counts as 0: q is 0 for orthogonal blocks and
+    # 1 for a sphere of any dimension and for structureless noise.
     max_q: float = 0.45
     # Largest mean squared cosine between blocks, its noise taken off. Different factors
     # show 0.01 to 0.04 at 4,000 samples, functions of one sphere 0.17 to 0.21.
     max_cosine: float = 0.12
-    # Most that is taken off a squared cosine as noise, so that poor halves cannot excuse
-    # any angle.
+    # Most that is taken off a squared cosine as noise, so that poor halves cannot
+    # excuse any angle.
     max_cosine_noise: float = 0.15
     # Least share of the products of functions inside the spectrum for their carre du
     # champ to be read from it; with less the local regression is the better one.
     min_captured: float = 0.9
-    # Random elements of the commutant's kernel: one has an eigenvalue for each block, but
-    # two of them may be close by chance.
+    # Random elements of the commutant's kernel: one has an eigenvalue for each block,
+    # but two of them may be close by chance.
     n_draws: int = 30
     # How many of those with the clearest gaps are compared by the angles they lead to.
     n_compared: int = 5

@@ -48,8 +48,8 @@ class GradientSettings:
 class Geometry:
     """A spectrum with the gradients of its functions at some of the samples.
 
-    Functions are given by their coefficients, (n_functions - 1, r): the constant function
-    has no gradient.
+    Functions are given by their coefficients, (n_functions - 1, r): the constant
+    function has no gradient.
 
     Attributes
     ----------
@@ -165,8 +165,8 @@ def carre_du_champ(
 
     Gamma(f, g) = (f Lg + g Lf - L(fg)) / 2 taken at a small positive time: zero where
     the product of f and g is an eigenfunction whose eigenvalue is the sum of theirs. No
-    derivative is taken, so it is less noisy than gradients for low functions; it needs a
-    spectrum that reaches to the products.
+    derivative is taken, so it is less noisy than gradients for low functions; it needs
+    a spectrum that reaches to the products.
 
     Parameters
     ----------

@@ -3,7 +3,8 @@
 The same kernel between a random half of the samples has the same bias and twice the
 variance, so a half shows about twice the noise of the whole. What the halves add to a
 number, on average, is therefore about the noise in the number itself. Structure, which
-the halves show as the whole does, cancels in the difference.
+the halves show as the whole does, cancels in the difference. Near 0 the estimate is too
+large: on a square of 1,500 samples q is 0.01, and halves add 0.23 to it.
 
 Both functions return 0 where there are no halves to compare with, and where the halves
 differ in the direction in which noise does not push the number.

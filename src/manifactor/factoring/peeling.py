@@ -1,10 +1,10 @@
 """Peeling: blocks of pure functions, found factor after factor.
 
-Functions below twice the lowest eigenvalue are no products, hence pure up to a rotation,
-and divide into blocks of orthogonal gradients. What has no energy along any block belongs
-to further factors, and its lowest functions are again pure. `peel` repeats this step:
-propose new blocks, judge them by their products with the others, then accept them, merge
-two blocks, or stop.
+Functions below twice the lowest eigenvalue are no products, hence pure up to a
+rotation, and divide into blocks of orthogonal gradients. What has no energy along any
+block belongs to further factors, and its lowest functions are again pure. `peel`
+repeats this step: propose new blocks, judge them by their products with the others,
+then accept them, merge two blocks, or stop.
 """
 
 from collections.abc import Sequence
@@ -117,7 +117,8 @@ class Trial:
     looks : tuple of Look
         Without blocks where refining left one of them empty.
     product_share : float
-        `product_share` of all samples, its noise taken off; 0 where they have no blocks.
+        `product_share` of all samples, its noise taken off; 0 where they have no
+        blocks.
     """
 
     looks: tuple[Look, ...]
@@ -185,10 +186,11 @@ def peel(
 ) -> Peeling:
     """Find blocks of pure functions of all samples and of their halves.
 
-    The step is repeated until no function is left, or until the products of what is left
-    with what was found are no eigenfunctions. Then the two blocks that do not go together
-    are merged, once, and a further factor is looked for beside them: two motions that are
-    coupled with each other, but not with the rest, are one factor of two dimensions.
+    The step is repeated until no function is left, or until the products of what is
+    left with what was found are no eigenfunctions. Then the two blocks that do not go
+    together are merged, once, and a further factor is looked for beside them: two
+    motions that are coupled with each other, but not with the rest, are one factor of
+    two dimensions.
 
     Parameters
     ----------
@@ -315,7 +317,7 @@ def _merge_worst_pair(trial: Trial, settings: PeelingSettings) -> Trial:
 
 
 def _merged(blocks: Sequence[np.ndarray], pair: tuple[int, int]) -> list[np.ndarray]:
-    """Return the blocks with two of them as one, the last; none where there are none."""
+    """Return the blocks with two of them as one, the last; none if there are none."""
     if not blocks:
         return []
     others = [block for i, block in enumerate(blocks) if i not in pair]
@@ -337,8 +339,8 @@ def product_share(
     """
     if not blocks:
         return 0.0
-    # The lowest function of a block is the most accurate, and its products are the first
-    # to lie inside the spectrum.
+    # The lowest function of a block is the most accurate, and its products are the
+    # first to lie inside the spectrum.
     lowest = np.column_stack([block[:, 0] for block in blocks])
     a, b = np.triu_indices(len(blocks), 1)
     own = geometry.rayleigh(lowest)

@@ -36,12 +36,12 @@ class PuritySettings:
     # Keeps the system of polishing regular at the function's own eigenvalue, where both
     # terms vanish.
     polish_ridge: float = 0.01
-    # Energy along a factor is 0 or at least the factor's lowest eigenvalue, one quantum;
-    # purity ends half way. 1/4 loses 1:10 strips, whose noise alone is 0.2.
+    # Energy along a factor is 0 or at least the factor's lowest eigenvalue, one
+    # quantum; purity ends half way. 1/4 loses 1:10 strips, whose noise alone is 0.2.
     max_impurity: float = 0.5
     # A function is kept if its leak is at most this many times that of the cleanest of
-    # the lowest `n_reference`, plus the floor, without which a function that is clean by
-    # chance would shut out all others.
+    # the lowest `n_reference`, plus the floor, without which a function that is clean
+    # by chance would shut out all others.
     leak_ratio: float = 4.0
     leak_floor: float = 0.01
     n_reference: int = 3
@@ -185,8 +185,8 @@ def polish(
 ) -> np.ndarray:
     """Return functions that are closer to eigenfunctions free of `energy`.
 
-    One step of inverse iteration for each function, with an operator that is small where
-    the energy is, and where eigenvalues are near the function's own.
+    One step of inverse iteration for each function, with an operator that is small
+    where the energy is, and where eigenvalues are near the function's own.
 
     Parameters
     ----------
@@ -309,8 +309,8 @@ def impurity(geometry: Geometry, blocks: Sequence[np.ndarray]) -> float:
     """Return the largest impurity of a block's lowest function.
 
     That is its energy along other blocks in units of their lowest eigenvalues: 0 on a
-    product, 1/4 where going around one factor once turns the other over, as on a Moebius
-    band.
+    product, 1/4 where going around one factor once turns the other over, as on a
+    Moebius band.
     """
     energies = BlockEnergies.of(geometry, blocks)
     impurities = []
