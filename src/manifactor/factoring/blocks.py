@@ -5,16 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manifactor.factoring.energy import count_directions
 from manifactor.factoring.factor import Factor
-from manifactor.factoring.gradients import count_directions
 from manifactor.factoring.looks import take_looks
-from manifactor.factoring.peeling import (
-    Look,
-    Peeling,
-    batch_size,
-    peel,
-    without_energy,
-)
+from manifactor.factoring.peeling import Look, Peeling, peel
+from manifactor.factoring.purity import batch_size, without_energy
 from manifactor.factoring.residuals import leaves_noise
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.diffusion import Diffusion

@@ -1,35 +1,70 @@
-"""Two factors of an additive embedding X = A(f) + B(g): find one, take its share off the data, find the other."""
+"""Deflation: two factors of an additive embedding X = A(f) + B(g).
+
+One factor is found, its share is taken off the data, and the other is found in the
+rest.
+"""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor.factoring.factor import Factor, placed_factor
 from manifactor.factoring.gradients import Geometry, measure_geometry
-from manifactor.spectral.kernel import affinity
+from manifactor.spectral.kernel import Affinity, affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
 from manifactor.spectral.spectrum import Spectrum
 
-FUNCTIONS = 9  # of each spectrum, the constant included
-LOOKED_AT = 3  # lowest functions that a circle may be made of
-PARALLEL = (
-    0.5  # least mean squared cosine of the gradients of two functions of one circle
-)
-NEIGHBORS = 20  # that a conditional mean is taken over
-ROUNDS = 3
+
+@dataclass(frozen=True)
+class DeflationSettings:
+    """Settings of `deflate`."""
+
+    # Functions of each spectrum, the constant included: the chart needs the first few,
+    # and the gradients of these are taken along coordinates smoothed by all.
+    n_functions: int = 9
+    # Lowest functions that a circle may be made of: between its cosine and its sine,
+    # which have one eigenvalue, lies at most one function of the other factor.
+    n_chart_functions: int = 3
+    # Least mean squared cosine between the gradients of a circle's cosine and sine. It
+    # is 1 for functions of one 1-D factor, 0 for functions of different factors.
+    min_parallel: float = 0.5
+    # Samples that a conditional mean is taken over.
+    n_averaged: int = 20
+    # Times that each factor is found in what the other leaves; the best round counts.
+    n_rounds: int = 3
+
+
+@dataclass(frozen=True)
+class WalkSpectrum:
+    """The neighbour graph of samples, the random walk on it, and its spectrum.
+
+    Attributes
+    ----------
+    graph : NeighborGraph
+    affinity : Affinity
+    distinct : Spectrum
+        On the distinct samples.
+    """
+
+    graph: NeighborGraph
+    affinity: Affinity
+    distinct: Spectrum
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A 1-D factor that explains samples: its spectrum, which of its functions tell the place, and what it explains.
+    """A 1-D factor that explains samples.
 
     Attributes
     ----------
     spectrum : Spectrum
+        On the given samples.
     chart : tuple of int
-        One function for an interval, cosine and sine for a circle.
+        Indices of the functions that tell the place: one for an interval, cosine and
+        sine for a circle.
     mean : ndarray of shape (n_samples, n_features)
         Conditional mean of the samples given the place.
     explained : float
@@ -41,81 +76,162 @@ class Curve:
     mean: np.ndarray
     explained: float
 
+    @property
+    def strength(self) -> float:
+        """Sum of squares of what the curve explains."""
+        return float((self.mean**2).sum())
+
+    def factor(self) -> Factor:
+        """Return the curve as a factor."""
+        functions = self.spectrum.functions[:, list(self.chart)]
+        eigenvalues = self.spectrum.eigenvalues[list(self.chart)]
+        topology = "interval" if len(self.chart) == 1 else "circle"
+        return placed_factor(functions, eigenvalues, topology)
+
 
 def deflate(
-    X: np.ndarray, *, n_neighbors: int, rng: np.random.Generator
+    samples: np.ndarray,
+    start: WalkSpectrum,
+    *,
+    n_neighbors: int,
+    settings: DeflationSettings = DeflationSettings(),
+    rng: np.random.Generator,
 ) -> tuple[tuple[Factor, Factor], float]:
-    """Two factors, the one that explains more first, and the share of the variance that their sum explains.
+    """Find two factors whose functions add up to the samples.
 
-    The first is read from the samples, the second from what the first leaves, then the first again from what the
-    second leaves, and so on; the best round counts.
+    The first is read from the samples, the second from what the first leaves, then the
+    first again from what the second leaves, and so on; the best round counts.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    start : WalkSpectrum
+        Of the samples; the lowest `settings.n_functions` functions are used.
+    n_neighbors : int
+        Neighbours in the graphs of what is left of the samples.
+
+    Returns
+    -------
+    factors : tuple of two Factor
+        The one that explains more first.
+    explained : float
+        Share of the variance that their sum explains.
     """
-    X = X - X.mean(axis=0)
-    best: tuple[float, Curve, Curve] | None = None
-    first = best_curve(X, n_neighbors=n_neighbors, rng=rng)
-    for _ in range(ROUNDS):
-        second = best_curve(X - first.mean, n_neighbors=n_neighbors, rng=rng)
-        first = best_curve(X - second.mean, n_neighbors=n_neighbors, rng=rng)
+    X = samples - samples.mean(axis=0)
+    variance = (X**2).sum()
+    find = partial(_curve_of_rest, n_neighbors=n_neighbors, settings=settings, rng=rng)
+    first = best_curve(X, start, settings=settings, rng=rng)
+    best: tuple[Curve, Curve] | None = None
+    most = -np.inf
+    for _ in range(settings.n_rounds):
+        second = find(X - first.mean)
+        first = find(X - second.mean)
         left = X - first.mean - second.mean
-        explained = 1 - float((left**2).sum() / (X**2).sum())
-        if best is None or explained > best[0]:
-            best = explained, first, second
+        explained = 1 - float((left**2).sum() / variance)
+        if best is None or explained > most:
+            best, most = (first, second), explained
     assert best is not None
-    explained, first, second = best
-    curves = sorted((first, second), key=lambda curve: -float((curve.mean**2).sum()))
-    return (_factor(curves[0]), _factor(curves[1])), explained
+    stronger, weaker = sorted(best, key=lambda curve: -curve.strength)
+    return (stronger.factor(), weaker.factor()), most
 
 
-def best_curve(Y: np.ndarray, *, n_neighbors: int, rng: np.random.Generator) -> Curve:
-    """The interval or circle, read from the lowest functions, that explains most of the samples."""
-    graph = neighbor_graph(Y, min(n_neighbors, len(Y) - 1))
+def _curve_of_rest(
+    rest: np.ndarray,
+    *,
+    n_neighbors: int,
+    settings: DeflationSettings,
+    rng: np.random.Generator,
+) -> Curve:
+    """Find the best curve of what a factor leaves of the samples."""
+    graph = neighbor_graph(rest, min(n_neighbors, len(rest) - 1))
     walk = affinity(graph)
-    distinct = laplacian_spectrum(
-        walk, min(FUNCTIONS, len(graph.distinct) - 1), rng=rng
-    )
-    geometry = measure_geometry(distinct, walk, Y[graph.distinct], rng=rng)
-    spectrum = distinct.with_copies(graph)
-    last = min(LOOKED_AT, len(spectrum.eigenvalues) - 1)
-    pairs = [(a, b) for b in range(2, last + 1) for a in range(1, b)]
-    charts = [(1,), *(pair for pair in pairs if _parallel(geometry, *pair) > PARALLEL)]
-    curves = [_curve(Y, spectrum, chart) for chart in charts]
+    count = min(settings.n_functions, len(graph.distinct) - 1)
+    spectrum = laplacian_spectrum(walk, count, rng=rng)
+    found = WalkSpectrum(graph, walk, spectrum)
+    return best_curve(rest, found, settings=settings, rng=rng)
+
+
+def best_curve(
+    samples: np.ndarray,
+    found: WalkSpectrum,
+    *,
+    settings: DeflationSettings = DeflationSettings(),
+    rng: np.random.Generator,
+) -> Curve:
+    """Return the interval or circle that explains most of the samples.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+        Of mean 0.
+    found : WalkSpectrum
+        Of the samples.
+    """
+    distinct = found.distinct.lowest(settings.n_functions)
+    rows = samples[found.graph.distinct]
+    geometry = measure_geometry(distinct, found.affinity, rows, rng=rng)
+    spectrum = distinct.with_copies(found.graph)
+    charts = _charts(geometry, settings)
+    curves = [_curve(samples, spectrum, chart, settings) for chart in charts]
     return max(curves, key=lambda curve: curve.explained)
 
 
-def _curve(Y: np.ndarray, spectrum: Spectrum, chart: tuple[int, ...]) -> Curve:
-    place = spectrum.functions[:, list(chart)]
-    if len(chart) == 2:
-        place = place / np.linalg.norm(place, axis=1, keepdims=True)
-    mean = conditional_mean(Y, place)
-    return Curve(
-        spectrum, chart, mean, 1 - float(((Y - mean) ** 2).sum() / (Y**2).sum())
-    )
-
-
-def conditional_mean(Y: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Leave-one-out mean of the samples over the nearest places, (n_samples, n_features)."""
-    k = min(NEIGHBORS, len(Y) - 1)
-    near = KDTree(place).query(place, k + 1, workers=-1)[1]
-    total = np.zeros_like(Y)
-    for (
-        column
-    ) in near.T:  # one neighbour at a time: images need no third dimension in memory
-        total += Y[column]
-    return (total - Y) / k  # of copies any one may stand for the sample itself
+def _charts(geometry: Geometry, settings: DeflationSettings) -> list[tuple[int, ...]]:
+    """Return the lowest function, and the pairs that may be cosine and sine."""
+    last = min(settings.n_chart_functions, len(geometry.eigenvalues))
+    charts: list[tuple[int, ...]] = [(1,)]
+    for b in range(2, last + 1):
+        for a in range(1, b):
+            if _parallel(geometry, a, b) > settings.min_parallel:
+                charts.append((a, b))
+    return charts
 
 
 def _parallel(geometry: Geometry, a: int, b: int) -> float:
-    """Mean squared cosine between the gradients of two functions."""
-    first, second = geometry.gradients[:, :, a - 1], geometry.gradients[:, :, b - 1]
+    """Return the mean squared cosine between the gradients of two functions."""
+    first = geometry.gradients[:, :, a - 1]
+    second = geometry.gradients[:, :, b - 1]
     across = (first * second).sum(axis=1) ** 2
-    return float(
-        across.mean() / ((first**2).sum(axis=1) * (second**2).sum(axis=1)).mean()
-    )
+    lengths = (first**2).sum(axis=1) * (second**2).sum(axis=1)
+    return float(across.mean() / lengths.mean())
 
 
-def _factor(curve: Curve) -> Factor:
-    functions = curve.spectrum.functions[:, list(curve.chart)]
-    eigenvalues = curve.spectrum.eigenvalues[list(curve.chart)]
-    return placed_factor(
-        functions, eigenvalues, "interval" if len(curve.chart) == 1 else "circle"
-    )
+def _curve(
+    samples: np.ndarray,
+    spectrum: Spectrum,
+    chart: tuple[int, ...],
+    settings: DeflationSettings,
+) -> Curve:
+    """Explain the samples by their places on an interval or a circle."""
+    place = spectrum.functions[:, list(chart)]
+    if len(chart) == 2:  # the angle tells the place on a circle, the radius is noise
+        place = place / np.linalg.norm(place, axis=1, keepdims=True)
+    mean = conditional_mean(samples, place, n_averaged=settings.n_averaged)
+    left = ((samples - mean) ** 2).sum()
+    explained = 1 - float(left / (samples**2).sum())
+    return Curve(spectrum, chart, mean, explained)
+
+
+def conditional_mean(
+    samples: np.ndarray, place: np.ndarray, *, n_averaged: int
+) -> np.ndarray:
+    """Return the mean of the samples over the nearest places, the sample left out.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    place : ndarray of shape (n_samples, d)
+    n_averaged : int
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+    """
+    k = min(n_averaged, len(samples) - 1)
+    near = KDTree(place).query(place, k + 1, workers=-1)[1]
+    total = np.zeros_like(samples)
+    # One neighbour at a time: images need no third dimension in memory.
+    for column in near.T:
+        total += samples[column]
+    # Of copies any one may stand for the sample itself.
+    return (total - samples) / k

@@ -9,13 +9,13 @@ import numpy as np
 
 from manifactor._support.choices import Choice, given
 from manifactor.factoring.blocks import as_many_as, peel_all_dimensions
-from manifactor.factoring.deflation import deflate
+from manifactor.factoring.deflation import WalkSpectrum, deflate
+from manifactor.factoring.division import Split
 from manifactor.factoring.evidence import Evidence, NoProductStructureWarning
 from manifactor.factoring.factor import Factor, make_factors, selection
 from manifactor.factoring.gradients import beside_constant
 from manifactor.factoring.grouping import group_functions
 from manifactor.factoring.maxcut import Cut
-from manifactor.factoring.peeling import Split
 from manifactor.factoring.placement import signal_shares
 from manifactor.factoring.settings import FactoringSettings, require_factoring
 from manifactor.factoring.triplets import Triplets
@@ -178,7 +178,14 @@ def by_deflation(
             "graph of distances."
         )
     n_neighbors = diffusion.graph.n_neighbors or NeighborSettings().n_neighbors
-    factors, explained = deflate(diffusion.samples, n_neighbors=n_neighbors, rng=rng)
+    start = WalkSpectrum(diffusion.graph, diffusion.affinity, diffusion.distinct)
+    factors, explained = deflate(
+        diffusion.points,
+        start,
+        n_neighbors=n_neighbors,
+        settings=settings.deflation,
+        rng=rng,
+    )
     evidence = weigh_sum(
         factors,
         explained,

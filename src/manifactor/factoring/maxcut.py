@@ -1,18 +1,36 @@
-"""Separability matrix to groups: Max-Cut and Max-k-Cut by low-rank semidefinite relaxation."""
+"""Separability matrix to groups: Max-Cut and Max-k-Cut by semidefinite relaxation."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh
 
-N_ROUNDINGS = 300
-N_SEARCHED = 8  # different best roundings that local search improves
-SEARCH_TURNS = 10  # moves of the local search, times the number of vertices
-MAX_SWEEPS = 300
-MULTIPLIER_ROUNDS = 60
-
 
 @dataclass(frozen=True)
+class CutSettings:
+    """Settings of `max_cut`."""
+
+    # Random roundings of the relaxation's vectors; they cost next to nothing.
+    n_roundings: int = 300
+    # Different best roundings that the local search improves.
+    n_searched: int = 8
+    # Moves of the local search for each vertex.
+    turns_per_vertex: int = 10
+    # Turns in which a vertex that has moved stays where it is: one for every so many
+    # vertices, for a small graph must leave most of its vertices free, up to a limit.
+    vertices_per_tenure: int = 3
+    max_tenure: int = 10
+    # Sweeps of the coordinate method over all vectors, which ends before when no entry
+    # moves by more than the tolerance.
+    max_sweeps: int = 300
+    sweep_tolerance: float = 1e-7
+    # For more than two groups: steps of the multipliers, and the sweeps between them,
+    # which start from the vectors of the step before and need not converge.
+    n_multiplier_steps: int = 60
+    sweeps_per_step: int = 20
+
+
+@dataclass(frozen=True, repr=False)
 class Cut:
     """Groups of vertices and how good they are.
 
@@ -30,18 +48,31 @@ class Cut:
     objective: float
     bound: float
 
+    def __repr__(self) -> str:
+        sizes = np.bincount(self.labels).tolist()
+        return f"Cut(sizes={sizes}, objective={self.objective:g}, bound={self.bound:g})"
+
     @property
     def gap(self) -> float:
-        """Share of the bound that the grouping misses, 0 when it is certainly the best."""
-        return max(0.0, 1 - self.objective / self.bound) if self.bound > 0 else 0.0
+        """Share of the bound that the grouping misses; 0 if it surely is the best."""
+        if self.bound <= 0:
+            return 0.0
+        return max(0.0, 1 - self.objective / self.bound)
 
 
-def max_cut(weights: np.ndarray, n_groups: int = 2, *, rng: np.random.Generator) -> Cut:
-    """Divide vertices into groups so that the weight of the edges between groups is as large as possible.
+def max_cut(
+    weights: np.ndarray,
+    n_groups: int = 2,
+    *,
+    settings: CutSettings = CutSettings(),
+    rng: np.random.Generator,
+) -> Cut:
+    """Divide vertices into groups with as much weight between groups as possible.
 
-    The relaxation of Goemans and Williamson (1995), for more than two groups that of Frieze and Jerrum (1997), is
-    solved by the coordinate method on low-rank factors (Wang, Chang and Kolter, 2017). Of many random
-    roundings the best are improved by a tabu search over single moves.
+    The relaxation of Goemans and Williamson (1995), for more than two groups that of
+    Frieze and Jerrum (1997), is solved by the coordinate method on low-rank factors
+    (Wang, Chang and Kolter, 2017). Of many random roundings the best are improved by a
+    tabu search over single moves.
 
     Parameters
     ----------
@@ -53,58 +84,103 @@ def max_cut(weights: np.ndarray, n_groups: int = 2, *, rng: np.random.Generator)
     Examples
     --------
     >>> square = np.array([[0, 1, 0, 1], [1, 0, 1, 0], [0, 1, 0, 1], [1, 0, 1, 0]])
-    >>> max_cut(square, rng=np.random.default_rng(0)).labels
+    >>> cut = max_cut(square, rng=np.random.default_rng(0))
+    >>> cut
+    Cut(sizes=[2, 2], objective=4, bound=4)
+    >>> cut.labels
     array([0, 1, 0, 1])
     """
     weights = np.asarray(weights, dtype=float)
-    n = len(weights)
     if not weights.any():
-        return Cut(np.zeros(n, dtype=int), 0.0, 0.0)
-    vectors, bound = _relax(weights, n_groups, rng)
-    directions = rng.standard_normal((vectors.shape[1], N_ROUNDINGS * n_groups))
-    labels = (vectors @ directions).reshape(n, N_ROUNDINGS, n_groups).argmax(axis=2)
-    labels = np.unique([_renumbered(column) for column in labels.T], axis=0)
-    best = np.argsort([-cut_weight(weights, row) for row in labels], kind="stable")[
-        :N_SEARCHED
+        return Cut(np.zeros(len(weights), dtype=int), 0.0, 0.0)
+    vectors, bound = _relax(weights, n_groups, settings, rng)
+    rounded = _roundings(vectors, n_groups, settings.n_roundings, rng)
+    best_first = np.argsort(
+        [-cut_weight(weights, labels) for labels in rounded], kind="stable"
+    )
+    searched = [
+        _tabu_search(weights, rounded[i], n_groups, settings)
+        for i in best_first[: settings.n_searched]
     ]
-    searched = [_tabu_search(weights, labels[i], n_groups) for i in best]
-    values = [cut_weight(weights, row) for row in searched]
+    values = [cut_weight(weights, labels) for labels in searched]
+    objective = float(max(values))
     winner = searched[int(np.argmax(values))]
-    return Cut(_renumbered(winner), float(max(values)), max(bound, float(max(values))))
+    return Cut(_renumbered(winner), objective, max(bound, objective))
 
 
 def cut_weight(weights: np.ndarray, labels: np.ndarray) -> float:
-    """Weight of the edges whose ends lie in different groups."""
+    """Return the weight of the edges whose ends lie in different groups."""
     return float(weights[labels[:, None] != labels].sum() / 2)
 
 
-def _relax(weights: np.ndarray, n_groups: int, rng) -> tuple[np.ndarray, float]:
-    """Unit vectors that minimise the sum of weights times inner products, none below -1/(n_groups - 1); dual bound.
+def _roundings(
+    vectors: np.ndarray, n_groups: int, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return different random groupings, (n_different, n_vertices).
 
-    For two groups the limit always holds. For more, multipliers enforce it: they climb the dual in shrinking steps, and
-    the best bound on the way is kept.
+    A vertex joins the group whose random direction its vector points along most.
+    """
+    n, rank = vectors.shape
+    directions = rng.standard_normal((rank, count * n_groups))
+    along = (vectors @ directions).reshape(n, count, n_groups)
+    labels = along.argmax(axis=2)
+    return np.unique([_renumbered(column) for column in labels.T], axis=0)
+
+
+def _relax(
+    weights: np.ndarray,
+    n_groups: int,
+    settings: CutSettings,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, float]:
+    """Solve the relaxation.
+
+    Returns
+    -------
+    vectors : ndarray of shape (n_vertices, rank)
+        Unit vectors that minimise the sum of weights times inner products, of which
+        none is below -1/(n_groups - 1).
+    bound : float
+        Dual bound of the cut.
     """
     n = len(weights)
+    # A solution of rank sqrt(2 n) exists (Barvinok 1995, Pataki 1998); a few more
+    # dimensions keep the coordinate method out of local minima.
     rank = min(n, int(np.ceil(np.sqrt(2 * n))) + n_groups)
     vectors = rng.standard_normal((n, rank))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    if n_groups > 2:
+        return _climb(weights, vectors, n_groups, settings)
+    # No inner product is below -1, so two groups need no multipliers.
+    vectors = _descend(weights, vectors, settings.max_sweeps, settings)
+    return vectors, _dual_bound(weights, vectors, np.zeros_like(weights), n_groups)
+
+
+def _climb(
+    weights: np.ndarray, vectors: np.ndarray, n_groups: int, settings: CutSettings
+) -> tuple[np.ndarray, float]:
+    """Enforce the lower limit of inner products by multipliers.
+
+    They climb the dual in shrinking steps, and the best bound on the way is kept.
+    """
+    limit = -1 / (n_groups - 1)
+    first_step = weights[weights > 0].mean()
     multipliers = np.zeros_like(weights)
-    if n_groups == 2:
-        vectors = _descend(weights, vectors, MAX_SWEEPS)
-        return vectors, _dual_bound(weights, vectors, multipliers, n_groups)
-    limit, step, bound = -1 / (n_groups - 1), weights[weights > 0].mean(), np.inf
-    for k in range(MULTIPLIER_ROUNDS):
-        vectors = _descend(weights - multipliers, vectors, 20)
+    bound = np.inf
+    for k in range(settings.n_multiplier_steps):
+        shifted = weights - multipliers
+        vectors = _descend(shifted, vectors, settings.sweeps_per_step, settings)
         bound = min(bound, _dual_bound(weights, vectors, multipliers, n_groups))
-        multipliers = np.maximum(
-            0, multipliers + step / np.sqrt(1 + k) * (limit - vectors @ vectors.T)
-        )
+        step = first_step / np.sqrt(1 + k)
+        multipliers = np.maximum(0, multipliers + step * (limit - vectors @ vectors.T))
         np.fill_diagonal(multipliers, 0)
     return vectors, bound
 
 
-def _descend(weights: np.ndarray, vectors: np.ndarray, sweeps: int) -> np.ndarray:
-    """Set one vector after the other against the weighted sum of its neighbours, until nothing moves."""
+def _descend(
+    weights: np.ndarray, vectors: np.ndarray, sweeps: int, settings: CutSettings
+) -> np.ndarray:
+    """Set each vector against the weighted sum of the others until nothing moves."""
     vectors = vectors.copy()
     for _ in range(sweeps):
         moved = 0.0
@@ -115,7 +191,7 @@ def _descend(weights: np.ndarray, vectors: np.ndarray, sweeps: int) -> np.ndarra
                 target = pull / -length
                 moved = max(moved, float(np.abs(target - vectors[i]).max()))
                 vectors[i] = target
-        if moved < 1e-7:
+        if moved < settings.sweep_tolerance:
             break
     return vectors
 
@@ -123,30 +199,38 @@ def _descend(weights: np.ndarray, vectors: np.ndarray, sweeps: int) -> np.ndarra
 def _dual_bound(
     weights: np.ndarray, vectors: np.ndarray, multipliers: np.ndarray, n_groups: int
 ) -> float:
-    """A value that no grouping exceeds, from any vectors and any multipliers that are not negative.
+    """Return a value that no grouping exceeds.
 
-    With A = weights - multipliers, <A, X> >= sum y for all feasible X once A - diag(y) is positive semidefinite; y is
-    read off the vectors and lowered until that holds.
+    It holds for any vectors and any multipliers that are not negative. With
+    A = weights - multipliers, <A, X> >= sum y for all feasible X once A - diag(y) is
+    positive semidefinite; y is read off the vectors and lowered until that holds.
     """
     shifted = weights - multipliers
     y = -np.linalg.norm(shifted @ vectors, axis=1)
     lowest = eigh(shifted - np.diag(y), eigvals_only=True, subset_by_index=(0, 0))[0]
-    inner = (
-        y.sum() + len(y) * min(0.0, lowest) - multipliers.sum() / (n_groups - 1)
-    ) / 2
+    feasible = y.sum() + len(y) * min(0.0, lowest)
+    inner = (feasible - multipliers.sum() / (n_groups - 1)) / 2
     return float((n_groups - 1) / n_groups * (weights.sum() / 2 - inner))
 
 
-def _tabu_search(weights: np.ndarray, labels: np.ndarray, n_groups: int) -> np.ndarray:
-    """The best grouping on a walk of single moves, each the best one of a vertex that has not moved lately."""
-    labels, n = labels.copy(), len(labels)
-    inside = (
-        weights @ np.eye(n_groups)[labels]
-    )  # weight of each vertex towards each group
-    vertices, free_at = np.arange(n), np.zeros(n, dtype=int)
+def _tabu_search(
+    weights: np.ndarray, labels: np.ndarray, n_groups: int, settings: CutSettings
+) -> np.ndarray:
+    """Return the best grouping on a walk of single moves.
+
+    Each move is the best one of a vertex that has not moved lately, also where it makes
+    the cut worse: so the walk leaves local maxima.
+    """
+    labels = labels.copy()
+    n = len(labels)
+    tenure = min(n // settings.vertices_per_tenure, settings.max_tenure)
+    vertices = np.arange(n)
+    free_at = np.zeros(n, dtype=int)
+    # Weight of each vertex towards each group.
+    inside = weights @ np.eye(n_groups)[labels]
     value = best = cut_weight(weights, labels)
     winner = labels.copy()
-    for turn in range(SEARCH_TURNS * n):
+    for turn in range(settings.turns_per_vertex * n):
         gain = inside[vertices, labels][:, None] - inside
         gain[vertices, labels] = -np.inf
         gain[free_at > turn] = -np.inf
@@ -154,12 +238,16 @@ def _tabu_search(weights: np.ndarray, labels: np.ndarray, n_groups: int) -> np.n
         value += gain[vertex, group]
         inside[:, labels[vertex]] -= weights[:, vertex]
         inside[:, group] += weights[:, vertex]
-        labels[vertex], free_at[vertex] = group, turn + 1 + min(n // 3, 10)
+        labels[vertex] = group
+        free_at[vertex] = turn + 1 + tenure
+        # Sums of many gains carry rounding errors: a walk in circles is no progress.
         if value > best + 1e-12 * (1 + best):
-            best, winner = value, labels.copy()
+            best = value
+            winner = labels.copy()
     return winner
 
 
 def _renumbered(labels: np.ndarray) -> np.ndarray:
+    """Number the groups by their first vertex."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]

@@ -8,10 +8,12 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import PCA
 
 from manifactor._support.threads import at_once
+from manifactor.factoring.division import Split
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging import NOT_MEASURED
-from manifactor.factoring.peeling import Look, Split, batch_size, impurity
+from manifactor.factoring.peeling import Look
 from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
+from manifactor.factoring.purity import batch_size, impurity
 from manifactor.spectral.spectrum import Spectrum
 
 

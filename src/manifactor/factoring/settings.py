@@ -10,11 +10,13 @@ from manifactor._support.parameters import (
     require_number,
 )
 from manifactor.factoring.criteria import EvidenceSettings
+from manifactor.factoring.deflation import DeflationSettings
 from manifactor.factoring.factor import FactorSettings
+from manifactor.factoring.gradients import GradientSettings
 from manifactor.factoring.grouping import GroupingSettings
 from manifactor.factoring.looks import LookSettings
 from manifactor.factoring.measures import MeasureSettings
-from manifactor.factoring.peeling import MAX_FACTORS
+from manifactor.factoring.peeling import PeelingSettings
 from manifactor.factoring.placement import PlacementSettings
 from manifactor.factoring.residuals import ResidualSettings
 
@@ -39,7 +41,8 @@ class FactoringSettings:
         others. "auto" is .7.
     exclude : sequence of int
         For "triplets": indices of functions that are not to be put into a factor.
-    looks, residuals, factors, measures, evidence, grouping, placement
+    gradients, peeling, looks, residuals, factors, measures, evidence
+    deflation, grouping, placement
         Settings of the algorithms; those of shapes and charts lie in `factors`.
     one_factor_functions : int
         Functions that describe the data when there is one factor.
@@ -50,11 +53,14 @@ class FactoringSettings:
     eigenvalue_tolerance: float | str = "auto"
     similarity_threshold: float | str = "auto"
     exclude: Sequence[int] = ()
+    gradients: GradientSettings = field(default_factory=GradientSettings)
+    peeling: PeelingSettings = field(default_factory=PeelingSettings)
     looks: LookSettings = field(default_factory=LookSettings)
     residuals: ResidualSettings = field(default_factory=ResidualSettings)
     measures: MeasureSettings = field(default_factory=MeasureSettings)
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
     factors: FactorSettings = field(default_factory=FactorSettings)
+    deflation: DeflationSettings = field(default_factory=DeflationSettings)
     grouping: GroupingSettings = field(default_factory=GroupingSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     # An embedding takes six functions at most; more of them are for the user to see.
@@ -99,7 +105,8 @@ def require_factoring(
     # message.
     require_choice("method", settings.method, sorted(METHOD_NAMES))
     if not is_auto(settings.n_factors):
-        require_count("n_factors", settings.n_factors, 1, MAX_FACTORS)
+        most = settings.peeling.max_factors
+        require_count("n_factors", settings.n_factors, 1, most)
     if not is_auto(settings.eigenvalue_tolerance):
         require_number("eigenvalue_tolerance", settings.eigenvalue_tolerance, above=0)
     if not is_auto(settings.similarity_threshold):

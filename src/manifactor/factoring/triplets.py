@@ -1,4 +1,4 @@
-"""The paper's Algorithm 1: which functions are products of which, and what that says about pairs of functions."""
+"""Triplets: which functions are products of which, the paper's Algorithm 1."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -10,10 +10,19 @@ import numpy as np
 from manifactor._support.threads import one_blas_thread
 from manifactor.spectral.spectrum import Spectrum
 
-BLOCK_BYTES = 4 * 2**20  # of products formed at a time: they stay in the cache
-
 
 @dataclass(frozen=True)
+class TripletSettings:
+    """Settings of `find_triplets` that change its speed only."""
+
+    # Bytes of products that are formed at a time: they stay in the cache.
+    block_bytes: int = 4 * 2**20
+    # Least number of products at a time, whatever their size: a matrix product of fewer
+    # rows is slow.
+    min_block: int = 8
+
+
+@dataclass(frozen=True, repr=False)
 class Triplets:
     """Functions recognised as products of lower functions, and how similar they are.
 
@@ -25,6 +34,11 @@ class Triplets:
         Indices of the functions it is the product of, padded with -1.
     similarity : ndarray of shape (n_triplets,)
         Absolute cosine between the product function and the product of its parts.
+
+    Examples
+    --------
+    >>> Triplets(np.array([3]), np.array([[1, 2]]), np.array([0.9]))
+    Triplets(1 product of up to 2 functions, similarity 0.900 to 0.900)
     """
 
     products: np.ndarray
@@ -34,21 +48,30 @@ class Triplets:
     def __len__(self) -> int:
         return len(self.products)
 
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Triplets(no products)"
+        noun = "product" if len(self) == 1 else "products"
+        low, high = self.similarity.min(), self.similarity.max()
+        return (
+            f"Triplets({len(self)} {noun} of up to {self.parts.shape[1]} functions, "
+            f"similarity {low:.3f} to {high:.3f})"
+        )
+
     def separability(
         self, *, exclude: Sequence[int] = ()
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The functions that occur as parts, and the matrix of evidence that two belong to different factors.
+        """Return the evidence that two functions belong to different factors.
 
         Returns
         -------
         functions : ndarray of shape (n_parts,)
-            Ascending indices, without those in `exclude` and those that occur with excluded ones only.
+            Ascending indices of the functions that occur as parts, without those in
+            `exclude` and those that occur with excluded ones only.
         separability : ndarray of shape (n_parts, n_parts)
-            Symmetric; the similarity of the product in which the two occur together, 0 if there is none.
+            Symmetric; the similarity of the product in which the two occur together, 0
+            if there is none.
         """
-        functions = np.setdiff1d(
-            self.parts[self.parts >= 0], np.asarray(exclude, dtype=int)
-        )
         size = int(self.parts.max(initial=0)) + 1
         matrix = np.zeros((size, size))
         for a in range(self.parts.shape[1]):
@@ -57,8 +80,27 @@ class Triplets:
                 i, j = self.parts[both, a], self.parts[both, b]
                 np.maximum.at(matrix, (i, j), self.similarity[both])
         matrix = np.maximum(matrix, matrix.T)
+        present = self.parts[self.parts >= 0]
+        functions = np.setdiff1d(present, np.asarray(exclude, dtype=int))
         functions = functions[matrix[np.ix_(functions, functions)].any(axis=1)]
         return functions, matrix[np.ix_(functions, functions)]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Combinations of functions whose product may be a function.
+
+    Attributes
+    ----------
+    products : ndarray of shape (n_candidates,)
+    parts : ndarray of shape (n_candidates, max_parts)
+    similarity : ndarray of shape (n_candidates,)
+        As in `Triplets`, but with any number of candidates for each product.
+    """
+
+    products: np.ndarray
+    parts: np.ndarray
+    similarity: np.ndarray
 
 
 def find_triplets(
@@ -67,16 +109,19 @@ def find_triplets(
     tolerance: float | np.ndarray,
     threshold: float,
     max_parts: int = 2,
+    settings: TripletSettings = TripletSettings(),
 ) -> Triplets:
-    """For every function the most similar product of 2 to `max_parts` lower ones, if it passes both criteria.
+    """Find for every function the most similar product of lower ones, if any.
 
-    A function that is itself recognised as a product is never a part.
+    A product has 2 to `max_parts` parts and passes both criteria. A function that is
+    itself recognised as a product is never a part.
 
     Parameters
     ----------
     spectrum : Spectrum
     tolerance : float or ndarray of shape (n_functions,)
-        delta: the parts' eigenvalues must add up to the product's within this; an array has one for each product.
+        delta: the parts' eigenvalues must add up to the product's within this; an array
+        has one for each product.
     threshold : float
         gamma: the least similarity.
     max_parts : int
@@ -86,26 +131,38 @@ def find_triplets(
     ----------
     Zhang, Moscovich, Singer, *Product Manifold Learning*, AISTATS 2021, Algorithm 1.
     """
-    return _best_of_each(*_candidates(spectrum, tolerance, threshold, max_parts))
+    found = _candidates(spectrum, tolerance, threshold, max_parts, settings)
+    return _best_of_each(found)
 
 
-def best_similarity(spectrum: Spectrum, *, tolerance: float | np.ndarray) -> float:
-    """The largest similarity of any function with a product of two lower ones, 0 if no eigenvalues add up."""
-    return float(_candidates(spectrum, tolerance, 0.0, 2)[2].max(initial=0.0))
+def best_similarity(
+    spectrum: Spectrum,
+    *,
+    tolerance: float | np.ndarray,
+    settings: TripletSettings = TripletSettings(),
+) -> float:
+    """Return the largest similarity of any function with a product of two lower ones.
+
+    It is 0 if no eigenvalues add up.
+    """
+    found = _candidates(spectrum, tolerance, 0.0, 2, settings)
+    return float(found.similarity.max(initial=0.0))
 
 
 def _candidates(
-    spectrum: Spectrum, tolerance, threshold: float, max_parts: int
-) -> tuple[np.ndarray, ...]:
-    """All (product, parts, similarity) that pass both criteria, as three arrays."""
+    spectrum: Spectrum,
+    tolerance: float | np.ndarray,
+    threshold: float,
+    max_parts: int,
+    settings: TripletSettings,
+) -> Candidates:
+    """Return all combinations that pass both criteria."""
     eigenvalues = spectrum.eigenvalues
     tolerance = np.broadcast_to(np.asarray(tolerance, dtype=float), eigenvalues.shape)
-    functions = np.ascontiguousarray(
-        spectrum.functions.T, dtype=np.float32
-    )  # similarities need four digits
-    rooted = functions * np.sqrt(spectrum.weights).astype(
-        np.float32
-    )  # their plain inner products are the weighted ones
+    # Similarities need four digits, so single precision will do.
+    functions = np.ascontiguousarray(spectrum.functions.T, dtype=np.float32)
+    # The plain inner products of these are the weighted ones.
+    rooted = functions * np.sqrt(spectrum.weights).astype(np.float32)
 
     def similar(block: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         total = eigenvalues[block].sum(axis=1)
@@ -118,72 +175,107 @@ def _candidates(
         parts[:, : block.shape[1]] = block[which]
         return k + band.start, parts, similarity[which, k]
 
+    limit = (eigenvalues + tolerance).max()
+    n_samples = functions.shape[1]
+    # One thread for each block: its matrix products are too small for threads of BLAS.
     with one_blas_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
         blocks = _blocks(
-            eigenvalues, max_parts, (eigenvalues + tolerance).max(), functions.shape[1]
+            eigenvalues, max_parts, limit, _block_length(n_samples, settings)
         )
         found = list(pool.map(similar, blocks))
-    none = np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0)
-    return tuple(np.concatenate(column) for column in zip(none, *found, strict=True))
+    none = (np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0))
+    columns = zip(none, *found, strict=True)
+    return Candidates(*(np.concatenate(column) for column in columns))
 
 
 def _band(eigenvalues: np.ndarray, total: np.ndarray, tolerance: np.ndarray) -> slice:
-    """The products that any of these eigenvalue sums, ascending, can reach."""
-    reached = np.flatnonzero(
-        (eigenvalues > total[0] - tolerance) & (eigenvalues < total[-1] + tolerance)
-    )
-    return slice(reached[0], reached[-1] + 1) if len(reached) else slice(0, 0)
+    """Return the products that any of these eigenvalue sums, ascending, can reach."""
+    high_enough = eigenvalues > total[0] - tolerance
+    low_enough = eigenvalues < total[-1] + tolerance
+    reached = np.flatnonzero(high_enough & low_enough)
+    if not len(reached):
+        return slice(0, 0)
+    return slice(reached[0], reached[-1] + 1)
 
 
 def _similarity(
     functions: np.ndarray, rooted: np.ndarray, block: np.ndarray, band: slice
 ) -> np.ndarray:
-    """Absolute cosine between the product of the functions in each row of `block` and each function in `band`."""
+    """Return the absolute cosine of each product of a block with each function.
+
+    Parameters
+    ----------
+    functions, rooted : ndarray of shape (n_functions, n_samples)
+    block : ndarray of shape (n_products, n_parts)
+    band : slice
+        The functions to compare with.
+
+    Returns
+    -------
+    ndarray of shape (n_products, n_band)
+    """
     product = rooted[block[:, 0]]
     for column in block.T[1:]:
         product *= functions[column]
     norm = np.sqrt(np.einsum("px,px->p", product, product))
-    return (
-        np.abs(product @ rooted[band].T) / norm[:, None]
-    )  # absolute: eigenfunctions have no sign
+    # Absolute, for eigenfunctions have no sign.
+    return np.abs(product @ rooted[band].T) / norm[:, None]
 
 
 def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.ndarray:
-    """Ascending index tuples of non-constant functions whose eigenvalues sum to less than `limit`, (n, size)."""
+    """Return combinations of functions whose eigenvalues sum to less than `limit`.
+
+    Returns
+    -------
+    ndarray of shape (n_combinations, size)
+        Ascending indices of functions that are not constant.
+    """
     combinations = np.arange(1, len(eigenvalues))[:, None]
     for _ in range(size - 1):
         room = limit - eigenvalues[combinations].sum(axis=1)
         last = combinations[:, -1]
         count = np.maximum(0, np.searchsorted(eigenvalues, room) - last - 1)
-        start = np.repeat(last + 1 - (np.cumsum(count) - count), count)
+        offset = np.cumsum(count) - count
+        start = np.repeat(last + 1 - offset, count)
+        following = start + np.arange(count.sum())
         combinations = np.column_stack(
-            [np.repeat(combinations, count, axis=0), start + np.arange(count.sum())]
+            [np.repeat(combinations, count, axis=0), following]
         )
     return combinations
 
 
+def _block_length(n_samples: int, settings: TripletSettings) -> int:
+    bytes_each = np.dtype(np.float32).itemsize * n_samples
+    return max(settings.min_block, settings.block_bytes // bytes_each)
+
+
 def _blocks(
-    eigenvalues: np.ndarray, max_parts: int, limit: float, n_samples: int
+    eigenvalues: np.ndarray, max_parts: int, limit: float, length: int
 ) -> Iterator[np.ndarray]:
-    """Combinations in order of their eigenvalue sums, a few at a time: each block meets a narrow band of products."""
-    at_once = max(8, BLOCK_BYTES // (4 * n_samples))
+    """Yield combinations in order of their eigenvalue sums, a few at a time.
+
+    In this order each block meets a narrow band of products only.
+    """
     for size in range(2, max_parts + 1):
         combinations = _combinations_below(eigenvalues, size, limit)
         order = np.argsort(eigenvalues[combinations].sum(axis=1), kind="stable")
-        for first in range(0, len(order), at_once):
-            yield combinations[order[first : first + at_once]]
+        for first in range(0, len(order), length):
+            yield combinations[order[first : first + length]]
 
 
-def _best_of_each(
-    products: np.ndarray, parts: np.ndarray, similarity: np.ndarray
-) -> Triplets:
-    """The best candidate of each product, lowest product first; once matched, a function is a part no more."""
+def _best_of_each(found: Candidates) -> Triplets:
+    """Return the best candidate of each product, lowest product first.
+
+    Once matched, a function is a part no more.
+    """
     matched: dict[int, int] = {}
-    for candidate in np.lexsort((-similarity, products)):
-        k = int(products[candidate])
-        if k not in matched and not any(
-            int(part) in matched for part in parts[candidate]
-        ):
-            matched[k] = int(candidate)
+    for candidate in np.lexsort((-found.similarity, found.products)):
+        product = int(found.products[candidate])
+        parts = found.parts[candidate].tolist()
+        if product in matched or any(part in matched for part in parts):
+            continue
+        matched[product] = int(candidate)
     chosen = np.array(list(matched.values()), dtype=int)
-    return Triplets(products[chosen], parts[chosen], similarity[chosen])
+    return Triplets(
+        found.products[chosen], found.parts[chosen], found.similarity[chosen]
+    )

@@ -11,13 +11,14 @@ from manifactor._support.threads import at_once
 from manifactor.factoring import measures
 from manifactor.factoring.blocks import Dimensions, Misfit
 from manifactor.factoring.criteria import EvidenceSettings, criteria
+from manifactor.factoring.division import Split
 from manifactor.factoring.evidence import Evidence, SampleWarning
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.grouping import Grouping
 from manifactor.factoring.judging import Test
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.measures import Measurement, MeasureSettings
-from manifactor.factoring.peeling import Peeling, Split, product_share
+from manifactor.factoring.peeling import Peeling, product_share
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.spectrum import Spectrum
 

@@ -9,12 +9,12 @@ import scipy.sparse as sp
 
 from manifactor._support.choices import Choice
 from manifactor.factoring.charts import Chart, Cloud
+from manifactor.factoring.division import Split
 from manifactor.factoring.evidence import Evidence
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.factorize import Factorization
 from manifactor.factoring.judging import Test
 from manifactor.factoring.maxcut import Cut
-from manifactor.factoring.peeling import Split
 from manifactor.factoring.triplets import Triplets
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast

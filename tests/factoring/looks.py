@@ -1,0 +1,48 @@
+"""Looks at samples of known shapes, for tests of peeling and of what it is made of."""
+
+import numpy as np
+
+from manifactor import datasets
+from manifactor.factoring.deflation import WalkSpectrum
+from manifactor.factoring.gradients import measure_geometry
+from manifactor.factoring.peeling import Look
+from manifactor.spectral.kernel import affinity
+from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.spectrum import laplacian_spectrum
+
+
+def walk_spectrum(X, n_functions, n_neighbors=64):
+    """Neighbour graph, walk and spectrum of samples."""
+    graph = neighbor_graph(X, n_neighbors)
+    walk = affinity(graph)
+    spectrum = laplacian_spectrum(walk, n_functions, rng=np.random.default_rng(0))
+    return WalkSpectrum(graph, walk, spectrum)
+
+
+def geometry_of(X, n_functions, *, distances_only=False, **settings):
+    found = walk_spectrum(X, n_functions)
+    samples = None if distances_only else X
+    rng = np.random.default_rng(0)
+    return measure_geometry(
+        found.distinct, found.affinity, samples, rng=rng, **settings
+    )
+
+
+def look_at(name, n_samples=1500, n_functions=60, seed=0):
+    """A look at all samples of a shape, and the truth."""
+    X, truth = datasets.sample(name, n_samples, random_state=seed)
+    return Look(np.arange(n_samples), geometry_of(X, n_functions)), truth
+
+
+def looks_at_halves(name, n_samples=1500, n_functions=60, seed=0):
+    """Looks at two random halves of the samples, under the kernel of all."""
+    X, _ = datasets.sample(name, n_samples, random_state=seed)
+    whole = walk_spectrum(X, 2).affinity
+    rng = np.random.default_rng(0)
+    looks = []
+    for rows in np.array_split(rng.permutation(n_samples), 2):
+        rows.sort()
+        walk = whole.restricted(rows)
+        spectrum = laplacian_spectrum(walk, n_functions, rng=rng)
+        looks.append(Look(rows, measure_geometry(spectrum, walk, X[rows], rng=rng)))
+    return looks
