@@ -2,6 +2,7 @@
 
 import logging
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +27,8 @@ FEWEST_SAMPLES = 4
 
 class SpectralEstimator(TransformerMixin, BaseEstimator):
     """What both estimators share: checks, the diffusion and what can be read off it."""
+
+    diffusion_: Any
 
     def _diffusion_settings(self) -> DiffusionSettings:
         """Return the parameters of the diffusion as one record."""
@@ -210,14 +213,15 @@ def _shape(X) -> tuple[int, int]:
     return X.shape[0], 0 if sp.issparse(X) else X.shape[1]
 
 
-def _accepted_types(X) -> list[type]:
+def _accepted_types(X: Any) -> list[type]:
     """Return the float types that are left as they are.
 
     Single precision is enough for neighbours: many samples are not copied for a few
     digits.
     """
     shape = getattr(X, "shape", ())
-    many = len(shape) == 2 and shape[0] > NeighborSettings().approximate_above
+    n_samples = shape[0] if len(shape) == 2 else 0
+    many = n_samples > NeighborSettings().approximate_above
     return [np.float64, np.float32] if many else [np.float64]
 
 

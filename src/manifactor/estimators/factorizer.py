@@ -174,7 +174,8 @@ class ManifoldFactorizer(SpectralEstimator):
 
     def _given_functions(self) -> int | None:
         """Return the number of functions that the caller set, None for "auto"."""
-        return self.n_functions if isinstance(self.n_functions, Integral) else None
+        known = isinstance(self.n_functions, Integral)
+        return int(self.n_functions) if known else None
 
     def _require_used(self) -> None:
         """Raise ValueError for a parameter that the method does not use."""

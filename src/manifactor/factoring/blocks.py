@@ -9,7 +9,7 @@ from manifactor.factoring.energy import count_directions
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.looks import take_looks
 from manifactor.factoring.peeling import Look, Peeling, peel
-from manifactor.factoring.purity import batch_size, without_energy
+from manifactor.factoring.purity import PuritySettings, batch_size, without_energy
 from manifactor.factoring.residuals import leaves_noise
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.diffusion import Diffusion
@@ -73,8 +73,15 @@ def peel_all_dimensions(
 ) -> Peeled:
     """Peel off factors, with twice the functions while a dimension is missing."""
     while True:
-        looks = take_looks(diffusion, settings=settings.looks, rng=rng)
-        peeling = peel(looks, at_least=settings.n_asked or 1, rng=rng)
+        looks = take_looks(
+            diffusion, settings=settings.looks, gradients=settings.gradients, rng=rng
+        )
+        peeling = peel(
+            looks,
+            at_least=settings.n_asked or 1,
+            settings=settings.peeling,
+            rng=rng,
+        )
         dimensions = _dimensions(peeling, diffusion, settings)
         # A much smaller factor has its lowest function far up in the spectrum.
         longer = diffusion.grown(rng) if dimensions.missing else None
@@ -101,23 +108,28 @@ def _dimensions(
         # On the paper's rectangle, whose noise of .05 counts as a third dimension, this
         # saves computing 400 functions: 5 s instead of 40 at 10,000 samples.
         samples = chosen(diffusion.points, diffusion.graph.distinct)
-        places = _places(look)
+        places = _places(look, settings.peeling.purity)
         missing = not leaves_noise(places, samples, settings=settings.residuals)
     return Dimensions(of_data, found, missing)
 
 
-def _places(look: Look) -> np.ndarray:
+def _places(look: Look, settings: PuritySettings) -> np.ndarray:
     """Where samples lie on the blocks, (n, c), in units of length."""
     places = []
     for block in look.blocks:
         eigenvalues = look.geometry.rayleigh(block)
-        lowest = block[:, : batch_size(eigenvalues)]
+        lowest = block[:, : batch_size(eigenvalues, settings=settings)]
         # A function of eigenvalue l has gradients of mean square l.
         places.append(look.geometry.values(lowest / np.sqrt(eigenvalues[0])))
     return np.hstack(places)
 
 
-def as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
+def as_many_as(
+    asked: int | None,
+    peeling: Peeling,
+    *,
+    settings: PuritySettings = PuritySettings(),
+) -> list[np.ndarray]:
     """Return the blocks found, or as many as were asked for.
 
     If there are more, the highest are taken together.
@@ -135,5 +147,5 @@ def as_many_as(asked: int | None, peeling: Peeling) -> list[np.ndarray]:
     kept, joined = blocks[: asked - 1], blocks[asked - 1 :]
     # What has no energy along the kept blocks includes the products of the joined
     # ones, which are functions of the joint factor.
-    rest = without_energy(geometry, kept)
+    rest = without_energy(geometry, kept, settings=settings)
     return [*kept, rest if rest.shape[1] else np.hstack(joined)]

@@ -148,7 +148,8 @@ def by_gradients(
         return _one_asked_for(diffusion, settings)
     peeled = peel_all_dimensions(diffusion, settings, rng)
     diffusion, peeling = peeled.diffusion, peeled.peeling
-    blocks = as_many_as(settings.n_asked, peeling)
+    purity = settings.peeling.purity
+    blocks = as_many_as(settings.n_asked, peeling, settings=purity)
     if len(blocks) == 1:
         evidence = weigh_one(peeling, peeled.dimensions, settings=settings.evidence)
         whole = _one_factor(diffusion, evidence, settings)
@@ -163,6 +164,7 @@ def by_gradients(
         peeled.dimensions,
         settings=settings.evidence,
         measuring=settings.measures,
+        peeling_settings=settings.peeling,
         rng=rng,
     )
     return Factorization(factors, evidence, diffusion, peeling.splits)

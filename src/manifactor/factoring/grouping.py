@@ -1,12 +1,12 @@
 """The triplet method's groups of functions: triplets, separability, maximum cut."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from manifactor.factoring.maxcut import Cut, max_cut
+from manifactor.factoring.maxcut import Cut, CutSettings, max_cut
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.spectral.spectrum import Spectrum
 
@@ -25,6 +25,7 @@ class GroupingSettings:
     most_groups: int = 5
     # Share of the separability that the cut of "auto" must cut.
     separated: float = 0.95
+    cut: CutSettings = field(default_factory=CutSettings)
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,11 @@ def _cut(
 ) -> Cut:
     """Maximum cut into as many groups as asked for, or as are needed."""
     if n_groups is not None:
-        return max_cut(separability, n_groups, rng=rng)
+        return max_cut(separability, n_groups, settings=settings.cut, rng=rng)
     # Each pair counts twice in the symmetric matrix.
     enough = settings.separated * separability.sum() / 2
     for count in range(2, settings.most_groups + 1):
-        cut = max_cut(separability, count, rng=rng)
+        cut = max_cut(separability, count, settings=settings.cut, rng=rng)
         if cut.objective >= enough:
             break
     return cut

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.threads import at_once
-from manifactor.factoring.gradients import measure_geometry
+from manifactor.factoring.gradients import GradientSettings, measure_geometry
 from manifactor.factoring.peeling import Look
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import Affinity
@@ -31,6 +31,7 @@ def take_looks(
     diffusion: Diffusion,
     *,
     settings: LookSettings = LookSettings(),
+    gradients: GradientSettings = GradientSettings(),
     rng: np.random.Generator,
 ) -> list[Look]:
     """Return looks at all distinct samples and at two parts or halves of them.
@@ -49,7 +50,9 @@ def take_looks(
     def look(part: Part, rng: np.random.Generator) -> Look:
         some = None if samples is None else chosen(samples, part.rows)
         spectrum = part.spectrum.lowest(count)
-        geometry = measure_geometry(spectrum, part.affinity, some, rng=rng)
+        geometry = measure_geometry(
+            spectrum, part.affinity, some, settings=gradients, rng=rng
+        )
         return Look(part.rows, geometry)
 
     # A generator for each, so that results do not depend on the order of threads.
