@@ -14,7 +14,7 @@ from pyarrow import parquet
 from manifactor import datasets, load
 from manifactor.command.cli import main
 from manifactor.cryoem.cryosparc import read_cs
-from manifactor.cryoem.pictures import write_volume
+from manifactor.cryoem.mrc import write_volume
 from manifactor.inputs.pickles import read_pickled_array
 from manifactor.scores import coordinate_correlation
 

@@ -9,7 +9,7 @@ from manifactor import datasets
 from manifactor.cryoem.ctf import contrast_transfer
 from manifactor.cryoem.images import circular_mask, image_components
 from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.pictures import write_stack
+from manifactor.cryoem.mrc import write_stack
 from manifactor.cryoem.stacks import stack_images
 from manifactor.cryoem.views import View, aligned, particle_ctf
 

@@ -6,16 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.pictures import (
-    chimerax_script,
-    grid_picture,
-    projections,
-    strip,
-    write_movie,
-    write_png,
-    write_stack,
-    write_volume,
-)
+from manifactor.cryoem.movies import chimerax_script, write_movie
+from manifactor.cryoem.mrc import write_stack, write_volume
+from manifactor.cryoem.pictures import grid_picture, projections, strip, write_png
 from manifactor.cryoem.views import View
 from manifactor.runs.averages import weighted_means
 from manifactor.runs.bins import Matching, bin_labels, grid_labels, match
