@@ -538,7 +538,7 @@ def test_cryosparc_particles_come_back_with_their_uids(latent, folder):
         ),
         (
             ["average", "run", "--factor", "1", "--factor", "2", "--match"],
-            "this run has none beside",
+            "this run has no other factors",
         ),
         (
             ["simulate", "molecule", "--structure", "a.pdb"],

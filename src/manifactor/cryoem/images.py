@@ -31,8 +31,8 @@ class ImageSettings:
     # Width of the mask's soft edge, in units of the box.
     mask_edge: float = 0.06
 
-    # Smaller images have no shells between the lowest, which the mask takes, and the
-    # finest, which give the noise.
+    # Smaller images have too few shells between the lowest, which lose their mean, and
+    # the finest, which are noise.
     min_side: int = 16
 
     # Coefficients, in float32, that the principal components are learned from. Images
