@@ -32,6 +32,7 @@ def read_cs(path: Path) -> np.ndarray:
     """
     try:
         with path.open("rb") as file:
+            # A pickled object could run any code when it is loaded.
             table = np.lib.format.read_array(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(
@@ -103,6 +104,7 @@ def _microscope(table: np.ndarray) -> dict[str, np.ndarray]:
     known = {}
     for ours, theirs in CS_FIELDS.items():
         if theirs in (table.dtype.names or ()):
+            # Our angles are in degrees, as RELION's.
             unit = degrees if theirs.endswith("_rad") else 1
             known[ours] = unit * table[theirs]
     return known
@@ -121,14 +123,18 @@ def euler_angles(poses: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (n, 3)
     """
-    matrix = Rotation.from_rotvec(-np.asarray(poses, dtype=float)).as_matrix()
+    inverse = -np.asarray(poses, dtype=float)
+    matrix = Rotation.from_rotvec(inverse).as_matrix()
     # Seen along the axis only rot + psi is determined: then rot is 0 and all is psi.
     # Poses are in single precision, so a smaller tilt than this is none.
-    tilted = np.hypot(matrix[:, 2, 0], matrix[:, 2, 1]) > 1e-7
-    along_axis = np.arctan2(matrix[:, 0, 1], matrix[:, 1, 1])
-    rot = np.where(tilted, np.arctan2(matrix[:, 2, 1], matrix[:, 2, 0]), 0.0)
-    tilt = np.arccos(np.clip(matrix[:, 2, 2], -1, 1))
-    psi = np.where(tilted, np.arctan2(matrix[:, 1, 2], -matrix[:, 0, 2]), along_axis)
+    x, y, z = matrix[:, 2].T
+    tilted = np.hypot(x, y) > 1e-7
+    psi_tilted = np.arctan2(matrix[:, 1, 2], -matrix[:, 0, 2])
+    psi_along_axis = np.arctan2(matrix[:, 0, 1], matrix[:, 1, 1])
+    rot = np.where(tilted, np.arctan2(y, x), 0.0)
+    # Rounding may leave a cosine just beyond 1.
+    tilt = np.arccos(np.clip(z, -1, 1))
+    psi = np.where(tilted, psi_tilted, psi_along_axis)
     return np.degrees(np.column_stack([rot, tilt, psi]))
 
 
@@ -141,6 +147,7 @@ def write_cryosparc(particles: Particles, columns: Mapping[str, np.ndarray]) -> 
     names = table.dtype.names or ()
     old = [name for name in names if not name.startswith(CS_PREFIX)]
     new = {f"{CS_PREFIX}{name}": column for name, column in columns.items()}
+    # Copied field by field: a dtype with gaps would write the gaps as fields.
     fields = [(name, table.dtype[name]) for name in old]
     fields += [(name, np.dtype("<f4")) for name in new]
     out = np.empty(len(table), dtype=fields)

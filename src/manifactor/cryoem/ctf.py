@@ -54,9 +54,16 @@ class Optics:
         )
 
 
-def _require_range(name: str, value, low: float, high: float, unit: str = "") -> None:
+def _require_range(
+    name: str,
+    value,
+    low: float,
+    high: float,
+    unit: str = "",
+) -> None:
     values = np.asarray(value, dtype=float)
-    if not np.all(np.isfinite(values) & (values >= low) & (values <= high)):
+    # Comparisons with NaN are false, so NaN lies in no range.
+    if not np.all((values >= low) & (values <= high)):
         raise ValueError(
             f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {value!r}."
         )
@@ -132,18 +139,25 @@ def contrast_transfer(
     cs = ANGSTROM_PER_MILLIMETRE * aberration
     aberrated = 0.5 * cs * wavelength**2 * squared**2
     delay = np.pi * wavelength * (defocused - aberrated)
-    return np.sin(delay + np.radians(shift) + np.arcsin(amplitude)).astype(np.float32)
+    phase = delay + np.radians(shift) + np.arcsin(amplitude)
+    return np.sin(phase).astype(np.float32)
 
 
 def _defocus_terms(
-    size: int, pixel_size: float, u, v, angle
+    size: int,
+    pixel_size: float,
+    u,
+    v,
+    angle,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the squared frequency k^2, and defocus in its direction times k^2."""
     y = np.fft.fftfreq(size, pixel_size)[:, None]
     x = np.fft.rfftfreq(size, pixel_size)
     squared = x**2 + y**2
     # k^2 cos 2(direction - angle), without computing the direction.
-    across = np.cos(2 * angle) * (x**2 - y**2) + np.sin(2 * angle) * 2 * x * y
+    along_axes = np.cos(2 * angle) * (x**2 - y**2)
+    along_diagonals = np.sin(2 * angle) * 2 * x * y
+    across = along_axes + along_diagonals
     mean, half_difference = (u + v) / 2, (u - v) / 2
     return squared, mean * squared + half_difference * across
 

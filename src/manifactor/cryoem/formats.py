@@ -9,11 +9,14 @@ from manifactor.cryoem.cryosparc import read_cryosparc, write_cryosparc
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.relion import read_relion, write_relion
 
+Writer = Callable[[Particles, Mapping[str, np.ndarray]], bytes]
+
+# By suffix; a new format is one line in each table.
 READERS: dict[str, Callable[[Path], Particles]] = {
     ".star": read_relion,
     ".cs": read_cryosparc,
 }
-WRITERS: dict[str, Callable[[Particles, Mapping[str, np.ndarray]], bytes]] = {
+WRITERS: dict[str, Writer] = {
     ".star": write_relion,
     ".cs": write_cryosparc,
 }

@@ -142,7 +142,14 @@ def image_components(
         weights = component_weights(ratio, settings=settings.weighting)
     else:
         weights = np.ones(len(ratio))
-    return Components(scores * weights, ratio, weights, box / cut, radius, basis.count)
+    return Components(
+        samples=scores * weights,
+        signal_to_noise=ratio,
+        weights=weights,
+        low_pass=box / cut,
+        mask_radius=radius,
+        n_coefficients=basis.count,
+    )
 
 
 def _square_side(shape: tuple[int, ...], min_side: int) -> int:
@@ -156,13 +163,20 @@ def _square_side(shape: tuple[int, ...], min_side: int) -> int:
     return shape[0]
 
 
-def _drawn(n_images: int, count: int, rng: np.random.Generator) -> np.ndarray:
+def _drawn(
+    n_images: int,
+    count: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
     """Return the ascending rows of at most `count` images drawn at random."""
     return np.sort(rng.permutation(n_images)[:count])
 
 
 def circular_mask(
-    size: int, radius: float, *, settings: ImageSettings = ImageSettings()
+    size: int,
+    radius: float,
+    *,
+    settings: ImageSettings = ImageSettings(),
 ) -> np.ndarray:
     """Return a disc with a soft edge inside of its radius.
 
@@ -191,7 +205,13 @@ class _FourierBasis:
     Where the noise is white the basis is orthonormal.
     """
 
-    def __init__(self, size: int, cut: int, mask: np.ndarray, noise: np.ndarray):
+    def __init__(
+        self,
+        size: int,
+        cut: int,
+        mask: np.ndarray,
+        noise: np.ndarray,
+    ):
         shell, _ = shells(size)
         row, column = np.nonzero(shell <= cut)
         # All others are conjugates of these, or the mean.
@@ -206,7 +226,8 @@ class _FourierBasis:
 
     def images_in(self, n_bytes: int) -> int:
         """Return how many images have their coefficients in so many bytes."""
-        return max(1, n_bytes // (np.dtype(np.float32).itemsize * self.count))
+        image_bytes = np.dtype(np.float32).itemsize * self.count
+        return max(1, n_bytes // image_bytes)
 
     def of_rows(self, view: View, rows: np.ndarray) -> np.ndarray:
         """Compute coefficients of images, (n, count) in float32, in order of `rows`."""
@@ -219,7 +240,8 @@ class _FourierBasis:
 
     def __call__(self, images: np.ndarray) -> np.ndarray:
         """Compute coefficients of a block of images."""
-        transformed = fft.rfft2(windowed(images, self.mask), norm="ortho", workers=-1)
+        masked = windowed(images, self.mask)
+        transformed = fft.rfft2(masked, norm="ortho", workers=-1)
         mean = transformed[:, 0, 0].real * self.mean_scale
         chosen = transformed[:, self.row, self.column] * self.scale
         return np.column_stack([mean, chosen.real, chosen.imag])
@@ -238,6 +260,8 @@ def _principal_axes(
     n, p = values.shape
     if n_components is not None:
         require_count("n_components", n_components, 1, min(n, p))
+    # The covariance of the coefficients is smaller than their table where images are
+    # many, and its eigenvectors are all that is needed.
     variance, axes = np.linalg.eigh(values.T @ values / n)
     # The largest first; rounding may leave a variance of no signal just below 0.
     variance = np.maximum(variance[::-1], 0).astype(float)
@@ -254,7 +278,10 @@ def _principal_axes(
 
 
 def _projected(
-    view: View, basis: _FourierBasis, mean: np.ndarray, axes: np.ndarray
+    view: View,
+    basis: _FourierBasis,
+    mean: np.ndarray,
+    axes: np.ndarray,
 ) -> np.ndarray:
     """Return the principal components of all images, computed block by block."""
     out = np.empty((len(view.source), axes.shape[1]), dtype=np.float32)

@@ -54,14 +54,17 @@ def write_movie(
     images = require_images(images, 3)
     filled = ~constant_images(images)
     # If all are empty, one blank frame is still a file that can be opened.
-    shown = enlarged(images[filled] if filled.any() else images[:1], settings.min_frame)
+    kept = images[filled] if filled.any() else images[:1]
+    shown = enlarged(kept, settings.min_frame)
     order = _play_order(len(shown), circular)
-    first, *others = [extra("PIL.Image").fromarray(shown[i]) for i in order]
+    image = extra("PIL.Image")
+    first, *others = [image.fromarray(shown[i]) for i in order]
     first.save(
         path,
         format="GIF",
         save_all=True,
         append_images=others,
+        # Milliseconds, in the whole hundredths of a second that the format stores.
         duration=10 * round(100 * seconds_per_frame),
         loop=0,
     )

@@ -14,6 +14,7 @@ def open_map(path: Path):
     try:
         return mrcfile.mmap(path, mode="r", permissive=False)
     except OSError:
+        # A file that cannot be opened is no damaged file.
         raise
     except ValueError as error:
         reason = " ".join(str(error).split())
@@ -27,10 +28,16 @@ def voxel_size(path: Path) -> float:
     """Return the voxel size that a file states, in Angstrom; 1 if it states none."""
     with open_map(path) as file:
         size = float(file.voxel_size.x)
+    # Programs that do not know it write 0.
     return size if size > 0 else 1.0
 
 
-def write_stack(path: Path | str, images: np.ndarray, *, pixel_size: float) -> None:
+def write_stack(
+    path: Path | str,
+    images: np.ndarray,
+    *,
+    pixel_size: float,
+) -> None:
     """Write images as a stack that RELION and cryoSPARC read.
 
     Parameters
@@ -44,7 +51,12 @@ def write_stack(path: Path | str, images: np.ndarray, *, pixel_size: float) -> N
     _write(path, images, pixel_size, stack=True)
 
 
-def write_volume(path: Path | str, volume: np.ndarray, *, pixel_size: float) -> None:
+def write_volume(
+    path: Path | str,
+    volume: np.ndarray,
+    *,
+    pixel_size: float,
+) -> None:
     """Write a volume as a map.
 
     Parameters
@@ -65,10 +77,15 @@ def _require_three_axes(name: str, data: np.ndarray) -> None:
 
 
 def _write(
-    path: Path | str, data: np.ndarray, pixel_size: float, *, stack: bool
+    path: Path | str,
+    data: np.ndarray,
+    pixel_size: float,
+    *,
+    stack: bool,
 ) -> None:
     require_number("pixel_size", pixel_size, above=0)
     with extra("mrcfile").new(path, overwrite=True) as file:
+        # Single precision, which all programs read.
         file.set_data(np.ascontiguousarray(data, dtype=np.float32))
         if stack:
             # Readers tell a stack from a volume by the space group in the header.

@@ -84,6 +84,7 @@ class Particles:
     @property
     def fingerprint(self) -> str | None:
         """A hash of these particles in this order; None if they have no names."""
+        # cryoSPARC numbers its particles; RELION's are known by their images.
         if self.uid is not None:
             return sha256(self.uid.tobytes()).hexdigest()
         if self.stack is None or self.slice is None:
@@ -110,7 +111,13 @@ class Particles:
         cosine = turn[:, 0, 0] + turn[:, 1, 1]
         return np.degrees(np.arctan2(sine, cosine))
 
-    def near_view(self, rot: float, tilt: float, *, width: float) -> np.ndarray:
+    def near_view(
+        self,
+        rot: float,
+        tilt: float,
+        *,
+        width: float,
+    ) -> np.ndarray:
         """Return which particles are seen from within `width` degrees of a direction.
 
         Returns
@@ -129,7 +136,8 @@ class Particles:
 
 def view_directions(angles: np.ndarray) -> np.ndarray:
     """Return the unit vectors, (n, 3), of views with rot, tilt, psi in degrees."""
-    rot, tilt = np.radians(angles[:, 0]), np.radians(angles[:, 1])
+    # psi turns the image in its plane and does not change the direction.
+    rot, tilt = np.radians(angles[:, :2]).T
     x = np.sin(tilt) * np.cos(rot)
     y = np.sin(tilt) * np.sin(rot)
     return np.column_stack([x, y, np.cos(tilt)])
@@ -140,5 +148,6 @@ def euler_matrices(angles: np.ndarray) -> np.ndarray:
 
     They take the molecule to the image.
     """
+    # SciPy's rotations turn vectors, RELION's the frame: hence the transpose.
     image_to_molecule = Rotation.from_euler("ZYZ", angles, degrees=True)
     return image_to_molecule.as_matrix().transpose(0, 2, 1)

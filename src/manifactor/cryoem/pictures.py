@@ -49,6 +49,7 @@ def projections(volumes: np.ndarray) -> np.ndarray:
     ndarray of shape (n, height, width)
         Means along the axis.
     """
+    # Rows of an image go down and z goes up, hence the reversal.
     along_y = volumes.mean(axis=2)[:, ::-1]
     along_x = volumes.mean(axis=3)[:, ::-1]
     along_z = volumes.mean(axis=1)
@@ -80,6 +81,7 @@ def strip(
         _require_captions("captions", captions, len(tiles))
         boxes = _captions(captions, tiles.shape[2], settings)
         tiles = np.concatenate([tiles, boxes], axis=1)
+    # Rows of about equal length look better than full ones with a short last.
     n_rows = ceil_div(len(tiles), settings.max_columns)
     n_columns = ceil_div(len(tiles), n_rows)
     n_missing = n_rows * n_columns - len(tiles)
@@ -109,6 +111,7 @@ def grid_picture(
     settings : PictureSettings
     """
     n_rows, n_columns, height, width = require_images(images, 4).shape
+    # All images of the grid in one call: the grey scale is that of all of them.
     tiles = _tiles(np.reshape(images, (-1, height, width)), settings)
     _, tile_height, tile_width = tiles.shape
     cells = tiles.reshape(n_rows, n_columns, tile_height, tile_width)
@@ -121,7 +124,9 @@ def grid_picture(
         _require_captions("rows", rows, n_rows)
         boxes = _text_boxes(rows, settings.min_tile, tile_height, settings)
         left = _mosaic(boxes[:, None], settings)
-        corner = _paper((len(picture) - len(left), left.shape[1]), settings)
+        # Empty where the captions of the rows meet those of the columns.
+        n_below = len(picture) - len(left)
+        corner = _paper((n_below, left.shape[1]), settings)
         left = np.concatenate([left, corner])
         picture = np.concatenate([left, picture], axis=1)
     return _framed(picture, settings)
@@ -135,7 +140,8 @@ def write_png(path: Path | str, picture: np.ndarray) -> None:
 def png_bytes(picture: np.ndarray) -> bytes:
     """Return a picture as the bytes of a .png file."""
     buffer = io.BytesIO()
-    extra("PIL.Image").fromarray(picture).save(buffer, format="PNG", optimize=True)
+    image = extra("PIL.Image").fromarray(picture)
+    image.save(buffer, format="PNG", optimize=True)
     return buffer.getvalue()
 
 
@@ -150,7 +156,9 @@ def as_grey(
     if blank.all():
         return np.full(images.shape, settings.blank, dtype=np.uint8)
     low, high = np.percentile(images[~blank], settings.percentiles)
-    scaled = (images - low) / max(high - low, np.finfo(float).tiny)
+    # Percentiles may coincide where nearly all pixels are equal.
+    contrast = max(high - low, np.finfo(float).tiny)
+    scaled = (images - low) / contrast
     levels = 255 * np.clip(scaled, 0, 1)
     shown = np.where(blank[:, None, None], settings.blank, levels)
     return shown.round().astype(np.uint8)
@@ -178,7 +186,8 @@ def enlarged(
     image = extra("PIL.Image")
     size = (grey.shape[2] * factor, grey.shape[1] * factor)
     bicubic = image.Resampling.BICUBIC
-    return np.stack([image.fromarray(tile).resize(size, bicubic) for tile in grey])
+    large = [image.fromarray(tile).resize(size, bicubic) for tile in grey]
+    return np.stack(large)
 
 
 def require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
@@ -191,7 +200,11 @@ def require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
     return np.asarray(images)
 
 
-def _require_captions(name: str, captions: Sequence[str], number: int) -> None:
+def _require_captions(
+    name: str,
+    captions: Sequence[str],
+    number: int,
+) -> None:
     if len(captions) != number:
         raise ValueError(
             f"`{name}` must have one caption for each of {number}; got {len(captions)}."
@@ -226,20 +239,28 @@ def _framed(picture: np.ndarray, settings: PictureSettings) -> np.ndarray:
 
 
 def _captions(
-    texts: Sequence[str], width: int, settings: PictureSettings
+    texts: Sequence[str],
+    width: int,
+    settings: PictureSettings,
 ) -> np.ndarray:
     return _text_boxes(texts, width, settings.caption_height, settings)
 
 
 def _text_boxes(
-    texts: Sequence[str], width: int, height: int, settings: PictureSettings
+    texts: Sequence[str],
+    width: int,
+    height: int,
+    settings: PictureSettings,
 ) -> np.ndarray:
     """Return boxes, (n, height, width), with a text in the middle of each."""
     return np.stack([_text_box(text, width, height, settings) for text in texts])
 
 
 def _text_box(
-    text: str, width: int, height: int, settings: PictureSettings
+    text: str,
+    width: int,
+    height: int,
+    settings: PictureSettings,
 ) -> np.ndarray:
     """Draw a text in the middle of a box, in smaller letters where it would not fit."""
     fonts, image = extra("PIL.ImageFont"), extra("PIL.Image")

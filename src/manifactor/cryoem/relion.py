@@ -36,6 +36,7 @@ STAR_COLUMNS = {
 
 def read_relion(path: Path) -> Particles:
     """Read the particles of a STAR file, with the properties of their optics groups."""
+    # starfile parses the values; the text is read too, as columns are added there.
     blocks = read_star(path)
     name = particle_block(blocks, path)
     table = blocks[name]
@@ -66,7 +67,11 @@ def read_relion(path: Path) -> Particles:
     )
 
 
-def _require_whole_rows(loop: Loop, n_rows: int, path: Path) -> None:
+def _require_whole_rows(
+    loop: Loop,
+    n_rows: int,
+    path: Path,
+) -> None:
     """Refuse rows to which no value can be added.
 
     These are rows over several lines, and rows that end too early.
@@ -86,7 +91,11 @@ def _require_whole_rows(loop: Loop, n_rows: int, path: Path) -> None:
             )
 
 
-def _with_optics(table, optics, path: Path) -> dict[str, np.ndarray]:
+def _with_optics(
+    table,
+    optics,
+    path: Path,
+) -> dict[str, np.ndarray]:
     """Return the columns of the particles, completed by those of their optics groups.
 
     Where both have a column, that of the particles counts.
@@ -104,9 +113,14 @@ def _with_optics(table, optics, path: Path) -> dict[str, np.ndarray]:
     return {**columns, **shared}
 
 
-def _optics_rows(groups: np.ndarray, columns: Mapping, path: Path) -> np.ndarray:
+def _optics_rows(
+    groups: np.ndarray,
+    columns: Mapping,
+    path: Path,
+) -> np.ndarray:
     """Return the row of the optics table that each particle belongs to."""
     wanted = columns["rlnOpticsGroup"]
+    # Groups may be numbered in any order and with gaps.
     order = np.argsort(groups)
     position = np.searchsorted(groups[order], wanted)
     row = order[np.minimum(position, len(groups) - 1)]
@@ -149,7 +163,8 @@ def _image_parts(names: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray]
     slices, stacks = [], []
     for name in map(str, names):
         # A name without a number is a file with one image.
-        number, _, stack = name.partition("@") if "@" in name else ("1", "@", name)
+        full_name = name if "@" in name else f"1@{name}"
+        number, _, stack = full_name.partition("@")
         if not number.isdecimal():
             raise ValueError(
                 f"{path} must name images as 000001@stack.mrcs; got {name!r}."
@@ -165,6 +180,7 @@ def write_relion(particles: Particles, columns: Mapping[str, np.ndarray]) -> byt
     loops = find_loops(particles.path.read_bytes().decode())
     name = particle_block(loops, particles.path)
     loop = without_columns(loops[name], STAR_PREFIX)
+    # Six digits behind the point, as RELION writes its own numbers.
     values = {
         name: [f"{value:.6f}" for value in column] for name, column in columns.items()
     }

@@ -88,7 +88,9 @@ def survey(
 
 
 def _noise(
-    inside: np.ndarray, outside: np.ndarray, settings: SurveySettings
+    inside: np.ndarray,
+    outside: np.ndarray,
+    settings: SurveySettings,
 ) -> np.ndarray:
     """Return the noise by shell, from the variances inside and outside of the mask."""
     noise = outside.copy()
@@ -112,7 +114,8 @@ class _WindowVariance:
 
     def add(self, images: np.ndarray) -> None:
         """Accumulate more images."""
-        transformed = fft.rfft2(windowed(images, self.window), norm="ortho", workers=-1)
+        shown = windowed(images, self.window)
+        transformed = fft.rfft2(shown, norm="ortho", workers=-1)
         self.count += len(images)
         self.sum = self.sum + transformed.sum(axis=0)
         self.squares = self.squares + (np.abs(transformed) ** 2).sum(axis=0)
@@ -194,7 +197,11 @@ def low_pass_shell(
     return int(np.clip(enough, settings.min_shell, last))
 
 
-def _given_shell(n_shells: int, low_pass: float, pixel_size: float) -> int:
+def _given_shell(
+    n_shells: int,
+    low_pass: float,
+    pixel_size: float,
+) -> int:
     # Shells go up to half the box, so the box has twice as many pixels.
     box = 2 * n_shells * pixel_size
     cycles = box / low_pass

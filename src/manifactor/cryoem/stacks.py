@@ -66,7 +66,9 @@ class ImageSource:
         return images
 
     def _require_finite(self, images: np.ndarray, rows: np.ndarray) -> None:
-        finite = np.isfinite(images.reshape(len(rows), -1)).all(axis=1)
+        # One bad pixel would spread over all coefficients of the Fourier transform.
+        pixels = images.reshape(len(rows), -1)
+        finite = np.isfinite(pixels).all(axis=1)
         if finite.all():
             return
         row = rows[int(finite.argmin())]
@@ -113,7 +115,9 @@ class ImageArray:
 
 
 def _in_blocks(
-    rows: np.ndarray, shape: tuple[int, ...], block_bytes: int
+    rows: np.ndarray,
+    shape: tuple[int, ...],
+    block_bytes: int,
 ) -> Iterator[np.ndarray]:
     """Yield the rows in blocks whose images, in float32, have at most so many bytes."""
     image_bytes = np.dtype(np.float32).itemsize * int(np.prod(shape))
@@ -133,6 +137,7 @@ def particle_images(particles: Particles) -> ImageSource:
             "particles with images, or the coordinates that another program found for "
             "them."
         )
+    # Checked now: a missing stack should not be found after an hour of reading.
     names, file = np.unique(particles.stack, return_inverse=True)
     files = tuple(_find_stack(name, particles.path) for name in names)
     shapes, lengths = zip(*(_stack_shape(path) for path in files), strict=True)
@@ -144,6 +149,7 @@ def particle_images(particles: Particles) -> ImageSource:
         remedy=" Bring them to one box size first.",
     )
     _require_slices(particles, files, file, np.array(lengths))
+    # The file of particles knows better: headers of stacks are often left unset.
     pixel_size = particles.pixel_size or voxel_size(files[0])
     return ImageSource(files, file, particles.slice, shapes[0], pixel_size)
 
@@ -151,8 +157,13 @@ def particle_images(particles: Particles) -> ImageSource:
 def stack_images(path: Path) -> ImageSource:
     """Return the images of one .mrcs file."""
     shape, count = _stack_shape(path)
-    file = np.zeros(count, int)
-    return ImageSource((path,), file, np.arange(count), shape, voxel_size(path))
+    return ImageSource(
+        files=(path,),
+        file=np.zeros(count, int),
+        slice=np.arange(count),
+        shape=shape,
+        pixel_size=voxel_size(path),
+    )
 
 
 def volume_series(folder: Path) -> ImageSource:
@@ -164,7 +175,11 @@ def volume_series(folder: Path) -> ImageSource:
     _require_one_shape(files, shapes, "all volumes must have one shape")
     count = len(files)
     return ImageSource(
-        files, np.arange(count), np.full(count, -1), shapes[0], voxel_size(files[0])
+        files=files,
+        file=np.arange(count),
+        slice=np.full(count, -1),
+        shape=shapes[0],
+        pixel_size=voxel_size(files[0]),
     )
 
 
@@ -198,6 +213,7 @@ def _stack_shape(path: Path) -> tuple[tuple[int, ...], int]:
 def _volume_shape(path: Path) -> tuple[int, ...]:
     with open_map(path) as volume:
         shape, dtype = tuple(volume.data.shape), volume.data.dtype
+    # Mode 4 of the MRC format is a Fourier transform.
     if len(shape) != 3 or dtype.kind == "c":
         raise ValueError(
             f"{path} must hold a volume of real numbers; it holds {_times(shape)} of "
@@ -206,7 +222,14 @@ def _volume_shape(path: Path) -> tuple[int, ...]:
     return shape
 
 
-def _require_one_shape(files, shapes, rule: str, *, unit="", remedy="") -> None:
+def _require_one_shape(
+    files,
+    shapes,
+    rule: str,
+    *,
+    unit="",
+    remedy="",
+) -> None:
     """Refuse files whose contents differ in shape."""
     for path, shape in zip(files, shapes, strict=True):
         if shape != shapes[0]:
@@ -224,7 +247,9 @@ def _require_slices(
 ) -> None:
     """Refuse images that their stack does not hold."""
     slices = np.asarray(particles.slice)
-    beyond = np.flatnonzero((slices >= lengths[file]) | (slices < 0))
+    # A negative slice comes of image 0 in a file that must count from 1.
+    outside = (slices >= lengths[file]) | (slices < 0)
+    beyond = np.flatnonzero(outside)
     if len(beyond):
         first = beyond[0]
         raise ValueError(
@@ -244,7 +269,8 @@ def _find_stack(name: str, beside: Path) -> Path:
     if path.is_absolute() and path.is_file():
         return path
     # The particles may be a link: search around the link and around its target.
-    for folder in [*beside.absolute().parents, *beside.resolve().parents, Path.cwd()]:
+    around_link, around_target = beside.absolute().parents, beside.resolve().parents
+    for folder in [*around_link, *around_target, Path.cwd()]:
         if (folder / name).is_file():
             return folder / name
     raise ValueError(

@@ -34,6 +34,7 @@ def read_star(path: Path) -> dict:
     try:
         blocks = starfile.read(path, always_dict=True)
     except OSError:
+        # A file that cannot be opened is no damaged file.
         raise
     except Exception as error:  # a damaged or foreign file may lead to any of them
         reason = " ".join(str(error).split())
@@ -87,7 +88,8 @@ class Loop:
     @property
     def columns(self) -> list[str]:
         """Names of the columns, without the underscore."""
-        return [self.lines[i].split()[0][1:] for i in self.labels]
+        labels = [self.lines[i].split()[0] for i in self.labels]
+        return [label.removeprefix("_") for label in labels]
 
 
 def find_loops(text: str) -> dict[str, Loop]:
@@ -102,18 +104,25 @@ def find_loops(text: str) -> dict[str, Loop]:
     words = [line.strip() for line in lines]
     starts = [i for i, word in enumerate(words) if word.startswith("data_")]
     loops = {}
-    for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
+    ends = [*starts[1:], len(words)]
+    for start, end in zip(starts, ends, strict=True):
         labels = [i for i in range(start, end) if words[i].startswith("_")]
         # A block without loop_ is a list of pairs and has no rows.
         if labels and "loop_" in words[start : labels[0]]:
             name = words[start].removeprefix("data_")
-            loops[name] = Loop(lines, labels, _row_lines(words, labels[-1] + 1, end))
+            rows = _row_lines(words, labels[-1] + 1, end)
+            loops[name] = Loop(lines, labels, rows)
     return loops
 
 
-def _row_lines(words: Sequence[str], start: int, end: int) -> list[int]:
+def _row_lines(
+    words: Sequence[str],
+    start: int,
+    end: int,
+) -> list[int]:
     """Return the lines from `start` to `end` that are neither blank nor a comment."""
-    return [i for i in range(start, end) if words[i] and not words[i].startswith("#")]
+    lines = range(start, end)
+    return [i for i in lines if words[i] and not words[i].startswith("#")]
 
 
 def count_values(line: str) -> int:
@@ -156,7 +165,9 @@ def _without_values(line: str, dropped: set[int]) -> str:
 
 
 def with_columns(
-    loop: Loop, columns: Mapping[str, Sequence[str]], keep: np.ndarray
+    loop: Loop,
+    columns: Mapping[str, Sequence[str]],
+    keep: np.ndarray,
 ) -> str:
     """Return the text with columns added and without the rows that are not kept.
 
@@ -181,7 +192,11 @@ def with_columns(
     return "".join(lines.values())
 
 
-def _with_labels(line: str, names: Mapping, number: int) -> str:
+def _with_labels(
+    line: str,
+    names: Mapping,
+    number: int,
+) -> str:
     """Return the line of the last label, with the lines of new ones behind it."""
     text = line.rstrip("\r\n")
     # Line ends of Windows stay what they are; the last line may have none.

@@ -14,6 +14,7 @@ from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageArray, ImageSource
 
 OPTICS = ("voltage", "spherical_aberration", "amplitude_contrast")
+CORRECTED = ("flipped", "premultiplied")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ class View:
                 "phases can be flipped where the defocus is known; the particles have "
                 "none."
             )
-        if any(np.any(known.get(name, 0)) for name in ("flipped", "premultiplied")):
+        # Flipping twice would bring the wrong phases back.
+        corrected = [np.any(known.get(name, 0)) for name in CORRECTED]
+        if any(corrected):
             raise ValueError(
                 "the CTF of these images is corrected already, as their STAR file "
                 "says. Do not flip it."
@@ -61,6 +64,8 @@ class View:
     def _flipped(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if not self.flip or self.particles is None:
             return images
+        # The phases only: multiplying by the CTF itself would weight the spectrum, and
+        # the noise would no longer be the same in all images.
         size, pixel_size = images.shape[-1], self.source.pixel_size
         ctf = particle_ctf(self.particles[rows], size, pixel_size)
         transformed = fft.rfft2(images, workers=-1) * np.sign(ctf)
@@ -74,6 +79,7 @@ class View:
         shifts = np.zeros((len(rows), 2)) if shift is None else shift[rows]
         return aligned(images, psi, shifts)
 
+    # Computed once, not for every block: it needs the rotations of all particles.
     @cached_property
     def _turned(self) -> np.ndarray | None:
         return None if self.particles is None else self.particles.turned()
@@ -101,7 +107,10 @@ def aligned(
     tolerance : float
         Degrees and pixels below which an image is left as it is.
     """
-    moved = (np.abs(psi) > tolerance) | (np.abs(shift) > tolerance).any(axis=1)
+    turned = np.abs(psi) > tolerance
+    shifted = (np.abs(shift) > tolerance).any(axis=1)
+    moved = turned | shifted
+    # Interpolation blurs, so images that need none are not touched.
     if not moved.any():
         return images
     out = images.copy()
@@ -112,9 +121,15 @@ def aligned(
         cosine, sine = np.cos(angle), np.sin(angle)
         # Rows and columns of the aligned image to those of the image as it is.
         matrix = np.array([[cosine, -sine], [sine, cosine]])
+        # Turned about the centre pixel; shifts are (x, y), arrays (row, column).
         offset = centre - matrix @ centre - shift[i, ::-1]
         ndimage.affine_transform(
-            images[i], matrix, offset, output=out[i], order=1, mode="grid-wrap"
+            images[i],
+            matrix,
+            offset,
+            output=out[i],
+            order=1,
+            mode="grid-wrap",
         )
 
     # Threads are enough: scipy releases the interpreter lock while it interpolates.
@@ -123,9 +138,14 @@ def aligned(
     return out
 
 
-def particle_ctf(particles: Particles, size: int, pixel_size: float) -> np.ndarray:
+def particle_ctf(
+    particles: Particles,
+    size: int,
+    pixel_size: float,
+) -> np.ndarray:
     """Compute the contrast transfer function of each particle on ``rfft2``'s grid."""
     known = particles.microscope
+    # What is not known of the microscope is that of most of today.
     optics = Optics(**{name: known[name] for name in OPTICS if name in known})
     return contrast_transfer(
         size,

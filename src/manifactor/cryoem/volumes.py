@@ -109,7 +109,8 @@ def _centred_values(source: ImageSource, max_side: int) -> np.ndarray:
     ball = _ball(side)
     values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
     for rows, volumes in source.blocks():
-        values[rows] = np.stack([_downsampled(each, side)[ball] for each in volumes])
+        small = [_downsampled(volume, side)[ball] for volume in volumes]
+        values[rows] = np.stack(small)
     values -= values.mean(axis=0)
     return values
 
@@ -124,6 +125,7 @@ def _downsampled(volume: np.ndarray, side: int) -> np.ndarray:
     """Return the volume's low frequencies on a coarser grid."""
     if volume.shape == (side, side, side):
         return volume
+    # Cutting the transform is an ideal low-pass, so nothing is aliased.
     transformed = fft.fftshift(fft.fftn(volume))
     half = side // 2
     middle = tuple(slice(n // 2 - half, n // 2 + half) for n in volume.shape)

@@ -79,6 +79,7 @@ class Averages:
         matching = self.matching
         counts, sizes = matching.counts, matching.effective_sizes
         text = f"{len(counts)} bins of {counts.min()} to {counts.max()} samples"
+        # With one cell nothing was held still.
         if matching.n_cells > 1:
             before, after = matching.unevenness
             text += (
@@ -94,6 +95,7 @@ class Averages:
 
 
 def _captions(place: Place, centres: np.ndarray) -> list[str]:
+    # Bins are rarely narrower than a degree or a hundredth.
     form = "{:.0f}°" if place.topology == "circle" else "{:.2f}"
     return [form.format(centre) for centre in centres]
 
@@ -124,6 +126,7 @@ def average(
         all. Others are not read.
     settings : AveragingSettings
     """
+    # Wrong factors are refused before images are opened, which may take a while.
     places = _places_along(run, factors)
     others = _places_beside(run, factors) if matched else []
     images = run.images()
@@ -140,7 +143,9 @@ def average(
     rows = None
     if most is not None and most < len(labels):
         rows = _drawn(len(labels), most)
-        labels = np.where(np.isin(np.arange(len(labels)), rows), labels, -1)
+        # In no bin, the samples left out count neither for means nor for matching.
+        drawn = np.isin(np.arange(len(labels)), rows)
+        labels = np.where(drawn, labels, -1)
     matching = match(labels, others, n_bins=n_cells, settings=settings.matching)
     means = weighted_means(
         images.blocks(rows), labels, weights=matching.weights, n_bins=n_cells
@@ -151,7 +156,9 @@ def average(
 
 def _places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
     """Return the places on the factors to average along."""
-    if len(set(factors)) != len(factors) or len(factors) not in (1, 2):
+    # A picture has two directions, so there is no grid of three factors.
+    distinct = len(set(factors)) == len(factors)
+    if not distinct or len(factors) not in (1, 2):
         raise ValueError(
             f"averages go along one factor or two different ones; got {list(factors)}."
         )
@@ -176,8 +183,13 @@ def _places_beside(run: Run, factors: Sequence[int]) -> list[Place]:
     return others
 
 
-def _require_memory(n_bins: int, shape: tuple[int, ...], max_gigabytes: float) -> None:
+def _require_memory(
+    n_bins: int,
+    shape: tuple[int, ...],
+    max_gigabytes: float,
+) -> None:
     """Refuse more bins than memory can hold."""
+    # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
     size = 8e-9 * n_bins * float(np.prod(shape))
     if size > max_gigabytes:
         raise ValueError(
@@ -202,7 +214,9 @@ def _binned(
 
 def _drawn(n_samples: int, most: int) -> np.ndarray:
     """Return the ascending rows of so many samples, the same ones every time."""
-    return np.sort(np.random.default_rng(0).choice(n_samples, most, replace=False))
+    # A fixed seed: a report that is made twice shows the same averages.
+    rng = np.random.default_rng(0)
+    return np.sort(rng.choice(n_samples, most, replace=False))
 
 
 def write_averages(averages: Averages, folder: Path) -> list[str]:
@@ -225,12 +239,14 @@ def _write_strip(averages: Averages, folder: Path) -> list[str]:
     picture = strip(shown, captions=averages.captions[0])
     write_png(folder / "averages.png", picture)
     write_movie(folder / "averages.gif", shown, circular=_is_circular(averages))
+    # The movie first: it shows the motion at a glance.
     return ["averages.gif", "averages.png"]
 
 
 def _write_grid(averages: Averages, folder: Path) -> list[str]:
     shown = averages.images
     rows, columns = averages.captions
+    # A grid has no order in which to play it, so there is no movie.
     grid = shown.reshape(*averages.shape, *shown.shape[1:])
     picture = grid_picture(grid, rows=rows, columns=columns)
     write_png(folder / "averages.png", picture)
@@ -246,6 +262,7 @@ def _write_images(averages: Averages, folder: Path) -> list[str]:
 def _write_volumes(averages: Averages, folder: Path) -> list[str]:
     # A bin without weight has no volume: zeros would be a gap in the movie.
     filled = np.flatnonzero(averages.matching.effective_sizes > 0)
+    # Leading zeros keep the order where a program sorts by name.
     names = [f"average_{k + 1:03d}.mrc" for k in filled]
     for k, name in zip(filled, names, strict=True):
         write_volume(folder / name, averages.means[k], pixel_size=averages.pixel_size)

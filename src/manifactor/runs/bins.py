@@ -6,7 +6,10 @@ from manifactor._support.parameters import require_choice, require_count
 
 
 def bin_labels(
-    coordinate: np.ndarray, topology: str, *, n_bins: int
+    coordinate: np.ndarray,
+    topology: str,
+    *,
+    n_bins: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the bin of every sample and the coordinate of every bin's centre.
 
@@ -32,6 +35,7 @@ def bin_labels(
     require_choice(
         "topology", topology, tuple(_BINS), "(another shape has no bins along it)"
     )
+    # More bins than that are a mistake, such as samples counted instead of bins.
     require_count("n_bins", n_bins, 1, 10_000)
     coordinate = np.asarray(coordinate, dtype=float)
     finite = np.isfinite(coordinate)
@@ -69,7 +73,12 @@ def _circle_bins(coordinate: np.ndarray, n_bins: int) -> tuple[np.ndarray, np.nd
 _BINS = {"interval": _interval_bins, "circle": _circle_bins}
 
 
-def grid_labels(rows: np.ndarray, columns: np.ndarray, *, n_columns: int) -> np.ndarray:
+def grid_labels(
+    rows: np.ndarray,
+    columns: np.ndarray,
+    *,
+    n_columns: int,
+) -> np.ndarray:
     """Return the cell of every sample on the grid of two factors' bins.
 
     Cells are counted row by row; -1 for a sample in no bin.

@@ -55,7 +55,13 @@ class _Bins:
     centres: np.ndarray
 
 
-def export(run: Run, factor: int, program: str, *, n_bins: int) -> dict[str, bytes]:
+def export(
+    run: Run,
+    factor: int,
+    program: str,
+    *,
+    n_bins: int,
+) -> dict[str, bytes]:
     """Return files, by name, that let a program reconstruct volumes along a factor.
 
     "commands.txt" says how to call it. The other factors are held still: points along
@@ -115,6 +121,7 @@ def steady_samples(
     Empty bins have none. Points are samples themselves, so none is off the data. The
     common place is the one, of some drawn at random, that is nearest to all bins.
     """
+    # Every sample is in a bin here, so the labels are the bins that are not empty.
     filled = np.unique(labels)
     bins = [np.flatnonzero(labels == k) for k in filled]
     if others:
@@ -127,20 +134,27 @@ def steady_samples(
 
 
 def _near_common_place(
-    others: Sequence[Place], bins: Sequence[np.ndarray], settings: PointSettings
+    others: Sequence[Place],
+    bins: Sequence[np.ndarray],
+    settings: PointSettings,
 ) -> list[np.ndarray]:
     """Return the rows of each bin nearest to one place on the other factors."""
+    # In units of the standard deviation, so that no factor dominates the distance.
     features = np.column_stack(
         [other.features / other.features.std() for other in others]
     )
     trees = [KDTree(features[rows]) for rows in bins]
+    # A fixed seed: the same command gives the same points.
     order = np.random.default_rng(0).permutation(len(features))
     candidates = features[order[: settings.n_candidates]]
     distances = [tree.query(candidates)[0] for tree in trees]
-    common = candidates[np.max(distances, axis=0).argmin()]
+    # The farthest bin decides: each of them must have a sample near the place.
+    farthest = np.max(distances, axis=0)
+    common = candidates[farthest.argmin()]
     near = []
     for rows, tree in zip(bins, trees, strict=True):
         _, nearest = tree.query(common, min(settings.n_near, len(rows)))
+        # For a single neighbour `query` returns a number instead of an array.
         near.append(rows[np.atleast_1d(nearest)])
     return near
 
@@ -149,15 +163,20 @@ def _distance_from(centre: float, place: Place) -> np.ndarray:
     """Return how far samples lie from the middle of their bin."""
     distance = np.abs(place.coordinate - centre)  # degrees
     if place.topology == "circle":
+        # The shorter way round.
         return np.minimum(distance, 360 - distance)
     return distance
 
 
 def _points(bins: _Bins, latents: np.ndarray) -> bytes:
     """Return the fitted coordinates of one sample in each bin, as text."""
+    # A program decodes its own coordinates, not ours: a point is a sample's.
     rows = steady_samples(bins.place, bins.others, bins.labels, bins.centres)
-    lines = [" ".join(f"{value:.8g}" for value in row) for row in latents[rows]]
-    return "".join(f"{line}\n" for line in lines).encode()
+    lines = []
+    for point in latents[rows]:
+        # Eight digits are what single precision has.
+        lines.append(" ".join(f"{value:.8g}" for value in point) + "\n")
+    return "".join(lines).encode()
 
 
 def _cryodrgn(bins: _Bins) -> dict[str, bytes]:
@@ -175,6 +194,7 @@ def _cryodrgn(bins: _Bins) -> dict[str, bytes]:
 def _recovar(bins: _Bins) -> dict[str, bytes]:
     latents = _fitted_latents(bins.run)
     own = sorted(bins.run.folder.glob("particles.*"))
+    # Capitals stand for what the user fills in.
     particles = own[0].resolve() if own else "PARTICLES.star"
     one_dimension = " --zdim1" if latents.shape[1] == 1 else ""
     commands = (
@@ -195,18 +215,18 @@ def _recovar(bins: _Bins) -> dict[str, bytes]:
 
 
 def _aspire(bins: _Bins) -> dict[str, bytes]:
-    labels, n_bins = bins.labels, len(bins.centres)
-    matching = match(labels, bins.others, n_bins=n_bins)
-    weights = np.zeros((len(labels), n_bins), dtype=np.float32)
-    # 1 on average in every bin, as in a reconstruction without weights.
-    scaled = matching.weights * matching.counts[labels]
-    weights[np.arange(len(labels)), labels] = scaled
     particles = str(bins.run.record.get("particles", "PARTICLES.star"))
     if not particles.endswith(".star"):
         raise ValueError(
             f"ASPIRE reads particles from STAR files; those of the run are "
             f"{particles}. Convert them first."
         )
+    labels, n_bins = bins.labels, len(bins.centres)
+    matching = match(labels, bins.others, n_bins=n_bins)
+    weights = np.zeros((len(labels), n_bins), dtype=np.float32)
+    # 1 on average in every bin, as in a reconstruction without weights.
+    scaled = matching.weights * matching.counts[labels]
+    weights[np.arange(len(labels)), labels] = scaled
     script = (
         "# weighted volumes along the factor, one for each column of weights.npy\n"
         "import numpy as np\n"
@@ -226,7 +246,12 @@ def _aspire(bins: _Bins) -> dict[str, bytes]:
     }
 
 
-def _particle_files(bins: _Bins, *, suffix: str, command: str) -> dict[str, bytes]:
+def _particle_files(
+    bins: _Bins,
+    *,
+    suffix: str,
+    command: str,
+) -> dict[str, bytes]:
     """Return a file of particles for each bin that has any."""
     particles = bins.run.particles()
     if particles.path.suffix.lower() != suffix:
@@ -241,14 +266,17 @@ def _particle_files(bins: _Bins, *, suffix: str, command: str) -> dict[str, byte
     )
     for k in np.unique(bins.labels):
         inside = np.flatnonzero(bins.labels == k)
+        # From 1, as bins are counted in bins.csv.
         name = f"bin_{k + 1:02d}"
-        columns = coordinate_columns([each[inside] for each in bins.run.places], suffix)
+        places = [each[inside] for each in bins.run.places]
+        columns = coordinate_columns(places, suffix)
         files[name + suffix] = particles_with(particles[inside], columns)
         centre = bins.centres[k]
         commands += command.format(name=name, n=len(inside), centre=centre)
     return {**files, "commands.txt": commands.encode()}
 
 
+# What the user runs once the files are written; `centre` is in degrees on a circle.
 RELION = (
     "relion_reconstruct --i {name}.star --o {name}.mrc --ctf   "
     "# {n} particles around {centre:.3g}\n"

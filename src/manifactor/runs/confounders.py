@@ -84,13 +84,16 @@ def confounders(
         Draws the particles to compare, if there are many, and the permutations.
     settings : ConfounderSettings
     """
-    chosen = np.sort(rng.permutation(len(particles))[: settings.max_samples])
+    drawn = rng.permutation(len(particles))[: settings.max_samples]
+    chosen = np.sort(drawn)
     targets = {
         number: place[chosen].features for number, place in enumerate(places, start=1)
     }
     enough = len(chosen) > settings.n_neighbors
     if samples is not None and enough:
-        targets[0] = _unexplained(samples[chosen], list(targets.values()), settings)
+        factors = list(targets.values())
+        targets[0] = _unexplained(samples[chosen], factors, settings)
+    # The same permutations for all, so that p-values can be compared.
     shuffles = [rng.permutation(len(chosen)) for _ in range(settings.n_permutations)]
     found = []
     for name, known in known_quantities(particles[chosen]).items():
@@ -100,6 +103,7 @@ def confounders(
         explained = _explained_share(known, settings)
         for number, target in targets.items():
             r2 = explained(target)
+            # How often chance explains at least as much.
             chance = sum(explained(target[shuffle]) >= r2 for shuffle in shuffles)
             p = (1 + chance) / (1 + settings.n_permutations)
             found.append(_confounder(name, number, max(0.0, r2), p, settings))
@@ -107,7 +111,11 @@ def confounders(
 
 
 def _confounder(
-    name: str, factor: int, r2: float, p: float, settings: ConfounderSettings
+    name: str,
+    factor: int,
+    r2: float,
+    p: float,
+    settings: ConfounderSettings,
 ) -> Confounder:
     kind = "pose" if name in POSES else "microscope"
     if p > settings.significance or r2 < settings.dependent_r2:
@@ -128,7 +136,9 @@ def _confounder(
 
 
 def _unexplained(
-    samples: np.ndarray, targets: Sequence[np.ndarray], settings: ConfounderSettings
+    samples: np.ndarray,
+    targets: Sequence[np.ndarray],
+    settings: ConfounderSettings,
 ) -> np.ndarray:
     """Return what the factors together leave of the samples."""
     together = np.hstack([target / target.std() for target in targets])
@@ -147,6 +157,7 @@ def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
     if particles.angles is not None and turned is not None:
         psi = np.radians(turned)
         known["view"] = view_directions(particles.angles)
+        # Angles themselves would put 359 and 0 degrees far apart.
         known["in-plane angle"] = np.column_stack([np.cos(psi), np.sin(psi)])
     if particles.shift is not None:
         known["shift"] = particles.shift
@@ -191,7 +202,8 @@ def _explained_share(
 
 def _n_others(groups: np.ndarray) -> np.ndarray:
     """Return how many others are in each sample's group, (n, 1), but at least 1."""
-    return np.maximum(np.bincount(groups)[groups] - 1, 1)[:, None]
+    others = np.bincount(groups)[groups] - 1
+    return np.maximum(others, 1)[:, None]
 
 
 def _mean_of_group(

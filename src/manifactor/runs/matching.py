@@ -98,8 +98,10 @@ def match(
     _require_labels(labels, n_bins)
     _require_places(others, len(labels))
     counts = np.bincount(labels[labels >= 0], minlength=n_bins)
+    # With nothing to hold still, a mean of one sample is a mean.
     used = _large_enough(counts, settings.min_samples if others else 1)
 
+    # A label of -1 would index the last bin; the first condition excludes it.
     inside = np.flatnonzero((labels >= 0) & used[labels])
     bins, places = labels[inside], [place[inside] for place in others]
     cell = joint_cells(
@@ -111,6 +113,7 @@ def match(
     )
     table = _count_table(bins, cell, n_bins)
     target = _common_distribution(table, used)
+    # All samples of a bin in one cell share the weight that the cell is to have.
     weights = np.zeros(len(labels))
     weights[inside] = target[cell] / table[bins, cell]
 
@@ -127,7 +130,10 @@ def match(
 
 
 def effective_sizes(
-    weights: np.ndarray, labels: np.ndarray, *, n_bins: int
+    weights: np.ndarray,
+    labels: np.ndarray,
+    *,
+    n_bins: int,
 ) -> np.ndarray:
     """Return (sum w)^2 / sum w^2 of every bin, 0 for one without weight.
 
@@ -175,6 +181,7 @@ def joint_cells(
         require_count("cells", n_cells, 1, 1000)
         points = _unrolled(place).reshape(n_samples, -1)
         own = _even_cells(points, n_cells)
+        # Most joint cells of several factors are empty; `unique` closes the gaps.
         joint = np.unique(joint * n_cells + own, return_inverse=True)[1]
     return joint
 
@@ -202,6 +209,7 @@ def _even_cells(points: np.ndarray, n_cells: int) -> np.ndarray:
         return labels
     n_low = n_cells // 2
     longest = points[:, points.std(axis=0).argmax()]
+    # Stable, so that samples at one place are divided the same way every time.
     order = np.argsort(longest, kind="stable")
     low, high = np.split(order, [len(points) * n_low // n_cells])
     labels[low] = _even_cells(points[low], n_low)
@@ -220,7 +228,11 @@ def _large_enough(counts: np.ndarray, least: int) -> np.ndarray:
     return counts >= least
 
 
-def _count_table(bins: np.ndarray, cell: np.ndarray, n_bins: int) -> np.ndarray:
+def _count_table(
+    bins: np.ndarray,
+    cell: np.ndarray,
+    n_bins: int,
+) -> np.ndarray:
     """Return the number of samples of every bin in every cell, (n_bins, n_cells)."""
     n_cells = int(cell.max()) + 1
     counts = np.bincount(bins * n_cells + cell, minlength=n_bins * n_cells)
@@ -235,7 +247,8 @@ def _common_distribution(table: np.ndarray, used: np.ndarray) -> np.ndarray:
     counts = table[used]
     shared = (counts > 0).all(axis=0)
     if not shared.any():
-        poorest = int(np.flatnonzero(used)[np.count_nonzero(counts, axis=1).argmin()])
+        n_filled = np.count_nonzero(counts, axis=1)
+        poorest = int(np.flatnonzero(used)[n_filled.argmin()])
         lacking = int((table[poorest] == 0).sum())
         raise ValueError(
             f"All bins must share some places of the other factors; none of the "
@@ -243,13 +256,18 @@ def _common_distribution(table: np.ndarray, used: np.ndarray) -> np.ndarray:
             f"{len(counts)} bins: bin {poorest} lacks {lacking} of them. Take fewer "
             "bins (--bins), or average without matching."
         )
+    # With shares t_c and counts n_bc, a bin's 1 / effective size is the sum over cells
+    # of t_c^2 / n_bc. Its sum over the bins is least for t_c ~ 1 / sum_b (1 / n_bc).
     harmonic = np.zeros(table.shape[1])
-    harmonic[shared] = 1 / (1 / counts[:, shared]).sum(axis=0)
+    reciprocals = 1 / counts[:, shared]
+    harmonic[shared] = 1 / reciprocals.sum(axis=0)
     return harmonic / harmonic.sum()
 
 
 def _unevenness(
-    weights: np.ndarray, labels: np.ndarray, places: Sequence[Place]
+    weights: np.ndarray,
+    labels: np.ndarray,
+    places: Sequence[Place],
 ) -> float:
     """Return the largest difference between two bins' weighted means of any factor.
 
@@ -264,7 +282,10 @@ def _unevenness(
 
 
 def _range_of_means(
-    feature: np.ndarray, weights: np.ndarray, labels: np.ndarray, sums: np.ndarray
+    feature: np.ndarray,
+    weights: np.ndarray,
+    labels: np.ndarray,
+    sums: np.ndarray,
 ) -> float:
     filled = sums > 0
     means = np.bincount(labels, weights * feature)[filled] / sums[filled]
@@ -274,7 +295,9 @@ def _range_of_means(
 
 def _require_labels(labels: np.ndarray, n_bins: int) -> None:
     """Refuse labels that are not bins."""
+    # The grid of two factors with as many bins as `bin_labels` allows, 10,000 each.
     require_count("n_bins", n_bins, 1, 100_000_000)
+    # Floats are refused: rounding them would hide a coordinate given for a label.
     whole_numbers = labels.ndim == 1 and labels.size and labels.dtype.kind in "iu"
     if not (whole_numbers and -1 <= labels.min() <= labels.max() < n_bins):
         raise ValueError(

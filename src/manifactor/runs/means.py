@@ -48,16 +48,22 @@ def weighted_means(
             f"`labels` and `weights` must have one entry for each sample; got shapes "
             f"{labels.shape} and {weights.shape}. Give those of the same samples."
         )
+    # A label of -1 would index the last bin; without weight it never does.
     weights = np.where(labels >= 0, weights, 0)
     sums, shape = _weighted_sums(blocks, labels, weights, n_bins)
     # Samples in no bin have no weight by now, so any bin may count them.
-    total = np.bincount(np.maximum(labels, 0), weights, minlength=n_bins)[:, None]
+    total = np.bincount(np.maximum(labels, 0), weights, minlength=n_bins)
+    total = total[:, None]
+    # In place: sums of large volumes fill much of the memory.
     means = np.divide(sums, total, out=sums, where=total > 0)
     return means.reshape(n_bins, *shape).astype(np.float32)
 
 
 def _weighted_sums(
-    blocks, labels: np.ndarray, weights: np.ndarray, n_bins: int
+    blocks,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    n_bins: int,
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return the weighted sums of every bin, (n_bins, n_pixels), and a sample's shape.
 
@@ -69,6 +75,7 @@ def _weighted_sums(
         shape = block.shape[1:]
         if sums is None:
             sums = np.zeros((n_bins, int(np.prod(shape))))
+        # A sparse product reads the block once, however many bins there are.
         summing = _summing_matrix(labels[rows], weights[rows], n_bins)
         sums += summing @ block.reshape(len(block), -1)
     if sums is None:
@@ -77,7 +84,9 @@ def _weighted_sums(
 
 
 def _summing_matrix(
-    labels: np.ndarray, weights: np.ndarray, n_bins: int
+    labels: np.ndarray,
+    weights: np.ndarray,
+    n_bins: int,
 ) -> sp.csr_array:
     """Return the sparse (n_bins, m) matrix that sums a block's samples."""
     # A sample without weight has no entry, so that its NaN cannot spoil a sum.
