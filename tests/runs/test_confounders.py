@@ -142,3 +142,10 @@ def test_the_levels_of_a_verdict_are_settings(particles, rng):
         meanings[level] = {c.name: c.meaning for c in result}["defocus"]
     assert meanings[0.05].startswith("factor 1 is a microscope factor")
     assert meanings[0.9] == ""
+
+
+def test_too_few_particles_are_compared_with_nothing(particles, rng):
+    few = particles[np.arange(30)]
+    samples = rng.normal(size=(30, 2))
+    place = Place(rng.uniform(size=30), "interval")
+    assert confounders(few, [place], samples=samples, rng=rng) == []

@@ -86,19 +86,21 @@ def confounders(
     """
     drawn = rng.permutation(len(particles))[: settings.max_samples]
     chosen = np.sort(drawn)
+    if len(chosen) <= settings.n_neighbors:
+        # A sample has too few others to be predicted by.
+        return []
     targets = {
         number: place[chosen].features for number, place in enumerate(places, start=1)
     }
-    enough = len(chosen) > settings.n_neighbors
-    if samples is not None and enough:
+    if samples is not None:
         factors = list(targets.values())
         targets[0] = _unexplained(samples[chosen], factors, settings)
     # The same permutations for all, so that p-values can be compared.
     shuffles = [rng.permutation(len(chosen)) for _ in range(settings.n_permutations)]
     found = []
     for name, known in known_quantities(particles[chosen]).items():
-        differs = (known != known[0]).any()
-        if not enough or not differs:
+        if (known == known[0]).all():
+            # The same for all particles, it explains nothing.
             continue
         explained = _explained_share(known, settings)
         for number, target in targets.items():
