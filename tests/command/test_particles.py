@@ -14,7 +14,7 @@ from pyarrow import parquet
 from manifactor import datasets, load
 from manifactor.command.cli import main
 from manifactor.cryoem.cryosparc import read_cs
-from manifactor.cryoem.pictures import write_volume
+from manifactor.cryoem.mrc import write_volume
 from manifactor.inputs.pickles import read_pickled_array
 from manifactor.scores import coordinate_correlation
 
@@ -538,7 +538,7 @@ def test_cryosparc_particles_come_back_with_their_uids(latent, folder):
         ),
         (
             ["average", "run", "--factor", "1", "--factor", "2", "--match"],
-            "this run has none beside",
+            "this run has no other factors",
         ),
         (
             ["simulate", "molecule", "--structure", "a.pdb"],

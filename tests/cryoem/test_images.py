@@ -1,17 +1,18 @@
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import fft
 
 from manifactor import datasets
-from manifactor.cryoem.ctf import contrast_transfer
-from manifactor.cryoem.images import circular_mask, image_components
+from manifactor.cryoem.images import ImageSettings, circular_mask, image_components
+from manifactor.cryoem.mrc import write_stack
 from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.pictures import write_stack
+from manifactor.cryoem.spectra import SurveySettings
 from manifactor.cryoem.stacks import stack_images
-from manifactor.cryoem.views import View, aligned, particle_ctf
+from manifactor.cryoem.views import View
+from manifactor.cryoem.weighting import WeightingSettings
 
 SIZE, PIXEL = 54, 4.0
 
@@ -30,69 +31,6 @@ def simulation():
 
 def components(view, **settings):
     return image_components(view, rng=np.random.default_rng(0), **settings)
-
-
-def blob(x, y, size=64):
-    """A bright spot x columns to the right of the middle and y rows below it."""
-    axis = np.arange(size) - size // 2
-    return np.exp(-((axis - x) ** 2 + (axis[:, None] - y) ** 2) / 8).astype(np.float32)
-
-
-def test_an_image_is_turned_back_by_psi_and_moved_by_its_shift():
-    # psi takes the point (x, y) of the upright image to (x cos + y sin, -x sin + y cos), as RELION's matrix does
-    angle, (x, y), shift = np.radians(35.0), (10.0, -4.0), np.array([3.0, -2.0])
-    at = (
-        np.array(
-            [
-                x * np.cos(angle) + y * np.sin(angle),
-                -x * np.sin(angle) + y * np.cos(angle),
-            ]
-        )
-        - shift
-    )
-    found = aligned(blob(*at)[None], np.array([35.0]), shift[None])[0]
-    assert np.abs(found - blob(x, y)).max() < 0.05
-
-
-def test_images_that_need_no_turn_are_the_same_array():
-    images = blob(3, 4)[None]
-    assert aligned(images, np.zeros(1), np.zeros((1, 2))) is images
-
-
-def test_the_frame_is_that_of_the_first_particle(tmp_path):
-    images = np.stack(
-        [blob(10, 0), blob(0, -10)]
-    )  # turned by psi = 90: (10, 0) goes to (0, -10)
-    particles = Particles(
-        Path("a.star"), np.arange(2), angles=np.array([[0, 0, 20.0], [0, 0, 110.0]])
-    )
-    _, seen = next(iter(view_of(tmp_path / "a.mrcs", images, particles).blocks()))
-    np.testing.assert_allclose(seen[1], seen[0], atol=0.05)
-
-
-def test_flipped_phases_undo_the_signs_of_the_ctf(tmp_path):
-    defocus = np.array([12_000.0, 21_000.0])
-    ctf = contrast_transfer(64, PIXEL, defocus)
-    images = fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * ctf, s=(64, 64)).astype(
-        np.float32
-    )
-    particles = Particles(
-        Path("a.star"), np.arange(2), microscope={"defocus_u": defocus}
-    )
-    _, flipped = next(
-        iter(view_of(tmp_path / "a.mrcs", images, particles, flip=True).blocks())
-    )
-    np.testing.assert_allclose(
-        flipped,
-        fft.irfft2(fft.rfft2(np.stack([blob(0, 0)] * 2)) * np.abs(ctf)),
-        atol=1e-4,
-    )
-    np.testing.assert_allclose(particle_ctf(particles, 64, PIXEL), ctf)
-
-
-def test_phases_cannot_be_flipped_without_defocus(tmp_path):
-    with pytest.raises(ValueError, match="where the defocus is known"):
-        view_of(tmp_path / "a.mrcs", blob(0, 0)[None], flip=True)
 
 
 def test_the_mask_is_one_inside_and_zero_outside():
@@ -152,14 +90,13 @@ def test_the_papers_preparation_is_four_components_of_unit_variance(
     )  # noise has variance 1
 
 
-def test_many_images_are_projected_a_block_at_a_time(tmp_path, simulation, monkeypatch):
+def test_many_images_are_projected_a_block_at_a_time(tmp_path, simulation):
     view = view_of(tmp_path / "a.mrcs", simulation.images)
     whole = components(view)
-    monkeypatch.setattr(
-        "manifactor.cryoem.images.LEARNED_BYTES", 4 * whole.n_coefficients * 599
-    )
-    monkeypatch.setattr("manifactor.cryoem.stacks.BLOCK_BYTES", 100 * 4 * SIZE**2)
-    blocks = components(view)
+    few = ImageSettings(learning_bytes=4 * whole.n_coefficients * 599)
+    source = replace(view.source, block_bytes=100 * 4 * SIZE**2)
+    assert len(list(source.blocks())) == 6
+    blocks = components(View(source), settings=few)
     for j in range(3):
         assert abs(np.corrcoef(blocks.samples[:, j], whole.samples[:, j])[0, 1]) > 0.999
 
@@ -198,12 +135,7 @@ def test_settings_out_of_bounds_are_refused(tmp_path, simulation, settings, mess
         components(view_of(tmp_path / "a.mrcs", simulation.images), **settings)
 
 
-def test_a_bare_stack_has_no_frame(tmp_path, simulation):
-    view = view_of(tmp_path / "a.mrcs", simulation.images)
-    rows, images = next(iter(view.blocks(np.array([5, 2]))))
-    np.testing.assert_array_equal(images, simulation.images[rows])
-
-
+@pytest.mark.slow
 def test_images_turned_and_shifted_at_random_give_the_same_components(tmp_path):
     settings = {
         "size": SIZE,
@@ -226,13 +158,6 @@ def test_images_turned_and_shifted_at_random_give_the_same_components(tmp_path):
     assert abs(np.corrcoef(found.samples[:, 0], moved.stretch[:, 0])[0, 1]) > 0.9
 
 
-def test_images_that_were_flipped_before_are_not_flipped_again(tmp_path):
-    microscope = {"defocus_u": np.ones(1), "flipped": np.ones(1)}
-    particles = Particles(Path("a.star"), np.arange(1), microscope=microscope)
-    with pytest.raises(ValueError, match="corrected already"):
-        view_of(tmp_path / "a.mrcs", blob(0, 0)[None], particles, flip=True)
-
-
 def test_an_image_with_nan_is_named(tmp_path, simulation):
     spoilt = simulation.images.copy()
     spoilt[7, 3, 3] = np.nan
@@ -242,3 +167,24 @@ def test_an_image_with_nan_is_named(tmp_path, simulation):
         ValueError, match=r"images must be finite; number 8 of a.mrcs has NaN"
     ):
         components(view)
+
+
+def test_the_low_pass_may_be_bounded_by_a_number_of_coefficients(simulation, tmp_path):
+    view = view_of(tmp_path / "a.mrcs", simulation.images)
+    settings = ImageSettings(survey=SurveySettings(max_coefficients=100))
+    few = components(view, settings=settings)
+    assert few.n_coefficients < 130 < components(view).n_coefficients
+    assert few.low_pass == pytest.approx(SIZE * PIXEL / 5)
+
+
+def test_wieners_weights_are_the_cube_roots_of_ours(simulation, tmp_path):
+    view = view_of(tmp_path / "a.mrcs", simulation.images)
+    settings = ImageSettings(weighting=WeightingSettings(max_components=3, exponent=1))
+    wiener = components(view, settings=settings)
+    assert wiener.samples.shape == (600, 3)
+    np.testing.assert_allclose(wiener.weights**3, components(view).weights[:3])
+
+
+def test_the_edge_of_the_mask_can_be_set():
+    hard = circular_mask(64, 20.0, settings=ImageSettings(mask_edge=1e-9))
+    assert set(np.unique(hard).round(6)) == {0, 1}

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import mrcfile
@@ -9,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from manifactor.cryoem import stacks
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import (
     ImageArray,
@@ -104,10 +104,9 @@ def test_any_rows_in_any_order_and_block_size_have_the_right_content(
     rows = np.array(
         data.draw(st.lists(st.integers(0, len(images) - 1), unique=True, min_size=1))
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stacks, "BLOCK_BYTES", size * 4 * 24)
-        assert max(len(block) for block, _ in source.blocks(rows)) <= size
-        found = gathered(source, rows)
+    source = replace(source, block_bytes=size * 4 * 24)
+    assert max(len(block) for block, _ in source.blocks(rows)) <= size
+    found = gathered(source, rows)
     for row, (name, place) in enumerate(images):
         expected = named(5)[place] + (100 if name == "b" else 0)
         assert (
@@ -254,8 +253,8 @@ def test_what_is_no_mrc_file_is_refused(tmp_path):
 def test_a_missing_stack_is_named_with_where_it_was_looked_for(project):
     with pytest.raises(
         ValueError,
-        match=r"particles.star names the stack Extract/lost.mrcs, which is neither in its folder nor in one above, nor "
-        r"where you are. Run in the project's folder, or copy the stack",
+        match=r"particles.star names the stack Extract/lost.mrcs, which is neither in its folder nor in one above it "
+        r"nor in the current folder. Run in the project's folder, or copy the stack",
     ):
         particle_images(particles_at(project, ["a.mrcs", "Extract/lost.mrcs"], [0, 0]))
 
@@ -385,6 +384,7 @@ print(count, peak() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not Path("/proc/self/status").exists(),
     reason="the peak of the memory is read from /proc",
@@ -406,10 +406,9 @@ def test_a_large_stack_is_never_in_memory_as_a_whole(tmp_path):
     )  # four blocks: mapped, copied, handed over, and the one before
 
 
-def test_images_in_memory_are_read_as_those_in_files_are(monkeypatch):
-    monkeypatch.setattr("manifactor.cryoem.stacks.BLOCK_BYTES", 4 * 6 * 2)
+def test_images_in_memory_are_read_as_those_in_files_are():
     images = np.arange(5 * 6.0).reshape(5, 2, 3)
-    source = ImageArray(images, 1.5)
+    source = ImageArray(images, 1.5, block_bytes=4 * 6 * 2)
     assert (len(source), source.shape, source.pixel_size) == (5, (2, 3), 1.5)
     blocks = list(source.blocks(np.array([4, 0, 2])))
     assert [rows.tolist() for rows, _ in blocks] == [[4, 0], [2]]

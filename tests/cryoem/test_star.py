@@ -269,7 +269,8 @@ def test_a_file_cut_short_within_a_row_is_refused(tmp_path):
 def test_rows_over_several_lines_are_refused(tmp_path):
     text = 'data_\nloop_\n_rlnMicrographName #1\n_rlnOpticsGroup #2\n"a\nb" 1\n"c" 2\n'
     with pytest.raises(
-        ValueError, match=r"rows that go over several lines, which cannot be kept"
+        ValueError,
+        match=r"rows that go over several lines, which cannot be kept as they are. Write each",
     ):
         written(tmp_path, text)
 

@@ -13,7 +13,7 @@ import pytest
 from manifactor import ManifoldFactorizer, datasets, plots
 from manifactor.command.arguments import build_parser
 from manifactor.command.cli import COMMANDS, _Parser, _task, _with_views, main
-from manifactor.cryoem.pictures import write_stack
+from manifactor.cryoem.mrc import write_stack
 from manifactor.inputs.reading import ImageSettings
 from manifactor.runs.averaging import average
 from manifactor.runs.folder import read_run, write_run

@@ -1,1 +1,4 @@
-"""Cryo-EM: particles, images of one view, averages, and files of RELION, cryoSPARC and cryoDRGN."""
+"""Cryo-EM: particles, images of one view, volumes, pictures, and their file formats.
+
+Files of RELION, cryoSPARC and ChimeraX are read and written here.
+"""

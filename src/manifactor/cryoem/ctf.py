@@ -6,20 +6,16 @@ import numpy as np
 
 from manifactor._support.parameters import require_count, require_number
 
-
-def _require_range(
-    name: str, value, *, low: float, high: float, unit: str = ""
-) -> None:
-    values = np.asarray(value, dtype=float)
-    if not np.all(np.isfinite(values) & (values >= low) & (values <= high)):
-        raise ValueError(
-            f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {value!r}."
-        )
+# Relativistic de Broglie wavelength: h / sqrt(2 m e) in A sqrt(V), and e / (2 m c^2)
+# in 1 / V, as RELION has them.
+ELECTRON_WAVELENGTH = 12.2643247
+RELATIVISTIC_CORRECTION = 0.978466e-6
+ANGSTROM_PER_MILLIMETRE = 1e7
 
 
 @dataclass(frozen=True)
 class Optics:
-    """What the microscope is, the same for all images or one value for each.
+    """Properties of the microscope, the same for all images or one for each.
 
     Parameters
     ----------
@@ -36,29 +32,44 @@ class Optics:
     0.0197
     """
 
+    # Most microscopes of today.
     voltage: float | np.ndarray = 300.0
     spherical_aberration: float | np.ndarray = 2.7
     amplitude_contrast: float | np.ndarray = 0.1
 
     def __post_init__(self) -> None:
-        _require_range("voltage", self.voltage, low=1.0, high=5000.0, unit=" kV")
+        # Wide bounds: they catch volts given for kilovolts and the like.
+        _require_range("voltage", self.voltage, 1.0, 5000.0, unit=" kV")
         _require_range(
-            "spherical_aberration",
-            self.spherical_aberration,
-            low=0.0,
-            high=100.0,
-            unit=" mm",
+            "spherical_aberration", self.spherical_aberration, 0.0, 100.0, unit=" mm"
         )
-        _require_range("amplitude_contrast", self.amplitude_contrast, low=0.0, high=1.0)
+        _require_range("amplitude_contrast", self.amplitude_contrast, 0.0, 1.0)
 
     @property
     def wavelength(self) -> np.ndarray:
         """The relativistic wavelength of the electrons in Angstrom."""
         volt = 1e3 * np.asarray(self.voltage, dtype=float)
-        return 12.2643247 / np.sqrt(volt * (1 + 0.978466e-6 * volt))
+        return ELECTRON_WAVELENGTH / np.sqrt(
+            volt * (1 + RELATIVISTIC_CORRECTION * volt)
+        )
 
 
-KRIOS = Optics()  # 300 kV, 2.7 mm, .1: most microscopes of today
+def _require_range(
+    name: str,
+    value,
+    low: float,
+    high: float,
+    unit: str = "",
+) -> None:
+    values = np.asarray(value, dtype=float)
+    # Comparisons with NaN are false, so NaN lies in no range.
+    if not np.all((values >= low) & (values <= high)):
+        raise ValueError(
+            f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {value!r}."
+        )
+
+
+KRIOS = Optics()
 
 
 def contrast_transfer(
@@ -71,13 +82,15 @@ def contrast_transfer(
     phase_shift=0.0,
     optics: Optics = KRIOS,
 ) -> np.ndarray:
-    r"""The CTF of each image on the grid of ``rfft2``.
+    r"""Compute the CTF of each image on the grid of ``rfft2``.
 
-    .. math:: \sin(\pi \lambda \Delta f k^2 - \tfrac{\pi}{2} C_s \lambda^3 k^4 + \varphi + \arcsin A)
+    .. math:: \sin(\pi \lambda \Delta f k^2 - \tfrac{\pi}{2} C_s \lambda^3 k^4
+        + \varphi + \arcsin A)
 
-    with the defocus :math:`\Delta f` positive for underfocus. The sign is RELION's: at zero frequency the CTF is the
-    amplitude contrast, :math:`+A` (without phase shift), so it goes with particles that are white on a dark ground.
-    A phase flip multiplies by the sign of the CTF.
+    with the defocus :math:`\Delta f` positive for underfocus. The sign is RELION's: at
+    zero frequency the CTF is the amplitude contrast, :math:`+A` (without phase shift),
+    so it goes with particles that are white on a dark ground. A phase flip multiplies
+    by the sign of the CTF.
 
     Parameters
     ----------
@@ -86,9 +99,11 @@ def contrast_transfer(
     pixel_size : float
         In Angstrom.
     defocus_u, defocus_v : float or array-like of shape (n_images,)
-        Defocus in Angstrom along and across `angle`; without `defocus_v` there is no astigmatism.
+        Defocus in Angstrom along and across `angle`; without `defocus_v` there is no
+        astigmatism.
     angle : float or array-like of shape (n_images,)
-        Direction of `defocus_u` in degrees from the x axis (columns) towards the y axis (rows): rlnDefocusAngle.
+        Direction of `defocus_u` in degrees from the x axis (columns) towards the y axis
+        (rows): rlnDefocusAngle.
     phase_shift : float or array-like of shape (n_images,)
         Of a phase plate, in degrees.
     optics : Optics
@@ -99,7 +114,8 @@ def contrast_transfer(
 
     References
     ----------
-    Mindell and Grigorieff, Accurate determination of local defocus and specimen tilt in electron microscopy, 2003.
+    Mindell and Grigorieff, Accurate determination of local defocus and specimen tilt in
+    electron microscopy, 2003.
 
     Examples
     --------
@@ -118,29 +134,36 @@ def contrast_transfer(
         "spherical_aberration": optics.spherical_aberration,
         "amplitude_contrast": optics.amplitude_contrast,
     }
-    u, v, angle, shift, wavelength, aberration, amplitude = _one_for_each_image(given)
+    u, v, angle, shift, wavelength, aberration, amplitude = _one_per_image(given)
     squared, defocused = _defocus_terms(size, pixel_size, u, v, np.radians(angle))
-    delay = (
-        np.pi
-        * wavelength
-        * (defocused - 0.5 * 1e7 * aberration * wavelength**2 * squared**2)
-    )  # 1 mm = 1e7 A
-    return np.sin(delay + np.radians(shift) + np.arcsin(amplitude)).astype(np.float32)
+    cs = ANGSTROM_PER_MILLIMETRE * aberration
+    aberrated = 0.5 * cs * wavelength**2 * squared**2
+    delay = np.pi * wavelength * (defocused - aberrated)
+    phase = delay + np.radians(shift) + np.arcsin(amplitude)
+    return np.sin(phase).astype(np.float32)
 
 
 def _defocus_terms(
-    size: int, pixel_size: float, u, v, angle
+    size: int,
+    pixel_size: float,
+    u,
+    v,
+    angle,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Squared frequency k^2, and defocus in its direction times k^2."""
-    y, x = np.fft.fftfreq(size, pixel_size)[:, None], np.fft.rfftfreq(size, pixel_size)
+    """Return the squared frequency k^2, and defocus in its direction times k^2."""
+    y = np.fft.fftfreq(size, pixel_size)[:, None]
+    x = np.fft.rfftfreq(size, pixel_size)
     squared = x**2 + y**2
-    # k^2 cos 2(direction - angle), without computing the direction
-    across = np.cos(2 * angle) * (x**2 - y**2) + np.sin(2 * angle) * 2 * x * y
-    return squared, (u + v) / 2 * squared + (u - v) / 2 * across
+    # k^2 cos 2(direction - angle), without computing the direction.
+    along_axes = np.cos(2 * angle) * (x**2 - y**2)
+    along_diagonals = np.sin(2 * angle) * 2 * x * y
+    across = along_axes + along_diagonals
+    mean, half_difference = (u + v) / 2, (u - v) / 2
+    return squared, mean * squared + half_difference * across
 
 
-def _one_for_each_image(given: dict) -> list[np.ndarray]:
-    """All values as float arrays of shape (n or 1, 1, 1)."""
+def _one_per_image(given: dict) -> list[np.ndarray]:
+    """Return all values as float arrays of shape (n or 1, 1, 1)."""
     arrays = {
         name: np.atleast_1d(np.asarray(value, dtype=float))
         for name, value in given.items()
@@ -149,7 +172,8 @@ def _one_for_each_image(given: dict) -> list[np.ndarray]:
     for name, array in arrays.items():
         if array.ndim > 1 or array.size not in (1, n_images):
             raise ValueError(
-                f"`{name}` must be one number or one for each of the {n_images} images; got shape {array.shape}."
+                f"`{name}` must be one number or one for each of the {n_images} "
+                f"images; got shape {array.shape}."
             )
         if not np.isfinite(array).all():
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Particles of whatever program: a table of readers and of writers."""
+"""Particles of any program: tables of readers and writers."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,31 +9,37 @@ from manifactor.cryoem.cryosparc import read_cryosparc, write_cryosparc
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.relion import read_relion, write_relion
 
+Writer = Callable[[Particles, Mapping[str, np.ndarray]], bytes]
+
+# By suffix; a new format is one line in each table.
 READERS: dict[str, Callable[[Path], Particles]] = {
     ".star": read_relion,
     ".cs": read_cryosparc,
 }
-WRITERS: dict[str, Callable[[Particles, Mapping[str, np.ndarray]], bytes]] = {
+WRITERS: dict[str, Writer] = {
     ".star": write_relion,
     ".cs": write_cryosparc,
 }
 
 
 def read_particles(path) -> Particles:
-    """The particles of a STAR or .cs file."""
+    """Read the particles of a STAR or .cs file."""
     path = Path(path)
-    if path.suffix.lower() not in READERS:
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
         raise ValueError(
             f"particles must come as one of {', '.join(READERS)}; got {path.name}."
         )
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise ValueError(f"the particles must be a file; {path} {what}.")
-    return READERS[path.suffix.lower()](path)
+    return READERS[suffix](path)
 
 
 def particles_with(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
-    """The particles' file with columns added, and with these rows only: all else as it was.
+    """Return the file of these particles with columns added, and without other rows.
+
+    Everything else stays as it was.
 
     Parameters
     ----------

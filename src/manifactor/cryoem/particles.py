@@ -1,4 +1,4 @@
-"""Particles of RELION (STAR) and cryoSPARC (.cs): where their images are, and what is known of each."""
+"""Particles of RELION and cryoSPARC: where their images are, what is known of each."""
 
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 @dataclass(frozen=True)
 class Particles:
-    """Particles in the order of their file; what the file does not tell is None or missing.
+    """Particles in the order of their file; what the file lacks is None or missing.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Particles:
     stack : ndarray of str of shape (n,) or None
         Files that hold the images, relative to `path`'s folder or one above.
     slice : ndarray of int of shape (n,) or None
-        Place of each image in its stack, from 0.
+        Index of each image in its stack, from 0.
     pixel_sizes : ndarray of shape (n,) or None
         Angstrom.
     angles : ndarray of shape (n, 3) or None
@@ -30,8 +30,9 @@ class Particles:
     shift : ndarray of shape (n, 2) or None
         What moves each image to its centre, in pixels of the image.
     microscope : dict of ndarray of shape (n,)
-        "defocus_u", "defocus_v", "defocus_angle", "phase_shift", "voltage", "spherical_aberration",
-        "amplitude_contrast", "optics group", "half set", "flipped", "premultiplied": those that are known.
+        "defocus_u", "defocus_v", "defocus_angle", "phase_shift", "voltage",
+        "spherical_aberration", "amplitude_contrast", "optics group", "half set",
+        "flipped", "premultiplied": those that are known.
     """
 
     path: Path
@@ -48,7 +49,7 @@ class Particles:
         return len(self.rows)
 
     def __getitem__(self, chosen) -> "Particles":
-        """These particles, by index or mask."""
+        """Return some of the particles, by index or mask."""
 
         def part(values: np.ndarray | None):
             return None if values is None else values[chosen]
@@ -62,9 +63,7 @@ class Particles:
             pixel_sizes=part(self.pixel_sizes),
             angles=part(self.angles),
             shift=part(self.shift),
-            microscope={
-                name: values[chosen] for name, values in self.microscope.items()
-            },
+            microscope={name: part(values) for name, values in self.microscope.items()},
         )
 
     @property
@@ -73,62 +72,82 @@ class Particles:
         sizes = self.pixel_sizes
         if sizes is None or not len(sizes):
             return None
+        # Programs write few digits; a part in a thousand is a rounding error.
         if np.ptp(sizes) > 1e-3 * abs(sizes[0]):
             raise ValueError(
-                f"images must have one pixel size; those of {self.path} have {sizes.min():.4g} to {sizes.max():.4g} A. "
-                "Rescale them first, or fit the optics groups one by one."
+                f"images must have one pixel size; those of {self.path} have "
+                f"{sizes.min():.4g} to {sizes.max():.4g} A. Rescale them first, or fit "
+                "the optics groups one by one."
             )
         return float(sizes[0])
 
     @property
     def fingerprint(self) -> str | None:
-        """What tells these particles, in this order, from others; None where nothing does."""
+        """A hash of these particles in this order; None if they have no names."""
+        # cryoSPARC numbers its particles; RELION's are known by their images.
         if self.uid is not None:
             return sha256(self.uid.tobytes()).hexdigest()
         if self.stack is None or self.slice is None:
             return None
-        return sha256(
-            "".join(
-                f"{k}@{stack} " for k, stack in zip(self.slice, self.stack, strict=True)
-            ).encode()
-        ).hexdigest()
+        pairs = zip(self.slice, self.stack, strict=True)
+        names = "".join(f"{index}@{stack} " for index, stack in pairs)
+        return sha256(names.encode()).hexdigest()
 
     def turned(self) -> np.ndarray | None:
-        """In-plane angle of each image against the first, degrees, (n,); None where angles are not known.
+        """Return the in-plane angle of each image relative to the first.
 
-        Seen nearly along the axis, rot turns the image too, so psi alone does not tell it.
+        Returns
+        -------
+        ndarray of shape (n,) or None
+            Degrees; None where angles are not known.
         """
         if self.angles is None:
             return None
+        # Seen nearly along the axis, rot turns the image as psi does, so psi alone is
+        # not the in-plane angle. The whole rotation from the first image has it.
         matrices = euler_matrices(self.angles)
         turn = matrices @ matrices[0].T
-        return np.degrees(
-            np.arctan2(turn[:, 0, 1] - turn[:, 1, 0], turn[:, 0, 0] + turn[:, 1, 1])
-        )
+        sine = turn[:, 0, 1] - turn[:, 1, 0]
+        cosine = turn[:, 0, 0] + turn[:, 1, 1]
+        return np.degrees(np.arctan2(sine, cosine))
 
-    def near_view(self, rot: float, tilt: float, *, width: float) -> np.ndarray:
-        """Which particles are seen from a direction, (n,) bool, up to an angle of `width` degrees."""
+    def near_view(
+        self,
+        rot: float,
+        tilt: float,
+        *,
+        width: float,
+    ) -> np.ndarray:
+        """Return which particles are seen from within `width` degrees of a direction.
+
+        Returns
+        -------
+        ndarray of bool of shape (n,)
+        """
         if self.angles is None:
             raise ValueError(
                 f"a view can be picked where angles are known; {self.path} has none."
             )
-        cosine = (
-            view_directions(self.angles)
-            @ view_directions(np.array([[rot, tilt, 0.0]]))[0]
-        )
+        direction = view_directions(np.array([[rot, tilt, 0.0]]))[0]
+        cosine = view_directions(self.angles) @ direction
+        # Rounding must not drop a particle that is seen from exactly this direction.
         return cosine >= np.cos(np.radians(width)) - 1e-12
 
 
 def view_directions(angles: np.ndarray) -> np.ndarray:
-    """Unit vectors of views, (n, 3), from rot, tilt, psi in degrees."""
-    rot, tilt = np.radians(angles[:, 0]), np.radians(angles[:, 1])
-    return np.column_stack(
-        [np.sin(tilt) * np.cos(rot), np.sin(tilt) * np.sin(rot), np.cos(tilt)]
-    )
+    """Return the unit vectors, (n, 3), of views with rot, tilt, psi in degrees."""
+    # psi turns the image in its plane and does not change the direction.
+    rot, tilt = np.radians(angles[:, :2]).T
+    x = np.sin(tilt) * np.cos(rot)
+    y = np.sin(tilt) * np.sin(rot)
+    return np.column_stack([x, y, np.cos(tilt)])
 
 
 def euler_matrices(angles: np.ndarray) -> np.ndarray:
-    """RELION's matrices, (n, 3, 3), of rot, tilt, psi in degrees: they take the molecule to the image."""
-    return (
-        Rotation.from_euler("ZYZ", angles, degrees=True).as_matrix().transpose(0, 2, 1)
-    )
+    """Return RELION's matrices, (n, 3, 3), of rot, tilt, psi in degrees.
+
+    They take the molecule to the image.
+    """
+    # SciPy's rotations turn vectors, RELION's the frame: hence the transpose.
+    image_to_molecule = Rotation.from_euler("ZYZ", angles, degrees=True)
+    return image_to_molecule.as_matrix().transpose(0, 2, 1)

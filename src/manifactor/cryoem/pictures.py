@@ -1,103 +1,94 @@
-"""Mean images and volumes as files: MRC stacks and maps, PNG strips and grids, GIF movies, ChimeraX scripts.
-
-Every function writes one file at the path it is given and does nothing else.
-"""
+"""Pictures of mean images and volumes: strips and grids in one grey scale, as PNG."""
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.arithmetic import ceil_div
 from manifactor._support.extras import extra
-from manifactor._support.parameters import require_number
-
-TILE, FRAME = (
-    96,
-    216,
-)  # least height and width in pixels of an image in a strip and in a movie
-ROW = 12  # images of a strip in one row
-GAP, MARGIN = 2, 6  # pixels between images and around them
-TEXT = 13  # height of captions in pixels
-PAPER, INK, BLANK = (
-    255,
-    0,
-    225,
-)  # grey of the background, of captions and of an empty bin
 
 
-def write_stack(path: Path | str, images: np.ndarray, *, pixel_size: float) -> None:
-    """Write images, (n, height, width), as a stack that RELION and cryoSPARC read.
+@dataclass(frozen=True)
+class PictureSettings:
+    """Layout and grey levels of pictures; lengths are in pixels."""
 
-    Parameters
-    ----------
-    pixel_size : float
-        In Angstrom.
-    """
-    _write_mrc(path, images, pixel_size, stack=True)
+    # An image is enlarged by a whole number until no side is below this.
+    min_tile: int = 96
+    max_columns: int = 12
+    gap: int = 2
+    margin: int = 6
 
+    text_height: int = 13
+    caption_height: int = 18
 
-def write_volume(path: Path | str, volume: np.ndarray, *, pixel_size: float) -> None:
-    """Write a volume, (z, y, x), as a map with its pixel size in Angstrom."""
-    _write_mrc(path, volume, pixel_size, stack=False)
+    # Grey levels of the background, of captions and of an empty bin, which must differ
+    # from the background and from most images.
+    paper: int = 255
+    ink: int = 0
+    blank: int = 225
 
-
-def _write_mrc(
-    path: Path | str, data: np.ndarray, pixel_size: float, *, stack: bool
-) -> None:
-    require_number("pixel_size", pixel_size, above=0)
-    if np.ndim(data) != 3:
-        raise ValueError(
-            f"{'`images`' if stack else '`volume`'} must have three axes; got shape {np.shape(data)}."
-        )
-    with extra("mrcfile").new(path, overwrite=True) as file:
-        file.set_data(np.ascontiguousarray(data, dtype=np.float32))
-        if stack:
-            file.set_image_stack()
-        file.voxel_size = pixel_size
+    # Percentiles that become black and white: a few outlying pixels must not take the
+    # contrast from all others.
+    percentiles: tuple[float, float] = (0.5, 99.5)
 
 
 def projections(volumes: np.ndarray) -> np.ndarray:
-    """Images, (n, height, width), of volumes, (n, z, y, x): means along the axis that shows most of how they differ.
+    """Return images of volumes, seen along the axis that shows most of their change.
 
     Seen from the side, z points up.
+
+    Parameters
+    ----------
+    volumes : ndarray of shape (n, z, y, x)
+
+    Returns
+    -------
+    ndarray of shape (n, height, width)
+        Means along the axis.
     """
-    views = [
-        volumes.mean(axis=2)[:, ::-1],
-        volumes.mean(axis=3)[:, ::-1],
-        volumes.mean(axis=1),
-    ]
-    return max(views, key=lambda view: float(view.var(axis=0).sum()))
+    # Rows of an image go down and z goes up, hence the reversal.
+    along_y = volumes.mean(axis=2)[:, ::-1]
+    along_x = volumes.mean(axis=3)[:, ::-1]
+    along_z = volumes.mean(axis=1)
+    return max(along_y, along_x, along_z, key=_change)
 
 
-def strip(images: np.ndarray, *, captions: Sequence[str] | None = None) -> np.ndarray:
-    """A picture, uint8, of images side by side in one grey scale, twelve in a row.
+def _change(images: np.ndarray) -> float:
+    return float(images.var(axis=0).sum())
+
+
+def strip(
+    images: np.ndarray,
+    *,
+    captions: Sequence[str] | None = None,
+    settings: PictureSettings = PictureSettings(),
+) -> np.ndarray:
+    """Return a picture, uint8, of images in rows of at most twelve, in one grey scale.
 
     Parameters
     ----------
     images : ndarray of shape (n, height, width)
-        An image of one value only, such as the mean of an empty bin, is left blank.
+        A constant image, such as the mean of an empty bin, is left blank.
     captions : sequence of str, optional
         One under each image.
+    settings : PictureSettings
     """
-    tiles = _tiles(_require_images(images, 3))
-    tiles = (
-        tiles
-        if captions is None
-        else _captioned(tiles, _require_captions("captions", captions, len(tiles)))
-    )
-    n_rows = -(-len(tiles) // ROW)
-    n_columns = -(-len(tiles) // n_rows)
-    missing = np.full(
-        (n_rows * n_columns - len(tiles), *tiles.shape[1:]), PAPER, dtype=np.uint8
-    )
-    return _framed(
-        _mosaic(
-            np.concatenate([tiles, missing]).reshape(
-                n_rows, n_columns, *tiles.shape[1:]
-            )
-        )
-    )
+    tiles = _tiles(require_images(images, 3), settings)
+    if captions is not None:
+        _require_captions("captions", captions, len(tiles))
+        boxes = _captions(captions, tiles.shape[2], settings)
+        tiles = np.concatenate([tiles, boxes], axis=1)
+    # Rows of about equal length look better than full ones with a short last.
+    n_rows = ceil_div(len(tiles), settings.max_columns)
+    n_columns = ceil_div(len(tiles), n_rows)
+    n_missing = n_rows * n_columns - len(tiles)
+    missing = _paper((n_missing, *tiles.shape[1:]), settings)
+    cells = np.concatenate([tiles, missing])
+    cells = cells.reshape(n_rows, n_columns, *tiles.shape[1:])
+    return _framed(_mosaic(cells, settings), settings)
 
 
 def grid_picture(
@@ -105,34 +96,40 @@ def grid_picture(
     *,
     rows: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
+    settings: PictureSettings = PictureSettings(),
 ) -> np.ndarray:
-    """A picture, uint8, of images on the grid of two factors, in one grey scale.
+    """Return a picture, uint8, of images on the grid of two factors.
+
+    All images have one grey scale.
 
     Parameters
     ----------
     images : ndarray of shape (n_rows, n_columns, height, width)
-        An image of one value only, such as the mean of an empty bin, is left blank.
+        A constant image, such as the mean of an empty bin, is left blank.
     rows, columns : sequence of str, optional
         Captions to the left of the rows and under the columns.
+    settings : PictureSettings
     """
-    n_rows, n_columns, height, width = _require_images(images, 4).shape
-    tiles = _tiles(np.reshape(images, (-1, height, width)))
-    picture = _mosaic(tiles.reshape(n_rows, n_columns, *tiles.shape[1:]))
+    n_rows, n_columns, height, width = require_images(images, 4).shape
+    # All images of the grid in one call: the grey scale is that of all of them.
+    tiles = _tiles(np.reshape(images, (-1, height, width)), settings)
+    _, tile_height, tile_width = tiles.shape
+    cells = tiles.reshape(n_rows, n_columns, tile_height, tile_width)
+    picture = _mosaic(cells, settings)
     if columns is not None:
-        boxes = _text_boxes(
-            _require_captions("columns", columns, n_columns), tiles.shape[2]
-        )
-        picture = np.concatenate([picture, _mosaic(boxes[None])])
+        _require_captions("columns", columns, n_columns)
+        below = _captions(columns, tile_width, settings)
+        picture = np.concatenate([picture, _mosaic(below[None], settings)])
     if rows is not None:
-        boxes = _text_boxes(
-            _require_captions("rows", rows, n_rows), TILE, height=tiles.shape[1]
-        )
-        left = _mosaic(boxes[:, None])
-        below = np.full(
-            (len(picture) - len(left), left.shape[1]), PAPER, dtype=np.uint8
-        )
-        picture = np.concatenate([np.concatenate([left, below]), picture], axis=1)
-    return _framed(picture)
+        _require_captions("rows", rows, n_rows)
+        boxes = _text_boxes(rows, settings.min_tile, tile_height, settings)
+        left = _mosaic(boxes[:, None], settings)
+        # Empty where the captions of the rows meet those of the columns.
+        n_below = len(picture) - len(left)
+        corner = _paper((n_below, left.shape[1]), settings)
+        left = np.concatenate([left, corner])
+        picture = np.concatenate([left, picture], axis=1)
+    return _framed(picture, settings)
 
 
 def write_png(path: Path | str, picture: np.ndarray) -> None:
@@ -141,177 +138,137 @@ def write_png(path: Path | str, picture: np.ndarray) -> None:
 
 
 def png_bytes(picture: np.ndarray) -> bytes:
-    """The same picture as the bytes of a .png file."""
+    """Return a picture as the bytes of a .png file."""
     buffer = io.BytesIO()
-    extra("PIL.Image").fromarray(picture).save(buffer, format="PNG", optimize=True)
+    image = extra("PIL.Image").fromarray(picture)
+    image.save(buffer, format="PNG", optimize=True)
     return buffer.getvalue()
 
 
-def write_movie(
-    path: Path | str,
+def as_grey(
+    images: np.ndarray, *, settings: PictureSettings = PictureSettings()
+) -> np.ndarray:
+    """Return images, uint8, in one grey scale from their percentile .5 to 99.5.
+
+    Constant images, which would distort the scale, are left blank.
+    """
+    blank = constant_images(images)
+    if blank.all():
+        return np.full(images.shape, settings.blank, dtype=np.uint8)
+    low, high = np.percentile(images[~blank], settings.percentiles)
+    # Percentiles may coincide where nearly all pixels are equal.
+    contrast = max(high - low, np.finfo(float).tiny)
+    scaled = (images - low) / contrast
+    levels = 255 * np.clip(scaled, 0, 1)
+    shown = np.where(blank[:, None, None], settings.blank, levels)
+    return shown.round().astype(np.uint8)
+
+
+def constant_images(images: np.ndarray) -> np.ndarray:
+    """Return which of the images, (n, height, width), have one value only."""
+    return np.ptp(images, axis=(1, 2)) == 0
+
+
+def enlarged(
     images: np.ndarray,
+    min_side: int,
     *,
-    circular: bool,
-    seconds_per_frame: float = 0.1,
-) -> None:
-    """Write images, (n, height, width), as a GIF that plays for ever.
+    settings: PictureSettings = PictureSettings(),
+) -> np.ndarray:
+    """Return images as grey tiles, uint8, whose sides are not below `min_side`.
 
-    Parameters
-    ----------
-    images : ndarray of shape (n, height, width)
-        Those of one value only, such as the mean of an empty bin, are left out.
-    circular : bool
-        Round and round, as along a circle; otherwise forth and back, as along an interval.
-    seconds_per_frame : float
-        GIF counts hundredths of a second.
+    They are enlarged by a whole number, so that pixels keep their proportions.
     """
-    require_number("seconds_per_frame", seconds_per_frame, low=0.02, high=10)
-    images = _require_images(images, 3)
-    filled = ~_blank(images)
-    shown = _tiles(images[filled] if filled.any() else images[:1], least=FRAME)
-    frames = [
-        extra("PIL.Image").fromarray(shown[i])
-        for i in _play_order(len(shown), circular)
-    ]
-    duration = 10 * round(100 * seconds_per_frame)
-    frames[0].save(
-        path,
-        format="GIF",
-        save_all=True,
-        append_images=frames[1:],
-        duration=duration,
-        loop=0,
-    )
-
-
-def _play_order(n_images: int, circular: bool) -> list[int]:
-    """Indices of the images as they are played; neither end is shown twice."""
-    return [*range(n_images), *([] if circular else range(n_images - 2, 0, -1))]
-
-
-def chimerax_script(
-    volumes: Sequence[str],
-    *,
-    circular: bool,
-    level: float | None = None,
-    frames_per_second: float = 10,
-) -> str:
-    """The text of a .cxc file that plays maps as a volume series in ChimeraX.
-
-    Parameters
-    ----------
-    volumes : sequence of str
-        Names of .mrc files in the folder of the script, in order.
-    circular : bool
-        Round and round; otherwise forth and back.
-    level : float, optional
-        Contour level of all maps; ChimeraX's own choice for the first map by default.
-    """
-    if not volumes:
-        raise ValueError("`volumes` must name at least one file; got none.")
-    direction = "forward" if circular else "oscillate"
-    lines = [
-        "# Open this file in ChimeraX with nothing else open; `vseries stop #1` halts the movie.",
-        f"open {' '.join(_quoted(name) for name in volumes)} vseries true",
-        "volume #1 style surface step 1"
-        + ("" if level is None else f" level {level:g}"),
-        "view",
-        f"vseries play #1 loop true direction {direction} maxFrameRate {frames_per_second:g}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _quoted(name: str) -> str:
-    return (
-        f'"{name}"'
-        if any(letter.isspace() or letter in ",;'" for letter in name)
-        else name
-    )
-
-
-def _require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
-    if np.ndim(images) != n_axes or not np.size(images):
-        raise ValueError(
-            f"`images` must be an array with {n_axes} axes, not empty; got shape {np.shape(images)}. "
-            "Show volumes by their projection."
-        )
-    return np.asarray(images)
-
-
-def _require_captions(name: str, captions: Sequence[str], number: int) -> Sequence[str]:
-    if len(captions) != number:
-        raise ValueError(
-            f"`{name}` must have one caption for each of {number}; got {len(captions)}."
-        )
-    return captions
-
-
-def _tiles(images: np.ndarray, *, least: int = TILE) -> np.ndarray:
-    """Images as grey tiles, uint8, a whole number of times larger so that no side is below `least`."""
-    grey = as_grey(images)
-    factor = -(-least // min(grey.shape[1:]))
+    grey = as_grey(images, settings=settings)
+    factor = ceil_div(min_side, min(grey.shape[1:]))
     if factor == 1:
         return grey
     image = extra("PIL.Image")
     size = (grey.shape[2] * factor, grey.shape[1] * factor)
-    return np.stack(
-        [image.fromarray(tile).resize(size, image.Resampling.BICUBIC) for tile in grey]
-    )
+    bicubic = image.Resampling.BICUBIC
+    large = [image.fromarray(tile).resize(size, bicubic) for tile in grey]
+    return np.stack(large)
 
 
-def as_grey(images: np.ndarray) -> np.ndarray:
-    """Images in one grey scale from their percentile .5 to 99.5; those of one value, which would distort it, blank."""
-    blank = _blank(images)
-    if blank.all():
-        return np.full(images.shape, BLANK, dtype=np.uint8)
-    low, high = np.percentile(images[~blank], [0.5, 99.5])
-    scaled = (images - low) / max(high - low, np.finfo(float).tiny)
-    return (
-        np.where(blank[:, None, None], BLANK, 255 * np.clip(scaled, 0, 1))
-        .round()
-        .astype(np.uint8)
-    )
+def require_images(images: np.ndarray, n_axes: int) -> np.ndarray:
+    """Return the images as an array, if it has so many axes and is not empty."""
+    if np.ndim(images) != n_axes or not np.size(images):
+        raise ValueError(
+            f"`images` must be an array with {n_axes} axes, not empty; got shape "
+            f"{np.shape(images)}. Show volumes by their projection."
+        )
+    return np.asarray(images)
 
 
-def _blank(images: np.ndarray) -> np.ndarray:
-    """Which of the images have one value only."""
-    return np.ptp(images, axis=(1, 2)) == 0
+def _require_captions(
+    name: str,
+    captions: Sequence[str],
+    number: int,
+) -> None:
+    if len(captions) != number:
+        raise ValueError(
+            f"`{name}` must have one caption for each of {number}; got {len(captions)}."
+        )
 
 
-def _mosaic(tiles: np.ndarray) -> np.ndarray:
-    """Tiles, (rows, columns, height, width), as one picture with a thin line of paper below and right of each."""
+def _tiles(images: np.ndarray, settings: PictureSettings) -> np.ndarray:
+    return enlarged(images, settings.min_tile, settings=settings)
+
+
+def _paper(shape: tuple[int, ...], settings: PictureSettings) -> np.ndarray:
+    return np.full(shape, settings.paper, dtype=np.uint8)
+
+
+def _mosaic(tiles: np.ndarray, settings: PictureSettings) -> np.ndarray:
+    """Return tiles, (rows, columns, height, width), as one picture.
+
+    Below and to the right of each is a gap.
+    """
     rows, columns, height, width = tiles.shape
-    cells = np.full((rows, height + GAP, columns, width + GAP), PAPER, dtype=np.uint8)
+    outer_height, outer_width = height + settings.gap, width + settings.gap
+    cells = _paper((rows, outer_height, columns, outer_width), settings)
     cells[:, :height, :, :width] = tiles.transpose(0, 2, 1, 3)
-    return cells.reshape(rows * (height + GAP), columns * (width + GAP))
+    return cells.reshape(rows * outer_height, columns * outer_width)
 
 
-def _framed(picture: np.ndarray) -> np.ndarray:
-    """The picture with a margin of paper; the last line between tiles is part of it."""
-    return np.pad(
-        picture, ((MARGIN, MARGIN - GAP), (MARGIN, MARGIN - GAP)), constant_values=PAPER
-    )
+def _framed(picture: np.ndarray, settings: PictureSettings) -> np.ndarray:
+    """Return the picture with a margin."""
+    # The last gap between tiles is part of the margin below and to the right.
+    margins = (settings.margin, settings.margin - settings.gap)
+    return np.pad(picture, (margins, margins), constant_values=settings.paper)
 
 
-def _captioned(tiles: np.ndarray, captions: Sequence[str]) -> np.ndarray:
-    """Tiles with a line of text under each."""
-    return np.concatenate([tiles, _text_boxes(captions, tiles.shape[2])], axis=1)
+def _captions(
+    texts: Sequence[str],
+    width: int,
+    settings: PictureSettings,
+) -> np.ndarray:
+    return _text_boxes(texts, width, settings.caption_height, settings)
 
 
 def _text_boxes(
-    texts: Sequence[str], width: int, *, height: int = TEXT + 5
+    texts: Sequence[str],
+    width: int,
+    height: int,
+    settings: PictureSettings,
 ) -> np.ndarray:
-    """Boxes, (n, height, width), with a text in the middle of each."""
-    return np.stack([_text_box(text, width, height) for text in texts])
+    """Return boxes, (n, height, width), with a text in the middle of each."""
+    return np.stack([_text_box(text, width, height, settings) for text in texts])
 
 
-def _text_box(text: str, width: int, height: int) -> np.ndarray:
-    """One text in the middle of a box, smaller letters where it would not fit."""
+def _text_box(
+    text: str,
+    width: int,
+    height: int,
+    settings: PictureSettings,
+) -> np.ndarray:
+    """Draw a text in the middle of a box, in smaller letters where it would not fit."""
     fonts, image = extra("PIL.ImageFont"), extra("PIL.Image")
-    natural = fonts.load_default(TEXT).getlength(text)
-    font = fonts.load_default(TEXT * min(1.0, width / max(natural, 1)))
-    box = image.new("L", (width, height), PAPER)
-    extra("PIL.ImageDraw").Draw(box).text(
-        (width / 2, height / 2), text, fill=INK, font=font, anchor="mm"
-    )
+    natural_width = fonts.load_default(settings.text_height).getlength(text)
+    scale = min(1.0, width / max(natural_width, 1))
+    font = fonts.load_default(settings.text_height * scale)
+    box = image.new("L", (width, height), settings.paper)
+    middle = (width / 2, height / 2)
+    draw = extra("PIL.ImageDraw").Draw(box)
+    draw.text(middle, text, fill=settings.ink, font=font, anchor="mm")
     return np.asarray(box)

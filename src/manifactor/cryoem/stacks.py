@@ -1,4 +1,7 @@
-"""Images in .mrcs stacks and volumes in .mrc files: memory-mapped, a block at a time, never a whole stack in memory."""
+"""Images in .mrcs stacks and volumes in .mrc files, read block by block.
+
+Files are memory-mapped; a whole stack is never in memory.
+"""
 
 import re
 from collections.abc import Iterator
@@ -7,10 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.extras import extra
+from manifactor.cryoem.mrc import open_map, voxel_size
 from manifactor.cryoem.particles import Particles
-
-BLOCK_BYTES = 2**26  # of images read at a time
 
 
 @dataclass(frozen=True)
@@ -21,13 +22,15 @@ class ImageSource:
     ----------
     files : tuple of Path
     file : ndarray of int of shape (n,)
-        The file of each image.
+        Index of the file of each image.
     slice : ndarray of int of shape (n,)
-        Its place in that file; -1 where the file is one volume.
+        Index of the image in its file; -1 where the file is one volume.
     shape : tuple of int
         Of an image (rows, columns) or of a volume.
     pixel_size : float
-        Angstrom; 1 where nothing tells.
+        Angstrom; 1 if unknown.
+    block_bytes : int
+        Size of a block that is read at a time.
     """
 
     files: tuple[Path, ...]
@@ -35,6 +38,9 @@ class ImageSource:
     slice: np.ndarray
     shape: tuple[int, ...]
     pixel_size: float
+    # 64 MiB: memory stays below 300 MB for a stack of any size, with up to four blocks
+    # alive (mapped, copied, handed over, the one before).
+    block_bytes: int = 2**26
 
     def __len__(self) -> int:
         return len(self.file)
@@ -42,53 +48,54 @@ class ImageSource:
     def blocks(
         self, rows: np.ndarray | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Pairs (rows, images as float32), file by file, so that each stack is read from front to back."""
+        """Yield pairs (rows, images as float32), each stack from front to back."""
         rows = np.arange(len(self)) if rows is None else np.asarray(rows)
-        rows = rows[np.lexsort((self.slice[rows], self.file[rows]))]
-        size = max(1, BLOCK_BYTES // (4 * int(np.prod(self.shape))))
-        for start in range(0, len(rows), size):
-            yield rows[start : start + size], self._read(rows[start : start + size])
+        in_file_order = np.lexsort((self.slice[rows], self.file[rows]))
+        for here in _in_blocks(rows[in_file_order], self.shape, self.block_bytes):
+            yield here, self._read(here)
 
     def _read(self, rows: np.ndarray) -> np.ndarray:
-        out = np.empty((len(rows), *self.shape), dtype=np.float32)
+        images = np.empty((len(rows), *self.shape), dtype=np.float32)
         file = self.file[rows]
         for number in np.unique(file):
             here = np.flatnonzero(file == number)
-            with open_map(
-                self.files[number]
-            ) as stack:  # opened anew: pages read before are given back
-                data = (
-                    stack.data
-                    if self.slice[rows[here[0]]] < 0
-                    else _stacked(stack.data)[self.slice[rows[here]]]
-                )
-                out[here] = data
-        bad = ~np.isfinite(out.reshape(len(rows), -1)).all(axis=1)
-        if bad.any():
-            worst = rows[int(bad.argmax())]
-            number = (
-                "" if self.slice[worst] < 0 else f"number {self.slice[worst] + 1} of "
-            )
-            name = self.files[self.file[worst]].name
-            raise ValueError(
-                f"images must be finite; {number}{name} has NaN or inf values. Leave it out."
-            )
-        return out
+            # Opened for every block: closing a file releases the pages read so far.
+            with open_map(self.files[number]) as stack:
+                images[here] = _contents(stack.data, self.slice[rows[here]])
+        self._require_finite(images, rows)
+        return images
+
+    def _require_finite(self, images: np.ndarray, rows: np.ndarray) -> None:
+        # One bad pixel would spread over all coefficients of the Fourier transform.
+        pixels = images.reshape(len(rows), -1)
+        finite = np.isfinite(pixels).all(axis=1)
+        if finite.all():
+            return
+        row = rows[int(finite.argmin())]
+        name = self.files[self.file[row]].name
+        if self.slice[row] >= 0:
+            name = f"number {self.slice[row] + 1} of {name}"
+        raise ValueError(
+            f"images must be finite; {name} has NaN or inf values. Leave it out."
+        )
 
 
 @dataclass(frozen=True)
 class ImageArray:
-    """Images that lie in memory, read as those of an `ImageSource` are.
+    """Images in memory, with the interface of `ImageSource`.
 
     Attributes
     ----------
     images : ndarray of shape (n, rows, columns)
     pixel_size : float
         Angstrom.
+    block_bytes : int
+        Size of a block.
     """
 
     images: np.ndarray
     pixel_size: float = 1.0
+    block_bytes: int = ImageSource.block_bytes
 
     def __len__(self) -> int:
         return len(self.images)
@@ -101,105 +108,101 @@ class ImageArray:
     def blocks(
         self, rows: np.ndarray | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Pairs (rows, images as float32)."""
+        """Yield pairs (rows, images as float32)."""
         rows = np.arange(len(self)) if rows is None else np.asarray(rows)
-        size = max(1, BLOCK_BYTES // (4 * int(np.prod(self.shape))))
-        for start in range(0, len(rows), size):
-            here = rows[start : start + size]
+        for here in _in_blocks(rows, self.shape, self.block_bytes):
             yield here, self.images[here].astype(np.float32)
 
 
-def open_map(path: Path):
-    """An .mrc or .mrcs file, memory-mapped."""
-    mrcfile = extra("mrcfile")
-    try:
-        return mrcfile.mmap(path, mode="r", permissive=False)
-    except OSError:
-        raise
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is not a whole MRC file: {' '.join(str(error).split())}. It may be truncated; copy it again."
-        ) from error
+def _in_blocks(
+    rows: np.ndarray,
+    shape: tuple[int, ...],
+    block_bytes: int,
+) -> Iterator[np.ndarray]:
+    """Yield the rows in blocks whose images, in float32, have at most so many bytes."""
+    image_bytes = np.dtype(np.float32).itemsize * int(np.prod(shape))
+    size = max(1, block_bytes // image_bytes)
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
 
 
 def particle_images(particles: Particles) -> ImageSource:
-    """The images of particles, after checking that every stack is there, is whole, and holds images of one size."""
+    """Return the images of particles.
+
+    Every stack is checked: it must exist, be whole, and hold images of one size.
+    """
     if particles.stack is None or particles.slice is None:
         raise ValueError(
-            f"{particles.path} names no images (rlnImageName, or blob/path); give particles with images, or the "
-            "coordinates that another program found for them."
+            f"{particles.path} names no images (rlnImageName, or blob/path); give "
+            "particles with images, or the coordinates that another program found for "
+            "them."
         )
+    # Checked now: a missing stack should not be found after an hour of reading.
     names, file = np.unique(particles.stack, return_inverse=True)
-    files = tuple(_find(name, particles.path) for name in names)
-    shapes, sizes = zip(*(_stack_shape(path) for path in files), strict=True)
-    if len(set(shapes)) > 1:
-        other = next(i for i, shape in enumerate(shapes) if shape != shapes[0])
-        raise ValueError(
-            f"all images must have one size; {files[0].name} has {_by(shapes[0])} pixels and {files[other].name} "
-            f"{_by(shapes[other])}. Bring them to one box size first."
-        )
-    beyond = np.flatnonzero(
-        (particles.slice >= np.array(sizes)[file]) | (particles.slice < 0)
-    )
-    if len(beyond):
-        i = beyond[0]
-        raise ValueError(
-            f"{particles.path} names image {particles.slice[i] + 1} of {files[file[i]].name}, which holds "
-            f"{sizes[file[i]]}. The two do not belong together, or the stack was cut short."
-        )
-    return ImageSource(
+    files = tuple(_find_stack(name, particles.path) for name in names)
+    shapes, lengths = zip(*(_stack_shape(path) for path in files), strict=True)
+    _require_one_shape(
         files,
-        file,
-        particles.slice,
-        shapes[0],
-        particles.pixel_size or _voxel_size(files[0]),
+        shapes,
+        "all images must have one size",
+        unit=" pixels",
+        remedy=" Bring them to one box size first.",
     )
+    _require_slices(particles, files, file, np.array(lengths))
+    # The file of particles knows better: headers of stacks are often left unset.
+    pixel_size = particles.pixel_size or voxel_size(files[0])
+    return ImageSource(files, file, particles.slice, shapes[0], pixel_size)
 
 
 def stack_images(path: Path) -> ImageSource:
-    """The images of one .mrcs file."""
-    shape, size = _stack_shape(path)
+    """Return the images of one .mrcs file."""
+    shape, count = _stack_shape(path)
     return ImageSource(
-        (path,), np.zeros(size, int), np.arange(size), shape, _voxel_size(path)
+        files=(path,),
+        file=np.zeros(count, int),
+        slice=np.arange(count),
+        shape=shape,
+        pixel_size=voxel_size(path),
     )
 
 
 def volume_series(folder: Path) -> ImageSource:
-    """The volumes in a folder of .mrc files, in the order of their names."""
-    files = tuple(sorted(folder.glob("*.mrc"), key=_number_order))
+    """Return the volumes in a folder of .mrc files, in the order of their names."""
+    files = tuple(sorted(folder.glob("*.mrc"), key=_numeric_order))
     if not files:
         raise ValueError(f"{folder} must hold .mrc volumes; it holds none.")
     shapes = [_volume_shape(path) for path in files]
-    odd = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)
-    if odd is not None:
-        raise ValueError(
-            f"all volumes must have one shape; {files[0].name} has {_by(shapes[0])} and {files[odd].name} "
-            f"{_by(shapes[odd])}."
-        )
+    _require_one_shape(files, shapes, "all volumes must have one shape")
+    count = len(files)
     return ImageSource(
-        files,
-        np.arange(len(files)),
-        np.full(len(files), -1),
-        shapes[0],
-        _voxel_size(files[0]),
+        files=files,
+        file=np.arange(count),
+        slice=np.full(count, -1),
+        shape=shapes[0],
+        pixel_size=voxel_size(files[0]),
     )
 
 
-def _number_order(path: Path) -> tuple:
-    """Names in the order of the numbers in them: vol_2 before vol_10."""
-    return tuple(
-        int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)
-    )
+def _numeric_order(path: Path) -> tuple:
+    """Sort key in which vol_2 comes before vol_10."""
+    parts = re.split(r"(\d+)", path.name)
+    return tuple(int(part) if part.isdigit() else part for part in parts)
 
 
-def _stacked(data: np.ndarray) -> np.ndarray:
+def _contents(data: np.ndarray, slices: np.ndarray) -> np.ndarray:
+    """Return the images at these places of a file, or the volume that it is."""
+    return data if slices[0] < 0 else _as_stack(data)[slices]
+
+
+def _as_stack(data: np.ndarray) -> np.ndarray:
+    # A stack of one image may be stored with two axes.
     return data if data.ndim == 3 else data[None]
 
 
 def _stack_shape(path: Path) -> tuple[tuple[int, ...], int]:
-    """Rows and columns of a stack's images, and how many there are."""
+    """Return the rows and columns of a stack's images, and how many there are."""
     with open_map(path) as stack:
-        data = _stacked(stack.data)
+        data = _as_stack(stack.data)
         if data.dtype.kind == "c":
             raise ValueError(
                 f"{path} must hold real images; it holds Fourier transforms."
@@ -209,34 +212,73 @@ def _stack_shape(path: Path) -> tuple[tuple[int, ...], int]:
 
 def _volume_shape(path: Path) -> tuple[int, ...]:
     with open_map(path) as volume:
-        shape, kind = tuple(volume.data.shape), volume.data.dtype
-    if len(shape) != 3 or kind.kind == "c":
+        shape, dtype = tuple(volume.data.shape), volume.data.dtype
+    # Mode 4 of the MRC format is a Fourier transform.
+    if len(shape) != 3 or dtype.kind == "c":
         raise ValueError(
-            f"{path} must hold a volume of real numbers; it holds {_by(shape)} of {kind}."
+            f"{path} must hold a volume of real numbers; it holds {_times(shape)} of "
+            f"{dtype}."
         )
     return shape
 
 
-def _voxel_size(path: Path) -> float:
-    with open_map(path) as file:
-        size = float(file.voxel_size.x)
-    return size if size > 0 else 1.0
+def _require_one_shape(
+    files,
+    shapes,
+    rule: str,
+    *,
+    unit="",
+    remedy="",
+) -> None:
+    """Refuse files whose contents differ in shape."""
+    for path, shape in zip(files, shapes, strict=True):
+        if shape != shapes[0]:
+            raise ValueError(
+                f"{rule}; {files[0].name} has {_times(shapes[0])}{unit} and "
+                f"{path.name} {_times(shape)}.{remedy}"
+            )
 
 
-def _find(name: str, beside: Path) -> Path:
-    """A stack that is named relative to the particles' folder or, as RELION and cryoSPARC do, to one above it."""
+def _require_slices(
+    particles: Particles,
+    files: tuple[Path, ...],
+    file: np.ndarray,
+    lengths: np.ndarray,
+) -> None:
+    """Refuse images that their stack does not hold."""
+    slices = np.asarray(particles.slice)
+    # A negative slice comes of image 0 in a file that must count from 1.
+    outside = (slices >= lengths[file]) | (slices < 0)
+    beyond = np.flatnonzero(outside)
+    if len(beyond):
+        first = beyond[0]
+        raise ValueError(
+            f"{particles.path} names image {slices[first] + 1} of "
+            f"{files[file[first]].name}, which holds {lengths[file[first]]}. The two "
+            "do not belong together, or the stack was cut short."
+        )
+
+
+def _find_stack(name: str, beside: Path) -> Path:
+    """Return the path of a stack that a file of particles names.
+
+    RELION and cryoSPARC name it relative to the folder of the project, which is the
+    particles' folder or one above it.
+    """
     path = Path(name)
     if path.is_absolute() and path.is_file():
         return path
-    # a link to the particles counts where it lies and where it leads
-    for folder in [*beside.absolute().parents, *beside.resolve().parents, Path.cwd()]:
+    # The particles may be a link: search around the link and around its target.
+    around_link, around_target = beside.absolute().parents, beside.resolve().parents
+    for folder in [*around_link, *around_target, Path.cwd()]:
         if (folder / name).is_file():
             return folder / name
     raise ValueError(
-        f"{beside} names the stack {name}, which is neither in its folder nor in one above, nor where you are. Run in "
-        "the project's folder, or copy the stack."
+        f"{beside} names the stack {name}, which is neither in its folder nor in one "
+        "above it nor in the current folder. Run in the project's folder, or copy the "
+        "stack."
     )
 
 
-def _by(shape) -> str:
+def _times(shape) -> str:
     return " x ".join(str(side) for side in shape)

@@ -1,4 +1,4 @@
-"""Images of one view in one frame: CTF phases flipped, centred, turned in their plane."""
+"""Images of one view in one frame: CTF phases flipped, centred, turned in plane."""
 
 import os
 from collections.abc import Iterator
@@ -13,12 +13,16 @@ from manifactor.cryoem.ctf import Optics, contrast_transfer
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageArray, ImageSource
 
-STILL = 1e-3  # degrees and pixels below which an image is left as it is
+OPTICS = ("voltage", "spherical_aberration", "amplitude_contrast")
+CORRECTED = ("flipped", "premultiplied")
 
 
 @dataclass(frozen=True)
 class View:
-    """Images of one view, brought into one frame: CTF phases flipped if asked for, centred, turned as the first is.
+    """Images of one view, brought into one frame.
+
+    Their CTF phases are flipped if asked for; they are centred, and turned in plane
+    to the orientation of the first.
 
     Attributes
     ----------
@@ -34,82 +38,114 @@ class View:
     flip: bool = False
 
     def __post_init__(self) -> None:
-        if self.flip and (
-            self.particles is None or "defocus_u" not in self.particles.microscope
-        ):
+        if not self.flip:
+            return
+        known = {} if self.particles is None else self.particles.microscope
+        if "defocus_u" not in known:
             raise ValueError(
-                "phases can be flipped where the defocus is known; the particles have none."
+                "phases can be flipped where the defocus is known; the particles have "
+                "none."
             )
-        done = {} if self.particles is None else self.particles.microscope
-        if self.flip and any(
-            np.any(done.get(name, 0)) for name in ("flipped", "premultiplied")
-        ):
+        # Flipping twice would bring the wrong phases back.
+        corrected = [np.any(known.get(name, 0)) for name in CORRECTED]
+        if any(corrected):
             raise ValueError(
-                "the CTF of these images is corrected already, as their STAR file says. Do not flip it."
+                "the CTF of these images is corrected already, as their STAR file "
+                "says. Do not flip it."
             )
 
     def blocks(
         self, rows: np.ndarray | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Pairs (rows, images)."""
+        """Yield pairs (rows, images)."""
         for here, images in self.source.blocks(rows):
             yield here, self._aligned(self._flipped(images, here), here)
 
     def _flipped(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if not self.flip or self.particles is None:
             return images
-        ctf = particle_ctf(
-            self.particles[rows], images.shape[-1], self.source.pixel_size
-        )
-        return fft.irfft2(
-            fft.rfft2(images, workers=-1) * np.sign(ctf), s=images.shape[1:], workers=-1
-        )
+        # The phases only: multiplying by the CTF itself would weight the spectrum, and
+        # the noise would no longer be the same in all images.
+        size, pixel_size = images.shape[-1], self.source.pixel_size
+        ctf = particle_ctf(self.particles[rows], size, pixel_size)
+        transformed = fft.rfft2(images, workers=-1) * np.sign(ctf)
+        return fft.irfft2(transformed, s=images.shape[1:], workers=-1)
 
     def _aligned(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if self.particles is None:
             return images
-        turned, shift = self._turned, self.particles.shift
-        turn = np.zeros(len(rows)) if turned is None else turned[rows]
-        return aligned(
-            images, turn, np.zeros((len(rows), 2)) if shift is None else shift[rows]
-        )
+        turn, shift = self._turned, self.particles.shift
+        psi = np.zeros(len(rows)) if turn is None else turn[rows]
+        shifts = np.zeros((len(rows), 2)) if shift is None else shift[rows]
+        return aligned(images, psi, shifts)
 
+    # Computed once, not for every block: it needs the rotations of all particles.
     @cached_property
     def _turned(self) -> np.ndarray | None:
         return None if self.particles is None else self.particles.turned()
 
 
-def aligned(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Images shifted by (x, y) pixels and turned back by psi degrees, as RELION defines both.
+def aligned(
+    images: np.ndarray,
+    psi: np.ndarray,
+    shift: np.ndarray,
+    *,
+    tolerance: float = 1e-3,
+) -> np.ndarray:
+    """Return images shifted and then turned back in plane.
 
-    What lies beyond the edge is taken from the other side: empty corners would look like a stack without noise.
+    Pixels beyond the edge are taken from the opposite side: empty corners would look
+    like a stack without noise.
+
+    Parameters
+    ----------
+    images : ndarray of shape (n, rows, columns)
+    psi : ndarray of shape (n,)
+        Degrees, as RELION defines it.
+    shift : ndarray of shape (n, 2)
+        Pixels along x and y, as RELION defines it.
+    tolerance : float
+        Degrees and pixels below which an image is left as it is.
     """
-    turned = (np.abs(psi) > STILL) | (np.abs(shift) > STILL).any(axis=1)
-    if not turned.any():
+    turned = np.abs(psi) > tolerance
+    shifted = (np.abs(shift) > tolerance).any(axis=1)
+    moved = turned | shifted
+    # Interpolation blurs, so images that need none are not touched.
+    if not moved.any():
         return images
     out = images.copy()
     centre = np.array(images.shape[1:]) // 2
 
     def align(i: int) -> None:
-        c, s = np.cos(np.radians(psi[i])), np.sin(np.radians(psi[i]))
-        matrix = np.array(
-            [[c, -s], [s, c]]
-        )  # rows and columns of the aligned image to those of the image as it is
+        angle = np.radians(psi[i])
+        cosine, sine = np.cos(angle), np.sin(angle)
+        # Rows and columns of the aligned image to those of the image as it is.
+        matrix = np.array([[cosine, -sine], [sine, cosine]])
+        # Turned about the centre pixel; shifts are (x, y), arrays (row, column).
         offset = centre - matrix @ centre - shift[i, ::-1]
         ndimage.affine_transform(
-            images[i], matrix, offset, output=out[i], order=1, mode="grid-wrap"
+            images[i],
+            matrix,
+            offset,
+            output=out[i],
+            order=1,
+            mode="grid-wrap",
         )
 
-    with ThreadPoolExecutor(
-        os.cpu_count()
-    ) as cores:  # scipy lets go of the interpreter meanwhile
-        list(cores.map(align, np.flatnonzero(turned)))
+    # Threads are enough: scipy releases the interpreter lock while it interpolates.
+    with ThreadPoolExecutor(os.cpu_count()) as cores:
+        list(cores.map(align, np.flatnonzero(moved)))
     return out
 
 
-def particle_ctf(particles: Particles, size: int, pixel_size: float) -> np.ndarray:
-    """The contrast transfer function of each particle on the grid of ``rfft2``."""
+def particle_ctf(
+    particles: Particles,
+    size: int,
+    pixel_size: float,
+) -> np.ndarray:
+    """Compute the contrast transfer function of each particle on ``rfft2``'s grid."""
     known = particles.microscope
+    # What is not known of the microscope is that of most of today.
     optics = Optics(**{name: known[name] for name in OPTICS if name in known})
     return contrast_transfer(
         size,
@@ -120,6 +156,3 @@ def particle_ctf(particles: Particles, size: int, pixel_size: float) -> np.ndarr
         phase_shift=known.get("phase_shift", 0.0),
         optics=optics,
     )
-
-
-OPTICS = ("voltage", "spherical_aberration", "amplitude_contrast")

@@ -1,15 +1,33 @@
-"""A series of volumes to samples: downsampled, masked, principal components weighted by signal to noise."""
+"""Samples made of a series of volumes.
 
-from dataclasses import dataclass
+Volumes are downsampled and masked; their principal components are weighted by signal
+to noise.
+"""
+
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import fft
 from sklearn.utils.extmath import randomized_svd
 
-from manifactor.cryoem.images import EMPHASIS, MOST_COMPONENTS, spikes
 from manifactor.cryoem.stacks import ImageSource
+from manifactor.cryoem.weighting import WeightingSettings, component_weights, spikes
 
-SIDE = 32  # voxels to which volumes are downsampled
+
+@dataclass(frozen=True)
+class VolumeSettings:
+    """Settings of `volume_components`."""
+
+    weighting: WeightingSettings = field(default_factory=WeightingSettings)
+
+    # Voxels to which volumes are downsampled.
+    max_side: int = 32
+
+    # Power iterations of the randomised decomposition.
+    n_iterations: int = 7
+
+    # Of the variance, for volumes that the components reproduce exactly.
+    noise_floor: float = 1e-9
 
 
 @dataclass(frozen=True)
@@ -21,7 +39,7 @@ class VolumeComponents:
     samples : ndarray of shape (n, n_components)
         Weighted principal components, in units of the noise.
     signal_to_noise : ndarray of shape (n_components,)
-        Variance of the signal over that of the noise, of each component.
+        Variance of the signal over that of the noise, for each component.
     weights : ndarray of shape (n_components,)
     variance : float
         Share of the variance that the components hold.
@@ -36,61 +54,81 @@ class VolumeComponents:
     files: tuple[str, ...]
 
     def __str__(self) -> str:
-        noisy = (
-            ""
-            if self.variance > 0.5
-            else "; the rest is noise or detail, so the result may be doubtful"
+        text = (
+            f"{len(self.samples)} volumes, {len(self.weights)} principal components "
+            f"with {self.variance:.1%} of the variance"
         )
-        return (
-            f"{len(self.samples)} volumes, {len(self.weights)} principal components with {self.variance:.1%} of the "
-            f"variance{noisy}"
-        )
+        # Less than half: most of how the volumes differ is not in the samples.
+        if self.variance > 0.5:
+            return text
+        return f"{text}; the rest is noise or detail, so the result may be doubtful"
 
 
-def volume_components(source: ImageSource) -> VolumeComponents:
-    """Principal components of volumes inside the ball that fills the box; what they leave is taken as the noise."""
-    target = min(SIDE, min(source.shape) // 2 * 2)
-    ball = _ball(target)
-    values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
-    for rows, volumes in source.blocks():
-        values[rows] = np.stack(
-            [_downsampled(volume, target)[ball] for volume in volumes]
-        )
-    values -= values.mean(axis=0)
+def volume_components(
+    source: ImageSource, *, settings: VolumeSettings = VolumeSettings()
+) -> VolumeComponents:
+    """Compute weighted principal components of volumes inside of the inscribed ball.
+
+    What the components leave is taken as the noise.
+    """
+    values = _centred_values(source, settings.max_side)
     n, p = values.shape
     total = float((values.astype(float) ** 2).sum()) / n
     if not total:
         raise ValueError(f"the volumes must differ; all {n} are the same.")
+    # Fixed seed: a decomposition has no randomness that a user should notice.
     left, strength, _ = randomized_svd(
-        values, min(MOST_COMPONENTS, n - 1, p), n_iter=7, random_state=0
+        values,
+        min(settings.weighting.max_components, n - 1, p),
+        n_iter=settings.n_iterations,
+        random_state=0,
     )
     variance = strength.astype(float) ** 2 / n
-    noise = max(total - variance.sum(), 1e-9 * total) / p
+    noise = max(total - variance.sum(), settings.noise_floor * total) / p
     ratio = spikes(variance / noise, p / n)
+    # At least one component, so that there are samples even where noise hides them all.
     kept = max(1, int((ratio > 0).sum()))
-    weights = (
-        (ratio[:kept] / (1 + ratio[:kept])) ** EMPHASIS if ratio[0] > 0 else np.ones(1)
-    )
+    if ratio[0] > 0:
+        weights = component_weights(ratio[:kept], settings=settings.weighting)
+    else:
+        weights = np.ones(1)
     samples = (left * strength)[:, :kept] / np.sqrt(noise) * weights
-    names = tuple(path.name for path in source.files)
     return VolumeComponents(
-        samples.astype(float),
-        ratio[:kept],
-        weights,
-        float(variance[:kept].sum() / total),
-        names,
+        samples=samples.astype(float),
+        signal_to_noise=ratio[:kept],
+        weights=weights,
+        variance=float(variance[:kept].sum() / total),
+        files=tuple(path.name for path in source.files),
     )
+
+
+def _centred_values(source: ImageSource, max_side: int) -> np.ndarray:
+    """Return the voxels inside of the ball, (n, n_voxels), less their mean."""
+    even = min(source.shape) // 2 * 2
+    side = min(max_side, even)
+    ball = _ball(side)
+    values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
+    for rows, volumes in source.blocks():
+        small = [_downsampled(volume, side)[ball] for volume in volumes]
+        values[rows] = np.stack(small)
+    values -= values.mean(axis=0)
+    return values
 
 
 def _ball(side: int) -> np.ndarray:
-    axis = (np.arange(side) - side // 2) ** 2
-    return axis[:, None, None] + axis[:, None] + axis <= (side / 2) ** 2
+    squared = (np.arange(side) - side // 2) ** 2
+    distance = squared[:, None, None] + squared[:, None] + squared
+    return distance <= (side / 2) ** 2
 
 
 def _downsampled(volume: np.ndarray, side: int) -> np.ndarray:
-    """The volume's low frequencies on a coarser grid."""
+    """Return the volume's low frequencies on a coarser grid."""
     if volume.shape == (side, side, side):
         return volume
+    # Cutting the transform is an ideal low-pass, so nothing is aliased.
     transformed = fft.fftshift(fft.fftn(volume))
-    middle = tuple(slice(n // 2 - side // 2, n // 2 + side // 2) for n in volume.shape)
-    return fft.ifftn(fft.ifftshift(transformed[middle])).real * (side**3 / volume.size)
+    half = side // 2
+    middle = tuple(slice(n // 2 - half, n // 2 + half) for n in volume.shape)
+    coarse = fft.ifftn(fft.ifftshift(transformed[middle])).real
+    # The inverse transform divides by the number of voxels, which is smaller now.
+    return coarse * (side**3 / volume.size)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.pictures import write_stack
+from manifactor.cryoem.mrc import write_stack
 from manifactor.datasets.particles import Simulation
 
 COLUMNS = (

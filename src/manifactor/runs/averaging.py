@@ -1,28 +1,33 @@
-"""Averages along a factor, or on the grid of two: mean images or volumes, pictures, a movie."""
+"""Averages along a factor, or on the grid of two.
+
+These are mean images or volumes, pictures of them, and a movie.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.pictures import (
-    chimerax_script,
-    grid_picture,
-    projections,
-    strip,
-    write_movie,
-    write_png,
-    write_stack,
-    write_volume,
-)
+from manifactor.cryoem.movies import chimerax_script, write_movie
+from manifactor.cryoem.mrc import write_stack, write_volume
+from manifactor.cryoem.pictures import grid_picture, projections, strip, write_png
 from manifactor.cryoem.views import View
-from manifactor.runs.averages import weighted_means
-from manifactor.runs.bins import Matching, bin_labels, grid_labels, match
+from manifactor.runs.bins import bin_labels, grid_labels
+from manifactor.runs.matching import Matching, MatchingSettings, match
+from manifactor.runs.means import weighted_means
 from manifactor.runs.places import Place
 from manifactor.runs.task import Run
 
-MOST_GIGABYTES = 8
+
+@dataclass(frozen=True)
+class AveragingSettings:
+    """Settings of `average`."""
+
+    matching: MatchingSettings = field(default_factory=MatchingSettings)
+
+    # Of the sums, which are in memory all at once, in double precision.
+    max_gigabytes: float = 8
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Averages:
     ----------
     means : ndarray of shape (n_bins, *shape), float32
     shape : tuple of int
-        Bins along each factor.
+        Number of bins along each factor.
     centres : tuple of ndarray
         Of the bins along each factor.
     places : tuple of Place
@@ -58,31 +63,41 @@ class Averages:
 
     @property
     def images(self) -> np.ndarray:
-        """The means as images, (n_bins, height, width): volumes are seen from the side that shows most."""
+        """The means as images, (n_bins, height, width).
+
+        Volumes are seen from the side that shows most.
+        """
         return projections(self.means) if self.of_volumes else self.means
 
     @property
     def captions(self) -> list[list[str]]:
         """Of the bins along each factor."""
-        return [
-            _captions(place, centre)
-            for place, centre in zip(self.places, self.centres, strict=True)
-        ]
+        pairs = zip(self.places, self.centres, strict=True)
+        return [_captions(place, centres) for place, centres in pairs]
 
     def __str__(self) -> str:
-        sizes, counts = self.matching.effective_sizes, self.matching.counts
+        matching = self.matching
+        counts, sizes = matching.counts, matching.effective_sizes
         text = f"{len(counts)} bins of {counts.min()} to {counts.max()} samples"
-        before, after = self.matching.unevenness
-        if self.matching.n_cells > 1:
+        # With one cell nothing was held still.
+        if matching.n_cells > 1:
+            before, after = matching.unevenness
             text += (
-                f"; matched over the other factors, whose means differed between bins by up to {before:.2f} standard "
-                f"deviations and now by {after:.2f}; effective sizes from {sizes.min():.0f}, "
-                f"{self.matching.dropped:.0%} of the samples unused"
+                f"; matched over the other factors, whose means differed between bins "
+                f"by up to {before:.2f} standard deviations and now by {after:.2f}; "
+                f"effective sizes from {sizes.min():.0f}, {matching.dropped:.0%} of "
+                "the samples unused"
             )
-        empty = int((sizes == 0).sum())
-        return text + (
-            f"; {empty} bins have too few samples and are blank" if empty else ""
-        )
+        n_empty = int((sizes == 0).sum())
+        if n_empty:
+            text += f"; {n_empty} bins have too few samples and are blank"
+        return text
+
+
+def _captions(place: Place, centres: np.ndarray) -> list[str]:
+    # Bins are rarely narrower than a degree or a hundredth.
+    form = "{:.0f}°" if place.topology == "circle" else "{:.2f}"
+    return [form.format(centre) for centre in centres]
 
 
 def average(
@@ -92,8 +107,9 @@ def average(
     n_bins: int,
     matched: bool,
     most: int | None = None,
+    settings: AveragingSettings = AveragingSettings(),
 ) -> Averages:
-    """Mean images or volumes of a run along one factor or on the grid of two.
+    """Average images or volumes of a run along one factor or on the grid of two.
 
     Parameters
     ----------
@@ -103,11 +119,46 @@ def average(
     n_bins : int
         Along each factor.
     matched : bool
-        Whether to weight the samples so that every bin has the same distribution of all other factors.
+        Whether to weight the samples so that every bin has the same distribution of all
+        other factors.
     most : int or None
-        Samples to average at most, drawn at random, the same ones every time; None for all. Others are not read.
+        Samples to average at most, drawn at random, the same ones every time; None for
+        all. Others are not read.
+    settings : AveragingSettings
     """
-    if len(set(factors)) != len(factors) or len(factors) not in (1, 2):
+    # Wrong factors are refused before images are opened, which may take a while.
+    places = _places_along(run, factors)
+    others = _places_beside(run, factors) if matched else []
+    images = run.images()
+    source = images.source if isinstance(images, View) else images
+    if len(source) != len(run.rows):
+        raise ValueError(
+            f"the input has {len(source)} images now and had {len(run.rows)} when "
+            "fitted. Fit again."
+        )
+    n_cells = n_bins ** len(places)
+    _require_memory(n_cells, source.shape, settings.max_gigabytes)
+
+    labels, centres = _binned(places, n_bins)
+    rows = None
+    if most is not None and most < len(labels):
+        rows = _drawn(len(labels), most)
+        # In no bin, the samples left out count neither for means nor for matching.
+        drawn = np.isin(np.arange(len(labels)), rows)
+        labels = np.where(drawn, labels, -1)
+    matching = match(labels, others, n_bins=n_cells, settings=settings.matching)
+    means = weighted_means(
+        images.blocks(rows), labels, weights=matching.weights, n_bins=n_cells
+    )
+    shape = (n_bins,) * len(places)
+    return Averages(means, shape, centres, places, matching, source.pixel_size)
+
+
+def _places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
+    """Return the places on the factors to average along."""
+    # A picture has two directions, so there is no grid of three factors.
+    distinct = len(set(factors)) == len(factors)
+    if not distinct or len(factors) not in (1, 2):
         raise ValueError(
             f"averages go along one factor or two different ones; got {list(factors)}."
         )
@@ -115,116 +166,125 @@ def average(
     for factor, place in zip(factors, places, strict=True):
         if place.topology == "other":
             raise ValueError(
-                f"averages go along intervals and circles; factor {factor} has more dimensions."
+                f"averages go along intervals and circles; factor {factor} has more "
+                "dimensions."
             )
-    images = run.images()
-    source = images.source if isinstance(images, View) else images
-    if len(source) != len(run.rows):
+    return places
+
+
+def _places_beside(run: Run, factors: Sequence[int]) -> list[Place]:
+    """Return the places on the factors to hold still."""
+    others = [place for i, place in enumerate(run.places, start=1) if i not in factors]
+    if not others:
         raise ValueError(
-            f"the input has {len(source)} images now and had {len(run.rows)} when fitted. Fit again."
+            "--match holds the other factors still; this run has no other factors. "
+            "Leave it out."
         )
+    return others
+
+
+def _require_memory(
+    n_bins: int,
+    shape: tuple[int, ...],
+    max_gigabytes: float,
+) -> None:
+    """Refuse more bins than memory can hold."""
+    # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
+    size = 8e-9 * n_bins * float(np.prod(shape))
+    if size > max_gigabytes:
+        raise ValueError(
+            f"the averages must fit into {max_gigabytes:g} GB of memory; {n_bins} bins "
+            f"would take {size:.0f}. Take fewer bins, or downsample the volumes."
+        )
+
+
+def _binned(
+    places: Sequence[Place], n_bins: int
+) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    """Return the bin of every sample, and the centres along each factor."""
     binned = [
-        bin_labels(place.coordinate, place.topology, n_bins=n_bins) for place in places
+        bin_labels(place.coordinate, place.topology, n_bins=n_bins)  # degrees
+        for place in places
     ]
-    labels = (
-        binned[0][0]
-        if len(binned) == 1
-        else grid_labels(binned[0][0], binned[1][0], n_columns=n_bins)
-    )
-    others = (
-        [place for i, place in enumerate(run.places, start=1) if i not in factors]
-        if matched
-        else []
-    )
-    if matched and not others:
-        raise ValueError(
-            "--match holds the other factors still; this run has none beside. Leave it out."
-        )
-    count = n_bins ** len(places)
-    size = 8e-9 * count * float(np.prod(source.shape))
-    if size > MOST_GIGABYTES:
-        raise ValueError(
-            f"the averages must fit into {MOST_GIGABYTES} GB of memory; {count} bins would take {size:.0f}. Take fewer "
-            "bins, or downsample the volumes."
-        )
-    rows = None
-    if most is not None and most < len(labels):
-        rows = np.sort(
-            np.random.default_rng(0).choice(len(labels), most, replace=False)
-        )
-        labels = np.where(np.isin(np.arange(len(labels)), rows), labels, -1)
-    matching = match(labels, others, n_bins=count)
-    means = weighted_means(
-        images.blocks(rows), labels, weights=matching.weights, n_bins=count
-    )
-    centres = tuple(centre for _, centre in binned)
-    return Averages(
-        means, (n_bins,) * len(places), centres, places, matching, source.pixel_size
-    )
+    along, centres = zip(*binned, strict=True)
+    if len(along) == 1:
+        return along[0], centres
+    return grid_labels(*along, n_columns=n_bins), centres
+
+
+def _drawn(n_samples: int, most: int) -> np.ndarray:
+    """Return the ascending rows of so many samples, the same ones every time."""
+    # A fixed seed: a report that is made twice shows the same averages.
+    rng = np.random.default_rng(0)
+    return np.sort(rng.choice(n_samples, most, replace=False))
 
 
 def write_averages(averages: Averages, folder: Path) -> list[str]:
-    """Write means, pictures and a movie into a folder; the names of what was written, the most telling first."""
-    written: list[str] = []
-    shown, captions = averages.images, averages.captions
-    if len(averages.shape) == 2:
-        grid = shown.reshape(*averages.shape, *shown.shape[1:])
-        write_png(
-            folder / "averages.png",
-            grid_picture(grid, rows=captions[0], columns=captions[1]),
-        )
-        written.append("averages.png")
-    else:
-        circular = averages.places[0].topology == "circle"
-        write_png(folder / "averages.png", strip(shown, captions=captions[0]))
-        write_movie(folder / "averages.gif", shown, circular=circular)
-        written += ["averages.gif", "averages.png"]
-    written += (
-        _write_volumes(averages, folder)
-        if averages.of_volumes
-        else _write_images(averages, folder)
-    )
-    lines = [
-        "bin,samples,effective_size,"
-        + ",".join(f"centre{i + 1}" for i in range(len(averages.shape)))
-    ]
-    for k, where in enumerate(np.ndindex(*averages.shape)):
-        at = ",".join(
-            f"{centre[i]:.6g}"
-            for centre, i in zip(averages.centres, where, strict=True)
-        )
-        lines.append(
-            f"{k + 1},{averages.matching.counts[k]},{averages.matching.effective_sizes[k]:.1f},{at}"
-        )
-    (folder / "bins.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    """Write means, pictures and a movie into a folder.
+
+    Returns
+    -------
+    list of str
+        Names of the files, the most telling first.
+    """
+    write_pictures = _write_strip if len(averages.shape) == 1 else _write_grid
+    write_means = _write_volumes if averages.of_volumes else _write_images
+    written = write_pictures(averages, folder) + write_means(averages, folder)
+    (folder / "bins.csv").write_text(_bins_table(averages), encoding="utf-8")
     return [*written, "bins.csv"]
 
 
+def _write_strip(averages: Averages, folder: Path) -> list[str]:
+    shown = averages.images
+    picture = strip(shown, captions=averages.captions[0])
+    write_png(folder / "averages.png", picture)
+    write_movie(folder / "averages.gif", shown, circular=_is_circular(averages))
+    # The movie first: it shows the motion at a glance.
+    return ["averages.gif", "averages.png"]
+
+
+def _write_grid(averages: Averages, folder: Path) -> list[str]:
+    shown = averages.images
+    rows, columns = averages.captions
+    # A grid has no order in which to play it, so there is no movie.
+    grid = shown.reshape(*averages.shape, *shown.shape[1:])
+    picture = grid_picture(grid, rows=rows, columns=columns)
+    write_png(folder / "averages.png", picture)
+    return ["averages.png"]
+
+
 def _write_images(averages: Averages, folder: Path) -> list[str]:
-    write_stack(
-        folder / "averages.mrcs", averages.means, pixel_size=averages.pixel_size
-    )
-    return ["averages.mrcs"]
+    path = folder / "averages.mrcs"
+    write_stack(path, averages.means, pixel_size=averages.pixel_size)
+    return [path.name]
 
 
 def _write_volumes(averages: Averages, folder: Path) -> list[str]:
-    kept = [
-        k
-        for k in range(len(averages.means))
-        if averages.matching.effective_sizes[k] > 0
-    ]
-    names = [f"average_{k + 1:03d}.mrc" for k in kept]
-    for k, name in zip(kept, names, strict=True):
+    # A bin without weight has no volume: zeros would be a gap in the movie.
+    filled = np.flatnonzero(averages.matching.effective_sizes > 0)
+    # Leading zeros keep the order where a program sorts by name.
+    names = [f"average_{k + 1:03d}.mrc" for k in filled]
+    for k, name in zip(filled, names, strict=True):
         write_volume(folder / name, averages.means[k], pixel_size=averages.pixel_size)
-    circular = averages.places[0].topology == "circle"
-    (folder / "averages.cxc").write_text(
-        chimerax_script(names, circular=circular), encoding="utf-8"
-    )
+    script = chimerax_script(names, circular=_is_circular(averages))
+    (folder / "averages.cxc").write_text(script, encoding="utf-8")
     return ["averages.cxc", *names]
 
 
-def _captions(place: Place, centres: np.ndarray) -> list[str]:
-    return [
-        f"{centre:.0f}°" if place.topology == "circle" else f"{centre:.2f}"
-        for centre in centres
-    ]
+def _is_circular(averages: Averages) -> bool:
+    return averages.places[0].topology == "circle"
+
+
+def _bins_table(averages: Averages) -> str:
+    """Return a table in CSV with one row for each bin."""
+    n_factors = len(averages.shape)
+    header = [f"centre{i}" for i in range(1, n_factors + 1)]
+    lines = [",".join(["bin", "samples", "effective_size", *header])]
+    counts, sizes = averages.matching.counts, averages.matching.effective_sizes
+    for k, position in enumerate(np.ndindex(*averages.shape)):
+        pairs = zip(averages.centres, position, strict=True)
+        centres = [f"{along[i]:.6g}" for along, i in pairs]
+        lines.append(
+            ",".join([f"{k + 1}", f"{counts[k]}", f"{sizes[k]:.1f}", *centres])
+        )
+    return "\n".join(lines) + "\n"

@@ -1,4 +1,7 @@
-"""Confounders: how well what is known of the particles besides their images predicts where they lie on each factor."""
+"""Confounders: how well what is known of the particles predicts each factor.
+
+What is known, besides their images, are poses, the microscope's settings and groups.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,14 +13,30 @@ from manifactor._support.regression import neighbour_means
 from manifactor.cryoem.particles import Particles, view_directions
 from manifactor.runs.places import Place
 
-NEIGHBORS = 30
-MOST_SAMPLES = 4000
-PERMUTATIONS = 99
-MICROSCOPE, LOOK = (
-    0.5,
-    0.1,
-)  # R^2 from which on a factor is the microscope's, and from which on to look further
-SIGNIFICANT = 0.02
+# All other known quantities are properties of the microscope.
+POSES = ("view", "in-plane angle", "shift")
+
+
+@dataclass(frozen=True)
+class ConfounderSettings:
+    """Settings of `confounders`."""
+
+    # Neighbours whose mean predicts a sample.
+    n_neighbors: int = 30
+    max_samples: int = 4000
+
+    # With 99 permutations the smallest p-value is .01, that is 1 / (1 + 99).
+    n_permutations: int = 99
+    significance: float = 0.02
+
+    # R^2 from which on a factor is the quantity's own, and from which on it depends on
+    # the quantity so much that one should look further.
+    owned_r2: float = 0.5
+    dependent_r2: float = 0.1
+
+    # Equal values are spread by this, relative to the range of all. With more copies
+    # than neighbours, a sample might not be found among its own neighbours otherwise.
+    spread: float = 1e-9
 
 
 @dataclass(frozen=True)
@@ -33,26 +52,15 @@ class Confounder:
         Share of the factor's variance that the quantity explains.
     p : float
         Permutation p-value of the hypothesis that it explains nothing.
+    meaning : str
+        What follows from it; "" if nothing does.
     """
 
     name: str
     factor: int
     r2: float
     p: float
-
-    @property
-    def meaning(self) -> str:
-        """What to make of it, "" for nothing."""
-        if self.p > SIGNIFICANT or self.r2 < LOOK:
-            return ""
-        kind = (
-            "pose" if self.name in ("view", "in-plane angle", "shift") else "microscope"
-        )
-        if self.factor == 0:
-            return f"{self.name} explains {self.r2:.0%} of what no factor explains: a {kind} factor hides in the data"
-        if self.r2 < MICROSCOPE:
-            return f"factor {self.factor} depends on {self.name} (R^2 {self.r2:.2f}): look further"
-        return f"factor {self.factor} is a {kind} factor, not a motion: {self.name} explains {self.r2:.0%} of it"
+    meaning: str
 
 
 def confounders(
@@ -61,47 +69,105 @@ def confounders(
     *,
     samples: np.ndarray | None = None,
     rng: np.random.Generator,
+    settings: ConfounderSettings = ConfounderSettings(),
 ) -> list[Confounder]:
-    """Every known quantity against every factor, and against what the factors leave of the samples if given."""
-    chosen = np.sort(rng.permutation(len(particles))[:MOST_SAMPLES])
-    particles = particles[chosen]
-    targets = [place[chosen].features for place in places]
-    numbers = list(range(1, 1 + len(targets)))
-    if samples is not None and len(chosen) > NEIGHBORS:
-        together = np.hstack([target / target.std() for target in targets])
-        targets.append(samples[chosen] - _predictor(together)[0](samples[chosen]))
-        numbers.append(0)
-    shuffles = [rng.permutation(len(chosen)) for _ in range(PERMUTATIONS)]
-    out = []
-    for name, known in known_quantities(particles).items():
-        if len(known) <= NEIGHBORS or not (known != known[0]).any():
-            continue  # the same for all
-        explained = _explainer(known)
-        for number, target in zip(numbers, targets, strict=True):
+    """Compare every known quantity with every factor.
+
+    Parameters
+    ----------
+    particles : Particles
+    places : sequence of Place
+        Of the particles, on each factor.
+    samples : ndarray of shape (n, d), optional
+        If given, quantities are also compared with what no factor explains of these.
+    rng : Generator
+        Draws the particles to compare, if there are many, and the permutations.
+    settings : ConfounderSettings
+    """
+    drawn = rng.permutation(len(particles))[: settings.max_samples]
+    chosen = np.sort(drawn)
+    if len(chosen) <= settings.n_neighbors:
+        # A sample has too few others to be predicted by.
+        return []
+    targets = {
+        number: place[chosen].features for number, place in enumerate(places, start=1)
+    }
+    if samples is not None:
+        factors = list(targets.values())
+        targets[0] = _unexplained(samples[chosen], factors, settings)
+    # The same permutations for all, so that p-values can be compared.
+    shuffles = [rng.permutation(len(chosen)) for _ in range(settings.n_permutations)]
+    found = []
+    for name, known in known_quantities(particles[chosen]).items():
+        if (known == known[0]).all():
+            # The same for all particles, it explains nothing.
+            continue
+        explained = _explained_share(known, settings)
+        for number, target in targets.items():
             r2 = explained(target)
+            # How often chance explains at least as much.
             chance = sum(explained(target[shuffle]) >= r2 for shuffle in shuffles)
-            out.append(
-                Confounder(
-                    name, number, max(0.0, r2), (1 + chance) / (1 + PERMUTATIONS)
-                )
-            )
-    return out
+            p = (1 + chance) / (1 + settings.n_permutations)
+            found.append(_confounder(name, number, max(0.0, r2), p, settings))
+    return found
+
+
+def _confounder(
+    name: str,
+    factor: int,
+    r2: float,
+    p: float,
+    settings: ConfounderSettings,
+) -> Confounder:
+    kind = "pose" if name in POSES else "microscope"
+    if p > settings.significance or r2 < settings.dependent_r2:
+        meaning = ""
+    elif factor == 0:
+        meaning = (
+            f"{name} explains {r2:.0%} of what no factor explains: a {kind} factor "
+            "hides in the data"
+        )
+    elif r2 < settings.owned_r2:
+        meaning = f"factor {factor} depends on {name} (R^2 {r2:.2f}): look further"
+    else:
+        meaning = (
+            f"factor {factor} is a {kind} factor, not a motion: {name} explains "
+            f"{r2:.0%} of it"
+        )
+    return Confounder(name, factor, r2, p, meaning)
+
+
+def _unexplained(
+    samples: np.ndarray,
+    targets: Sequence[np.ndarray],
+    settings: ConfounderSettings,
+) -> np.ndarray:
+    """Return what the factors together leave of the samples."""
+    together = np.hstack([target / target.std() for target in targets])
+    predict = _mean_of_neighbours(together, settings)
+    return samples - predict(samples)
 
 
 def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
-    """Columns, (n, d), in which near values mean near quantities; groups are whole numbers, (n,)."""
+    """Return what is known of the particles, by name.
+
+    A quantity is an array of shape (n, d) in which near rows are near values; a group
+    is an array of whole numbers of shape (n,).
+    """
     known: dict[str, np.ndarray] = {}
     turned = particles.turned()
     if particles.angles is not None and turned is not None:
         psi = np.radians(turned)
         known["view"] = view_directions(particles.angles)
+        # Angles themselves would put 359 and 0 degrees far apart.
         known["in-plane angle"] = np.column_stack([np.cos(psi), np.sin(psi)])
     if particles.shift is not None:
         known["shift"] = particles.shift
     microscope = particles.microscope
     if "defocus_u" in microscope:
-        v = microscope.get("defocus_v", microscope["defocus_u"])
-        known["defocus"] = 0.5 * (microscope["defocus_u"] + v)[:, None]
+        u = microscope["defocus_u"]
+        v = microscope.get("defocus_v", u)
+        known["defocus"] = 0.5 * (u + v)[:, None]
     if "phase_shift" in microscope:
         known["phase shift"] = microscope["phase_shift"][:, None]
     for group in ("optics group", "half set"):
@@ -110,37 +176,59 @@ def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
     return known
 
 
-def _explainer(known: np.ndarray) -> Callable[[np.ndarray], float]:
-    """The R^2, as a function of a target (n, m), of predicting each sample by the mean of the others like it.
+def _explained_share(
+    known: np.ndarray, settings: ConfounderSettings
+) -> Callable[[np.ndarray], float]:
+    """Return the function that gives the R^2 with which `known` predicts a target.
 
-    The mean of k others has a k-th of the noise itself, which is taken off.
+    A sample of the target, (n, m), is predicted by the mean of the others like it.
     """
-    predict, others = _predictor(known)
+    predict: Callable[[np.ndarray], np.ndarray]
+    if known.ndim == 1:
+        n_others = _n_others(known)
+        predict = _mean_of_group(known, n_others)
+    else:
+        n_others = np.array([settings.n_neighbors])
+        predict = _mean_of_neighbours(known, settings)
+    # The mean of k others has itself a k-th of the noise, which is taken off.
+    noise = 1 + (1 / n_others).mean()
 
     def explained(target: np.ndarray) -> float:
         centred = target - target.mean(axis=0)
-        left = ((centred - predict(centred)) ** 2).sum() / (1 + (1 / others).mean())
+        left = ((centred - predict(centred)) ** 2).sum() / noise
+        # A target that is the same for all has nothing to explain.
         return float(1 - left / max((centred**2).sum(), 1e-300))
 
     return explained
 
 
-def _predictor(
-    known: np.ndarray,
-) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
-    """The function that takes a target (n, m) to the means over the others like each sample, and how many they are."""
-    n = len(known)
-    if known.ndim == 1:  # groups
-        member = sp.csr_array((np.ones(n), (np.arange(n), known)))
-        others = np.maximum(member.sum(axis=0)[known] - 1, 1)[:, None]
+def _n_others(groups: np.ndarray) -> np.ndarray:
+    """Return how many others are in each sample's group, (n, 1), but at least 1."""
+    others = np.bincount(groups)[groups] - 1
+    return np.maximum(others, 1)[:, None]
 
-        def predict(target: np.ndarray) -> np.ndarray:
-            return (member @ (member.T @ target) - target) / others
 
-    else:
-        # all particles of a micrograph share a defocus: apart by nothing that matters, each is found among its copies
-        apart = known + 1e-9 * np.ptp(known) * np.random.default_rng(0).normal(
-            size=known.shape
-        )
-        return neighbour_means(apart, NEIGHBORS), np.array([NEIGHBORS])
-    return predict, others
+def _mean_of_group(
+    groups: np.ndarray, n_others: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function that takes a target to the means over each group's others."""
+    n = len(groups)
+    member = sp.csr_array((np.ones(n), (np.arange(n), groups)))
+
+    def predict(target: np.ndarray) -> np.ndarray:
+        return (member @ (member.T @ target) - target) / n_others
+
+    return predict
+
+
+def _mean_of_neighbours(
+    known: np.ndarray, settings: ConfounderSettings
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the function that takes a target to the means over each sample's others.
+
+    The others are its neighbours in `known`, (n, d).
+    """
+    # All particles of a micrograph share a defocus; see `ConfounderSettings.spread`.
+    noise = np.random.default_rng(0).normal(size=known.shape)
+    apart = known + settings.spread * np.ptp(known) * noise
+    return neighbour_means(apart, settings.n_neighbors)

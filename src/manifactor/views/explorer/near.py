@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from manifactor.runs.bins import joint_cells
+from manifactor.runs.matching import joint_cells
 from manifactor.runs.places import Place
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.runs.averages import weighted_means
+from manifactor.runs.means import weighted_means
 
 
 def blocks_of(images, size):
@@ -81,7 +81,7 @@ def test_the_order_of_the_samples_does_not_matter(stack, rng):
 
 def test_no_samples_are_refused(stack):
     _, labels, weights = stack
-    with pytest.raises(ValueError, match="must bring samples"):
+    with pytest.raises(ValueError, match="must yield samples"):
         weighted_means([], labels, weights=weights, n_bins=4)
 
 

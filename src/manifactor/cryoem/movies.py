@@ -1,0 +1,120 @@
+"""Movies along a factor: GIF files of images, ChimeraX scripts that play volumes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from manifactor._support.extras import extra
+from manifactor._support.parameters import require_number
+from manifactor.cryoem.pictures import constant_images, enlarged, require_images
+
+
+@dataclass(frozen=True)
+class MovieSettings:
+    """Settings of `write_movie`."""
+
+    # Least height and width of a frame in pixels.
+    min_frame: int = 216
+
+    # Browsers slow down whatever asks for less than two hundredths of a second.
+    min_seconds_per_frame: float = 0.02
+    max_seconds_per_frame: float = 10
+
+
+def write_movie(
+    path: Path | str,
+    images: np.ndarray,
+    *,
+    circular: bool,
+    seconds_per_frame: float = 0.1,
+    settings: MovieSettings = MovieSettings(),
+) -> None:
+    """Write images as a GIF that plays for ever.
+
+    Parameters
+    ----------
+    path : Path or str
+    images : ndarray of shape (n, height, width)
+        Constant ones, such as the mean of an empty bin, are left out.
+    circular : bool
+        Whether to play round and round, as along a circle; otherwise forth and back,
+        as along an interval.
+    seconds_per_frame : float
+        GIF counts hundredths of a second.
+    settings : MovieSettings
+    """
+    require_number(
+        "seconds_per_frame",
+        seconds_per_frame,
+        low=settings.min_seconds_per_frame,
+        high=settings.max_seconds_per_frame,
+    )
+    images = require_images(images, 3)
+    filled = ~constant_images(images)
+    # If all are empty, one blank frame is still a file that can be opened.
+    kept = images[filled] if filled.any() else images[:1]
+    shown = enlarged(kept, settings.min_frame)
+    order = _play_order(len(shown), circular)
+    image = extra("PIL.Image")
+    first, *others = [image.fromarray(shown[i]) for i in order]
+    first.save(
+        path,
+        format="GIF",
+        save_all=True,
+        append_images=others,
+        # Milliseconds, in the whole hundredths of a second that the format stores.
+        duration=10 * round(100 * seconds_per_frame),
+        loop=0,
+    )
+
+
+def _play_order(n_images: int, circular: bool) -> list[int]:
+    """Return the indices of the images as they are played."""
+    forth = list(range(n_images))
+    # On the way back neither end is shown twice.
+    back = [] if circular else forth[-2:0:-1]
+    return forth + back
+
+
+def chimerax_script(
+    volumes: Sequence[str],
+    *,
+    circular: bool,
+    level: float | None = None,
+    frames_per_second: float = 10,
+) -> str:
+    """Return the text of a .cxc file that plays maps as a volume series in ChimeraX.
+
+    Parameters
+    ----------
+    volumes : sequence of str
+        Names of .mrc files in the folder of the script, in order.
+    circular : bool
+        Whether to play round and round; otherwise forth and back.
+    level : float, optional
+        Contour level of all maps; ChimeraX's own choice for the first map by default.
+    frames_per_second : float
+    """
+    if not volumes:
+        raise ValueError("`volumes` must name at least one file; got none.")
+    direction = "forward" if circular else "oscillate"
+    contour = "" if level is None else f" level {level:g}"
+    lines = [
+        "# Open this file in ChimeraX with nothing else open; `vseries stop #1` halts "
+        "the movie.",
+        f"open {' '.join(_quoted(name) for name in volumes)} vseries true",
+        f"volume #1 style surface step 1{contour}",
+        "view",
+        f"vseries play #1 loop true direction {direction} "
+        f"maxFrameRate {frames_per_second:g}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(name: str) -> str:
+    # ChimeraX ends a word at any of these.
+    if any(letter.isspace() or letter in ",;'" for letter in name):
+        return f'"{name}"'
+    return name

@@ -1,0 +1,93 @@
+"""MRC files: open stacks and volumes, write them."""
+
+from pathlib import Path
+
+import numpy as np
+
+from manifactor._support.extras import extra
+from manifactor._support.parameters import require_number
+
+
+def open_map(path: Path):
+    """Open an .mrc or .mrcs file as a memory map."""
+    mrcfile = extra("mrcfile")
+    try:
+        return mrcfile.mmap(path, mode="r", permissive=False)
+    except OSError:
+        # A file that cannot be opened is no damaged file.
+        raise
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"{path} is not a whole MRC file: {reason}. It may be truncated; copy it "
+            "again."
+        ) from error
+
+
+def voxel_size(path: Path) -> float:
+    """Return the voxel size that a file states, in Angstrom; 1 if it states none."""
+    with open_map(path) as file:
+        size = float(file.voxel_size.x)
+    # Programs that do not know it write 0.
+    return size if size > 0 else 1.0
+
+
+def write_stack(
+    path: Path | str,
+    images: np.ndarray,
+    *,
+    pixel_size: float,
+) -> None:
+    """Write images as a stack that RELION and cryoSPARC read.
+
+    Parameters
+    ----------
+    path : Path or str
+    images : ndarray of shape (n, height, width)
+    pixel_size : float
+        In Angstrom.
+    """
+    _require_three_axes("images", images)
+    _write(path, images, pixel_size, stack=True)
+
+
+def write_volume(
+    path: Path | str,
+    volume: np.ndarray,
+    *,
+    pixel_size: float,
+) -> None:
+    """Write a volume as a map.
+
+    Parameters
+    ----------
+    path : Path or str
+    volume : ndarray of shape (depth, height, width)
+        Axes z, y, x.
+    pixel_size : float
+        In Angstrom.
+    """
+    _require_three_axes("volume", volume)
+    _write(path, volume, pixel_size, stack=False)
+
+
+def _require_three_axes(name: str, data: np.ndarray) -> None:
+    if np.ndim(data) != 3:
+        raise ValueError(f"`{name}` must have three axes; got shape {np.shape(data)}.")
+
+
+def _write(
+    path: Path | str,
+    data: np.ndarray,
+    pixel_size: float,
+    *,
+    stack: bool,
+) -> None:
+    require_number("pixel_size", pixel_size, above=0)
+    with extra("mrcfile").new(path, overwrite=True) as file:
+        # Single precision, which all programs read.
+        file.set_data(np.ascontiguousarray(data, dtype=np.float32))
+        if stack:
+            # Readers tell a stack from a volume by the space group in the header.
+            file.set_image_stack()
+        file.voxel_size = pixel_size

@@ -1,0 +1,95 @@
+"""Weighted mean images or volumes of bins, in one pass over the samples.
+
+The samples need not fit into memory.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def weighted_means(
+    blocks: Iterable[tuple[np.ndarray, np.ndarray]],
+    labels: np.ndarray,
+    *,
+    weights: np.ndarray,
+    n_bins: int,
+) -> np.ndarray:
+    """Compute the weighted mean of every bin.
+
+    Parameters
+    ----------
+    blocks : iterable of (ndarray of int of shape (m,), ndarray of shape (m, *shape))
+        Samples and their images or volumes, in any order.
+    labels : ndarray of shape (n,)
+        The bin of every sample; -1 for none.
+    weights : ndarray of shape (n,)
+        Not negative. `matching.match` gives those of matched bins; its
+        `effective_sizes` are 0 where the mean is.
+    n_bins : int
+
+    Returns
+    -------
+    ndarray of shape (n_bins, *shape), float32
+        Zeros for a bin without weight.
+
+    Examples
+    --------
+    >>> images = np.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]])
+    >>> blocks = [(np.array([2, 0]), images[[2, 0]]), (np.array([1]), images[[1]])]
+    >>> labels, weights = np.array([0, 0, -1]), np.array([3.0, 1.0, 1.0])
+    >>> weighted_means(blocks, labels, weights=weights, n_bins=2).tolist()
+    [[1.5, 2.5], [0.0, 0.0]]
+    """
+    labels, weights = np.asarray(labels), np.asarray(weights, dtype=float)
+    if labels.shape != weights.shape or labels.ndim != 1:
+        raise ValueError(
+            f"`labels` and `weights` must have one entry for each sample; got shapes "
+            f"{labels.shape} and {weights.shape}. Give those of the same samples."
+        )
+    # A label of -1 would index the last bin; without weight it never does.
+    weights = np.where(labels >= 0, weights, 0)
+    sums, shape = _weighted_sums(blocks, labels, weights, n_bins)
+    # Samples in no bin have no weight by now, so any bin may count them.
+    total = np.bincount(np.maximum(labels, 0), weights, minlength=n_bins)
+    total = total[:, None]
+    # In place: sums of large volumes fill much of the memory.
+    means = np.divide(sums, total, out=sums, where=total > 0)
+    return means.reshape(n_bins, *shape).astype(np.float32)
+
+
+def _weighted_sums(
+    blocks,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    n_bins: int,
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return the weighted sums of every bin, (n_bins, n_pixels), and a sample's shape.
+
+    Sums are in float64: small changes on a large offset survive many samples.
+    """
+    sums: np.ndarray | None = None
+    shape: tuple[int, ...] = ()
+    for rows, block in blocks:
+        shape = block.shape[1:]
+        if sums is None:
+            sums = np.zeros((n_bins, int(np.prod(shape))))
+        # A sparse product reads the block once, however many bins there are.
+        summing = _summing_matrix(labels[rows], weights[rows], n_bins)
+        sums += summing @ block.reshape(len(block), -1)
+    if sums is None:
+        raise ValueError("`blocks` must yield samples; got none.")
+    return sums, shape
+
+
+def _summing_matrix(
+    labels: np.ndarray,
+    weights: np.ndarray,
+    n_bins: int,
+) -> sp.csr_array:
+    """Return the sparse (n_bins, m) matrix that sums a block's samples."""
+    # A sample without weight has no entry, so that its NaN cannot spoil a sum.
+    kept = np.flatnonzero(weights)
+    entries = (weights[kept], (labels[kept], kept))
+    return sp.csr_array(entries, shape=(n_bins, len(labels)))
