@@ -1,4 +1,4 @@
-"""Sampled shapes of which the factors, and for many the spectrum, are known exactly; images of a moving molecule."""
+"""Sampled shapes with known factors and spectra; images of a moving molecule."""
 
 from manifactor.datasets.molecule import Molecule, channel, read_molecule
 from manifactor.datasets.particles import (
@@ -7,7 +7,8 @@ from manifactor.datasets.particles import (
     simulate_volumes,
 )
 from manifactor.datasets.problems import random_problem
-from manifactor.datasets.shapes import SAMPLINGS, SHAPES, exact_eigenvalues, sample
+from manifactor.datasets.sampling import SAMPLINGS, sample
+from manifactor.datasets.shapes import SHAPES, exact_eigenvalues
 
 __all__ = [
     "SAMPLINGS",
