@@ -55,10 +55,10 @@ def random_problem(
 ) -> Problem:
     """Return problem number `seed`, with 1 to 3 factors and 800 to 6000 samples.
 
-    A quarter of the problems are irreducible. Factors are intervals, circles and spheres
-    whose lengths differ by up to 4 times; the product has at most 4 dimensions. Half of
-    the problems have noise, of up to a fortieth of the smallest factor. The shape is
-    rotated into up to 20 dimensions and scaled by a power of ten.
+    A quarter of the problems are irreducible. Factors are intervals, circles and
+    spheres whose lengths differ by up to 4 times; the product has at most 4 dimensions.
+    Half of the problems have noise, of up to a fortieth of the smallest factor. The
+    shape is rotated into up to 20 dimensions and scaled by a power of ten.
     """
     rng = np.random.RandomState(seed)
     n = int(np.exp(rng.uniform(*np.log(settings.n_samples))))

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from manifactor.datasets.products import Samples, Shape, Truth
 from manifactor.datasets.shapes import named_shape
 
-# The paper's noisy rectangles: the columns that carry noise, and its standard deviation.
+# The paper's noisy rectangles: columns that carry noise, and its standard deviation.
 NOISY_COLUMNS: dict[str, Sequence[int]] = {
     "rectangle_z": [2],
     "rectangle_xyz": [0, 1, 2],
@@ -25,8 +25,8 @@ class SamplingSettings:
     lowest_density: float = 0.2
     # "dependent": the density is 1 + 0.6 u v, which correlates two intervals by 0.2.
     dependence: float = 0.6
-    # Candidates drawn for each sample of an uneven density. "weighted" keeps 60 % of them
-    # for each interval: one draw is enough for two intervals (1.44), others repeat it.
+    # Candidates drawn for each sample of an uneven density. "weighted" keeps 60 % of
+    # them for each interval: one draw is enough for two intervals, others repeat it.
     oversampling: int = 4
     # "duplicates": one sample in 10 is a copy.
     samples_per_copy: int = 10

@@ -12,8 +12,8 @@ from manifactor.datasets.products import (
     product,
 )
 
-# The long side of the paper's rectangle, torus and cube. Its ratio to the other sides is
-# irrational, so that no two factors share an eigenvalue.
+# The long side of the paper's rectangle, torus and cube. Its ratio to the other sides
+# is irrational, so that no two factors share an eigenvalue.
 PAPER_SIDE = 1 + np.sqrt(np.pi)
 
 # Two sides of length 1 with 60 degrees between them.
@@ -40,8 +40,8 @@ def swiss_roll(
     n_grid: int = 4001,
 ) -> Samples:
     """Draw a rolled rectangle, uniform in area: arc length along a spiral x width."""
-    # A chord between neighbours of the fine grid is as long as its arc to about 1e-7, so
-    # that the table of arc lengths can be inverted by interpolation.
+    # The chords of the fine grid are as long as its arcs to 2e-7, so that their sums
+    # are a table of arc lengths, inverted by interpolation.
     grid = np.linspace(*angles, n_grid)
     steps = np.hypot(np.diff(grid * np.cos(grid)), np.diff(grid * np.sin(grid)))
     arc = np.concatenate([[0.0], np.cumsum(steps)])
