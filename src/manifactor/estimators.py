@@ -242,7 +242,9 @@ class ManifoldFactorizer(SpectralEstimator):
 
     def _factorized(self, X):
         spectrum, rng = self._fit_spectrum(X)
-        require_indices("exclude", self.exclude, self.n_functions_)
+        require_indices(
+            "exclude", self.exclude, 1, self.n_functions_ - 1, of="functions"
+        )
         if len(self.exclude) and self.method != "triplets":
             raise ValueError(
                 f"`exclude` is for `method='triplets'`; got {tuple(self.exclude)} with {self.method!r}. Leave it empty."
