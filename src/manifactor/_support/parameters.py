@@ -8,9 +8,11 @@ import numpy as np
 
 def require_finite(X: np.ndarray) -> None:
     """Refuse NaN and infinite values."""
-    # The sum is finite if all values are, and takes no memory. A finite X whose sum
-    # overflows is checked value by value.
-    if np.isfinite(X.sum(dtype=np.float64)):
+    # The sum is finite only if every value is, and takes no memory. Where it is not,
+    # values are checked one by one: large ones may have overflowed.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = X.sum(dtype=np.float64)
+    if np.isfinite(total):
         return
     bad = ~np.isfinite(X)
     if not bad.any():
