@@ -68,3 +68,36 @@ def test_there_must_be_a_particle_for_each_row(tmp_path, star, indices):
 def test_indices_that_cannot_be_are_refused(tmp_path, star, indices, values, message):
     with pytest.raises(ValueError, match=message):
         paired_particles(tmp_path / "z.pkl", 2, particles=star, indices=indices(values))
+
+
+@pytest.fixture
+def save_cs(tmp_path):
+    def path_of(name, uids):
+        kinds = [("uid", "<u8"), ("blob/path", "S8"), ("blob/idx", "<u4")]
+        table = np.zeros(len(uids), dtype=[*kinds, ("components_mode_0/value", "<f4")])
+        table["uid"] = uids
+        with (tmp_path / name).open("wb") as file:
+            np.save(file, table)
+        return tmp_path / name
+
+    return path_of
+
+
+def test_a_table_of_cryosparc_has_its_own_particles(save_cs):
+    found = paired_particles(save_cs("z.cs", [7, 5]), 2)
+    assert found.uid.tolist() == [7, 5]
+
+
+@pytest.mark.parametrize(
+    ("uids", "message"),
+    [
+        ([7, 9, 5], "from row 1 on the uids differ: they are the same particles in an"),
+        ([7, 5, 8], "from row 2 on the uids differ: they are others. Export both"),
+    ],
+)
+def test_tables_of_cryosparc_are_compared_by_uid(save_cs, uids, message):
+    coordinates = save_cs("z.cs", [7, 5, 9])
+    assert len(paired_particles(coordinates, 3, particles=coordinates)) == 3
+    with pytest.raises(ValueError, match="must hold the same particles") as error:
+        paired_particles(coordinates, 3, particles=save_cs("p.cs", uids))
+    assert message in str(error.value)
