@@ -101,12 +101,17 @@ def score(
     """
     rows = [[regression_r2(found, true) for found in recovered] for true in truth]
     r2 = np.array(rows)
+    # Each true factor gets one recovered factor at most, so that one recovered mixture
+    # cannot stand for two.
     match = np.column_stack(linear_sum_assignment(-r2))
     return Score(r2, match, settings)
 
 
 def regression_r2(
-    source: np.ndarray, target: np.ndarray, *, n_neighbors: int = 20
+    source: np.ndarray,
+    target: np.ndarray,
+    *,
+    n_neighbors: int = 20,
 ) -> float:
     """Return the cross-validated R^2 of k-nearest-neighbour regression.
 
@@ -116,7 +121,9 @@ def regression_r2(
 
 
 def column_r2(
-    source: np.ndarray, target: np.ndarray, n_neighbors: int = 20
+    source: np.ndarray,
+    target: np.ndarray,
+    n_neighbors: int = 20,
 ) -> np.ndarray:
     """Return the R^2 of `regression_r2` for each column of the target.
 
@@ -155,7 +162,10 @@ def coordinate_correlation(coordinate: np.ndarray, true: np.ndarray) -> float:
 
 
 def function_accuracy(
-    functions: Sequence[np.ndarray], truth: Sequence[np.ndarray], *, enough: float = 0.9
+    functions: Sequence[np.ndarray],
+    truth: Sequence[np.ndarray],
+    *,
+    enough: float = 0.9,
 ) -> float:
     """Return the fraction of functions that their own true factor explains.
 
@@ -179,7 +189,10 @@ def function_accuracy(
 
 
 def wilson_interval(
-    successes: int, trials: int, *, z: float = 1.96
+    successes: int,
+    trials: int,
+    *,
+    z: float = 1.96,
 ) -> tuple[float, float]:
     """Return Wilson's confidence interval of a rate (95 % for z = 1.96).
 
@@ -188,6 +201,7 @@ def wilson_interval(
     >>> [round(end, 3) for end in wilson_interval(20, 20)]
     [0.839, 1.0]
     """
+    # Unlike the normal interval, it does not shrink to a point at a rate of 0 or 1.
     rate = successes / trials
     shrinkage = 1 + z**2 / trials
     centre = (rate + z**2 / (2 * trials)) / shrinkage

@@ -80,6 +80,7 @@ def require_count(
     n_samples : int or None
         Named in the message if the bounds follow from it.
     """
+    # As in scikit-learn, a float is refused even where it is whole.
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if is_whole and low <= int(value) <= high:
         return int(value)

@@ -99,9 +99,11 @@ def channel(*, barrel: Barrel = Barrel()) -> Molecule:
     pieces = [*_segments(), *_barrel(barrel)]
     subunit = np.concatenate([beads for _, beads in pieces])
     subunit -= [0.0, 0.0, subunit[:, 2].mean()]
-    parts = np.concatenate([np.full(len(beads), part) for part, beads in pieces])
+    sizes = [len(beads) for _, beads in pieces]
+    parts = np.repeat([part for part, _ in pieces], sizes)
     atoms = _four_copies(subunit)
-    return Molecule(atoms, np.ones(len(atoms)), np.tile(parts, 4))
+    weights = np.ones(len(atoms))
+    return Molecule(atoms, weights, np.tile(parts, 4))
 
 
 def _segments() -> Iterator[Beads]:
@@ -117,20 +119,28 @@ def _segments() -> Iterator[Beads]:
 def _cartesian(point: Point) -> np.ndarray:
     radius, angle, height = point
     radians = np.radians(angle)
-    return np.array([radius * np.cos(radians), radius * np.sin(radians), height])
+    x = radius * np.cos(radians)
+    y = radius * np.sin(radians)
+    return np.array([x, y, height])
 
 
-def _segment(start: np.ndarray, end: np.ndarray, kind: str) -> np.ndarray:
+def _segment(
+    start: np.ndarray,
+    end: np.ndarray,
+    kind: str,
+) -> np.ndarray:
     """Return the beads along a line: two a residue, for backbone and side chain."""
     structure = SECONDARY_STRUCTURES[kind]
     length = np.linalg.norm(end - start)
     axis = (end - start) / length
     # A direction far from parallel to the axis keeps the frame well defined.
-    z, x = [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]
-    first, second = _frame_around(axis, z if abs(axis[2]) < 0.8 else x)
+    is_upright = abs(axis[2]) >= 0.8
+    other = [1.0, 0.0, 0.0] if is_upright else [0.0, 0.0, 1.0]
+    first, second = _frame_around(axis, other)
     # The margin keeps a residue that rounding would put just beyond the end.
     along = np.arange(0.0, length + 1e-9, structure.rise)[:, None]
-    angle = np.radians(structure.turn) * np.arange(len(along))[:, None]
+    residue = np.arange(len(along))[:, None]
+    angle = np.radians(structure.turn) * residue
     outward = np.cos(angle) * first + np.sin(angle) * second
     residues = start + along * axis
     backbone = residues + structure.backbone * outward
@@ -145,32 +155,26 @@ def _barrel(barrel: Barrel) -> Iterator[Beads]:
     axis = axis / np.linalg.norm(axis)
     first, second = _frame_around(axis, [0.0, 1.0, 0.0])
 
-    def at(radius: float, angle: float, height: float) -> np.ndarray:
+    def at(
+        radius: float,
+        angle: float,
+        height: float,
+    ) -> np.ndarray:
         outward = np.cos(angle) * first + np.sin(angle) * second
         return centre + radius * outward + height * axis
 
-    def line(
-        radius: float, start_angle: float, end_angle: float, height: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return at(radius, start_angle, -height), at(radius, end_angle, height)
-
-    after_start, after_end = barrel.helix_angles
-    for angle in np.arange(barrel.n_repeats) * (2 * np.pi / barrel.n_repeats):
-        strand = line(
-            barrel.strand_radius,
-            angle,
-            angle + barrel.strand_twist,
-            barrel.strand_half_length,
-        )
-        yield Part.BETA, _segment(*strand, "strand")
+    to_start, to_end = barrel.helix_angles
+    twist, half = barrel.strand_twist, barrel.strand_half_length
+    helix_half = barrel.helix_half_length
+    step = 2 * np.pi / barrel.n_repeats
+    for angle in np.arange(barrel.n_repeats) * step:
+        start = at(barrel.strand_radius, angle, -half)
+        end = at(barrel.strand_radius, angle + twist, half)
+        yield Part.BETA, _segment(start, end, "strand")
         # Downwards: the helix leads from the end of a strand to the next one's start.
-        helix = line(
-            barrel.helix_radius,
-            angle + after_start,
-            angle + after_end,
-            -barrel.helix_half_length,
-        )
-        yield Part.BETA, _segment(*helix, "helix")
+        start = at(barrel.helix_radius, angle + to_start, helix_half)
+        end = at(barrel.helix_radius, angle + to_end, -helix_half)
+        yield Part.BETA, _segment(start, end, "helix")
 
 
 def _frame_around(axis: np.ndarray, other) -> tuple[np.ndarray, np.ndarray]:

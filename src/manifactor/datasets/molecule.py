@@ -35,14 +35,20 @@ class Molecule:
     parts: np.ndarray
 
     def __post_init__(self) -> None:
-        shapes = np.shape(self.atoms), np.shape(self.weights), np.shape(self.parts)
         n = len(self.parts)
+        shapes = (
+            np.shape(self.atoms),
+            np.shape(self.weights),
+            np.shape(self.parts),
+        )
         if shapes != ((n, 3), (n,), (n,)):
             raise ValueError(
                 "`atoms`, `weights` and `parts` must have shapes (n, 3), (n,) and "
                 f"(n,); got {', '.join(map(str, shapes))}."
             )
-        if not (np.isfinite(self.atoms).all() and np.isfinite(self.weights).all()):
+        finite_atoms = np.isfinite(self.atoms).all()
+        finite_weights = np.isfinite(self.weights).all()
+        if not (finite_atoms and finite_weights):
             raise ValueError(
                 "`atoms` and `weights` must be finite; remove the atoms that are not."
             )
@@ -82,17 +88,22 @@ class Molecule:
                [ 0.,  0.,  5.],
                [10.,  0.,  0.]])
         """
-        x, y = self.atoms[:, 0], self.atoms[:, 1]
+        x, y, _ = self.atoms.T
         cosine, sine = np.cos(angle), np.sin(angle)
-        turned = np.stack([cosine * x - sine * y, sine * x + cosine * y], axis=1)
-        moved = self.atoms + self.lift[:, None] * [stretch[0], stretch[1], 0.0]
+        turned_x = cosine * x - sine * y
+        turned_y = sine * x + cosine * y
+        turned = np.stack([turned_x, turned_y], axis=1)
+        shift = [stretch[0], stretch[1], 0.0]
+        moved = self.atoms + self.lift[:, None] * shift
+        # Only x and y: a turn about z keeps every height.
         moved[:, :2] = np.where(self.rotor[:, None], turned, moved[:, :2])
         return moved
 
     @cached_property
     def lift(self) -> np.ndarray:
         """Fraction of the stretch that moves each atom, (n_atoms,); 0 for the rotor."""
-        return np.where(self.rotor, 0.0, self.lift_at(self.atoms[:, 2]))
+        heights = self.atoms[:, 2]
+        return np.where(self.rotor, 0.0, self.lift_at(heights))
 
     def lift_at(self, z) -> np.ndarray:
         """Return the fraction of the stretch at heights z.
@@ -117,7 +128,8 @@ class Molecule:
             Their extent along x, y and z is that of all states together.
         """
         is_rotor = self.rotor[:, None]
-        radius = np.hypot(self.atoms[:, 0], self.atoms[:, 1])
+        x, y, _ = self.atoms.T
+        radius = np.hypot(x, y)
         displacement = self.lift[:, None] * np.asarray(stretch)
         reach = np.where(is_rotor, radius[:, None], displacement)
         reach = np.c_[reach, np.zeros(len(reach))]

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 from sklearn.utils.extmath import randomized_svd
 
-from manifactor._support.parameters import require_number
+from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import one_blas_thread
 
 
@@ -59,12 +59,15 @@ def add_noise(
     return noise
 
 
-def require_signal_to_noise(
-    signal_to_noise: float | None,
+def require_samples(
     n_samples: int,
+    blur: float,
+    signal_to_noise: float | None,
     settings: NoiseSettings = NoiseSettings(),
 ) -> None:
-    """Refuse a ratio that is not positive and too few samples to measure the signal."""
+    """Refuse numbers that cannot be, and too few samples to measure the signal."""
+    require_count("n_samples", n_samples, 1, 10**9)
+    require_number("blur", blur, low=0)
     if signal_to_noise is None or signal_to_noise == np.inf:
         return
     require_number("signal_to_noise", signal_to_noise, above=0)

@@ -14,12 +14,12 @@ import numpy as np
 from scipy import ndimage
 from sklearn.utils import gen_batches
 
-from manifactor._support.parameters import require_choice, require_count, require_number
+from manifactor._support.parameters import require_choice, require_number
 from manifactor.cryoem.ctf import KRIOS, Optics, contrast_transfer
 from manifactor.datasets.ion_channel import channel
 from manifactor.datasets.molecule import Molecule
 from manifactor.datasets.motions import Motion, simulation_generator
-from manifactor.datasets.noise import NoiseSettings, add_noise, require_signal_to_noise
+from manifactor.datasets.noise import NoiseSettings, add_noise, require_samples
 from manifactor.datasets.projection import (
     ROUTES,
     Frame,
@@ -84,8 +84,10 @@ class Simulation:
     @property
     def truth(self) -> tuple[np.ndarray, np.ndarray]:
         """The rotor's circle, (n_samples, 2), and the stretch, (n_samples, 1 or 2)."""
+        # Images repeat after a turn of 2 pi / symmetry, which is one turn of the phase.
         phase = self.symmetry * self.angle
         circle = np.c_[np.cos(phase), np.sin(phase)]
+        # A column of zeros is no latent.
         has_y = self.stretch[:, 1].any()
         return circle, self.stretch if has_y else self.stretch[:, :1]
 
@@ -177,9 +179,7 @@ def simulate_particles(
     """
     motion = Motion(motions, correlation, symmetry, stretch)
     frame = checked_frame(Frame(size, pixel_size, tilt))
-    require_count("n_samples", n_samples, 1, 10**9)
-    require_number("blur", blur, low=0)
-    require_signal_to_noise(signal_to_noise, n_samples, settings.noise)
+    require_samples(n_samples, blur, signal_to_noise, settings.noise)
     require_choice("route", route, ROUTES)
     _require_microscope(defocus, optics)
     molecule = channel() if molecule is None else molecule
@@ -188,10 +188,9 @@ def simulate_particles(
     rng = simulation_generator(random_state)
     states = _drawn(motion, n_samples, defocus, in_plane, settings.max_shift, rng)
     images = _images(states, paint, frame, optics, settings.batch_size)
-    signal = images
-    if in_plane:  # the rotation in the plane is no motion
-        n = settings.noise.n_calibration
-        signal = paint(states.angle[:n], states.stretch[:n])
+    # A pose is no motion: the signal is that of the upright images.
+    n = settings.noise.n_calibration
+    signal = paint(states.angle[:n], states.stretch[:n]) if in_plane else images
     noise = add_noise(
         images, signal_to_noise, signal=signal, rng=rng, settings=settings.noise
     )
@@ -229,11 +228,16 @@ def _drawn(
 
 
 def _images(
-    states: _States, paint: Painter, frame: Frame, optics: Optics, batch_size: int
+    states: _States,
+    paint: Painter,
+    frame: Frame,
+    optics: Optics,
+    batch_size: int,
 ) -> np.ndarray:
     """Return the clean images, rotated and shifted in their plane and with the CTF."""
     n, size = len(states.angle), frame.size
     images = np.empty((n, size, size), dtype=np.float32)
+    # Without a pose there is nothing to interpolate, which would change every pixel.
     moved = states.psi.any() or states.shift.any()
     for batch in gen_batches(n, batch_size):
         painted = paint(states.angle[batch], states.stretch[batch])
@@ -241,6 +245,7 @@ def _images(
             painted = _rotated_and_shifted(
                 painted, states.psi[batch], states.shift[batch]
             )
+        # After the pose: the CTF is the microscope's and does not turn with a particle.
         if states.defocus is not None:
             ctf = contrast_transfer(
                 size, frame.pixel_size, states.defocus[batch], optics=optics
@@ -251,10 +256,13 @@ def _images(
 
 
 def _rotated_and_shifted(
-    images: np.ndarray, psi: np.ndarray, shift: np.ndarray
+    images: np.ndarray,
+    psi: np.ndarray,
+    shift: np.ndarray,
 ) -> np.ndarray:
     """Rotate images by psi degrees and move them off centre, as RELION defines both."""
     out = np.empty_like(images)
+    # RELION turns images about the pixel at half of the size.
     centre = np.array(images.shape[1:]) // 2
     angles = np.radians(psi)
     for image, result, angle, (x, y) in zip(images, out, angles, shift, strict=True):
@@ -268,6 +276,7 @@ def _rotated_and_shifted(
 
 def _require_microscope(defocus, optics: Optics) -> None:
     """Refuse optics that differ between images and a defocus that is no range."""
+    # The optics group of a STAR file has one value for all images.
     for name in ("voltage", "spherical_aberration", "amplitude_contrast"):
         require_number(f"optics.{name}", getattr(optics, name))
     if defocus is None:

@@ -93,7 +93,7 @@ def _random_parts(rng, settings: ProblemSettings) -> list[Interval | Sphere]:
     """Draw one to three factors of comparable size."""
     n_counts = len(settings.factor_counts)
     count = 1 + int(rng.choice(n_counts, p=settings.factor_counts))
-    while True:
+    while True:  # until the product has few enough dimensions
         log_sizes = rng.uniform(0, np.log(settings.length_ratio), size=count)
         names = ["interval", "circle", "sphere"]
         kinds = rng.choice(names, size=count, p=settings.factor_kinds)
@@ -106,6 +106,6 @@ def _random_parts(rng, settings: ProblemSettings) -> list[Interval | Sphere]:
 def _part(kind: str, size: float) -> Interval | Sphere:
     """Return a factor whose lowest eigenvalue is (pi / size)^2 or about that."""
     if kind == "interval":
-        return Interval(round(size, 3))
+        return Interval(round(size, 3))  # as exact as the description
     radius = round(size / np.pi, 3)
     return circle(radius) if kind == "circle" else Sphere(radius)

@@ -53,16 +53,21 @@ class Frame:
         """Return the frame centred on all states of the molecule."""
         points = molecule.extremes(reach)
         height = self.height(points)
-        frame = replace(self, middle=(height.min() + height.max()) / 2)
+        middle = (height.min() + height.max()) / 2
+        frame = replace(self, middle=middle)
         require_inside(frame.place(points), frame)
         return frame
 
 
 def _atom_painter(
-    molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float
+    molecule: Molecule,
+    frame: Frame,
+    reach: np.ndarray,
+    blur: float,
 ) -> Painter:
     """Return a painter that moves the atoms, adds them up and blurs the image."""
     shape = (frame.size, frame.size)
+    # The sum of the atoms is blurred, once an image, instead of every atom.
     envelope = gaussian_transfer(shape, blur / frame.pixel_size)
 
     def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
@@ -76,7 +81,10 @@ def _atom_painter(
 
 
 def _volume_painter(
-    molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float
+    molecule: Molecule,
+    frame: Frame,
+    reach: np.ndarray,
+    blur: float,
 ) -> Painter:
     """Return a painter by the paper's recipe.
 
@@ -107,33 +115,51 @@ def _volume_painter(
     return paint
 
 
-ROUTES: dict[str, Callable[[Molecule, Frame, np.ndarray, float], Painter]] = {
+# Both make a painter of the molecule, the frame, the largest stretch and the blur.
+ROUTES: dict[str, Callable[..., Painter]] = {
     "atoms": _atom_painter,
     "volumes": _volume_painter,
 }
 
 
 def _grid(
-    points: np.ndarray, pixel_size: float, blur: float
+    points: np.ndarray,
+    pixel_size: float,
+    blur: float,
 ) -> tuple[np.ndarray, tuple[int, int, int]]:
     """Return the cell (z, y, x) of the point 0 and the shape of a grid for points."""
     # `gaussian_filter` cuts its Gaussian off at four standard deviations.
     margin = 4 * blur / pixel_size + 1
-    low = np.floor(points.min(axis=0)[::-1] / pixel_size - margin)
-    high = np.ceil(points.max(axis=0)[::-1] / pixel_size + margin)
+    cells = points[:, ::-1] / pixel_size  # x, y, z to z, y, x
+    low = np.floor(cells.min(axis=0) - margin)
+    high = np.ceil(cells.max(axis=0) + margin)
     depth, height, width = (high - low + 1).astype(int)
     return -low, (int(depth), int(height), int(width))
 
 
-def grid_cells(atoms: np.ndarray, origin: np.ndarray, pixel_size: float) -> np.ndarray:
+def grid_cells(
+    atoms: np.ndarray,
+    origin: np.ndarray,
+    pixel_size: float,
+) -> np.ndarray:
     """Return positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
     return atoms[:, ::-1].T / pixel_size + origin[:, None]
 
 
-def _turned(volume: np.ndarray, angle: float, origin: np.ndarray) -> np.ndarray:
+def _turned(
+    volume: np.ndarray,
+    angle: float,
+    origin: np.ndarray,
+) -> np.ndarray:
     """Return the density turned about z."""
     cosine, sine = np.cos(angle), np.sin(angle)
-    back = np.array([[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]])
+    back = np.array(
+        [
+            [1, 0, 0],
+            [0, cosine, -sine],
+            [0, sine, cosine],
+        ]
+    )
     offset = (origin - back @ origin) * [0, 1, 1]
     # A turn about z mixes no slices: empty ones, about half, need no interpolation.
     filled = volume.any(axis=(1, 2))
@@ -146,19 +172,34 @@ def _turned(volume: np.ndarray, angle: float, origin: np.ndarray) -> np.ndarray:
 
 def _sheared(volume: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """Return the density with each slice shifted by so many pixels along y and x."""
-    slices = zip(volume, shifts, strict=True)
-    return np.stack([ndimage.shift(one, shift, order=1) for one, shift in slices])
+    sheared = [
+        ndimage.shift(one, shift, order=1)
+        for one, shift in zip(volume, shifts, strict=True)
+    ]
+    return np.stack(sheared)
 
 
-def _tilted_sum(volume: np.ndarray, frame: Frame, origin: np.ndarray) -> np.ndarray:
+def _tilted_sum(
+    volume: np.ndarray,
+    frame: Frame,
+    origin: np.ndarray,
+) -> np.ndarray:
     """Return the density rotated by the tilt in the (z, x) plane and summed over x."""
     cosine, sine = frame.turn
-    sides = (0, volume.shape[0]), (0, volume.shape[2])
-    corners = np.array(list(product(*sides))) - origin[[0, 2]]
+    n_z, _, n_x = volume.shape
+    corners = np.array(list(product((0, n_z), (0, n_x))))
+    corners = corners - origin[[0, 2]]
     # No corner may leave the grid of the result, whatever the tilt.
-    depth = int(np.ceil(np.linalg.norm(corners, axis=1).max()))
+    distances = np.linalg.norm(corners, axis=1)
+    depth = int(np.ceil(distances.max()))
     # From row, column, depth of the result back to z, y, x of the density.
-    back = np.array([[-cosine, 0, -sine], [0, 1, 0], [-sine, 0, cosine]])
+    back = np.array(
+        [
+            [-cosine, 0, -sine],
+            [0, 1, 0],
+            [-sine, 0, cosine],
+        ]
+    )
     middle_row = (frame.size - 1) / 2 + frame.middle / frame.pixel_size
     centre = [middle_row, frame.size / 2, depth]
     rotated = ndimage.affine_transform(
@@ -171,7 +212,11 @@ def _tilted_sum(volume: np.ndarray, frame: Frame, origin: np.ndarray) -> np.ndar
     return rotated.sum(axis=2)
 
 
-def splat(at: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def splat(
+    at: np.ndarray,
+    weights: np.ndarray,
+    shape: tuple[int, ...],
+) -> np.ndarray:
     """Add weights up on a grid by linear interpolation.
 
     Parameters
@@ -186,8 +231,9 @@ def splat(at: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]) -> np.nda
     -------
     ndarray of this shape
     """
-    # At the far edge the last cell but one is the lower one, so that a higher exists.
-    low = np.minimum(at.astype(np.intp), np.array(shape)[:, None] - 2)
+    # At the far edge, the last cell but one is the lower one of the two.
+    last = np.array(shape)[:, None] - 2
+    low = np.minimum(at.astype(np.intp), last)
     high_share = at - low
     shares = np.stack([1 - high_share, high_share])
     first = np.ravel_multi_index(tuple(low), shape)
@@ -215,15 +261,23 @@ def gaussian_transfer(shape: tuple[int, ...], blur: float) -> np.ndarray:
     frequencies.append(np.fft.rfftfreq(shape[-1]))
     axes = np.meshgrid(*frequencies, indexing="ij", sparse=True)
     squared = sum(k**2 for k in axes)
-    return np.exp(-2 * (np.pi * blur) ** 2 * squared).astype(np.float32)
+    width = (np.pi * blur) ** 2
+    transfer = np.exp(-2 * width * squared)
+    # In single precision, as the images: their transforms would become double, too.
+    return transfer.astype(np.float32)
 
 
 def filtered(
-    images: np.ndarray, transfer: np.ndarray, *, axes: tuple[int, ...] = (-2, -1)
+    images: np.ndarray,
+    transfer: np.ndarray,
+    *,
+    axes: tuple[int, ...] = (-2, -1),
 ) -> np.ndarray:
     """Return images times a transfer function in Fourier space; volumes by 3 axes."""
     transformed = fft.rfftn(images, axes=axes) * transfer
-    return fft.irfftn(transformed, s=[images.shape[axis] for axis in axes], axes=axes)
+    # Without the shape, an odd last axis would come back one pixel shorter.
+    shape = [images.shape[axis] for axis in axes]
+    return fft.irfftn(transformed, s=shape, axes=axes)
 
 
 def checked_frame(frame: Frame) -> Frame:
@@ -238,7 +292,9 @@ def checked_frame(frame: Frame) -> Frame:
 
 def require_inside(places: np.ndarray, frame: Frame) -> None:
     """Refuse places in pixels, (n_axes, n), that lie outside of the frame."""
-    outside = max(-places.min(), places.max() - (frame.size - 1))
+    before = -places.min()
+    beyond = places.max() - (frame.size - 1)
+    outside = max(before, beyond)
     if outside > 0:
         enough = frame.size + 2 * int(np.ceil(outside))
         raise ValueError(

@@ -36,14 +36,22 @@ class SamplingSettings:
 
 
 def _uniform(
-    shape: Shape, n_samples: int, rng, *, settings: SamplingSettings
+    shape: Shape,
+    n_samples: int,
+    rng,
+    *,
+    settings: SamplingSettings,
 ) -> Samples:
     """Draw samples that are uniform in the latents."""
     return shape(n_samples, rng)
 
 
 def _weighted(
-    shape: Shape, n_samples: int, rng, *, settings: SamplingSettings
+    shape: Shape,
+    n_samples: int,
+    rng,
+    *,
+    settings: SamplingSettings,
 ) -> Samples:
     """Draw from a product of densities, one along the first latent of each factor."""
     lowest = settings.lowest_density
@@ -56,7 +64,11 @@ def _weighted(
 
 
 def _dependent(
-    shape: Shape, n_samples: int, rng, *, settings: SamplingSettings
+    shape: Shape,
+    n_samples: int,
+    rng,
+    *,
+    settings: SamplingSettings,
 ) -> Samples:
     """Draw from a density that makes neighbouring factors dependent."""
     dependence = settings.dependence
@@ -70,13 +82,18 @@ def _dependent(
 
 
 def _thinned(
-    shape: Shape, n_samples: int, rng, density: Callable, oversampling: int
+    shape: Shape,
+    n_samples: int,
+    rng,
+    density: Callable,
+    oversampling: int,
 ) -> Samples:
     """Draw by rejection from a density of the factors' first latents in [-1, 1]."""
     kept: list[Samples] = []
     while sum(len(X) for X, _ in kept) < n_samples:
         X, truth = shape(oversampling * n_samples, rng)
         latents = np.array([_first_latent(t) for t in truth])
+        # The density is at most 1, so that it is the probability of keeping a sample.
         keep = rng.uniform(size=len(X)) < density(latents)
         kept.append((X[keep], tuple(t[keep] for t in truth)))
     X = np.vstack([X for X, _ in kept])[:n_samples]
@@ -91,7 +108,11 @@ def _first_latent(truth: np.ndarray) -> np.ndarray:
 
 
 def _duplicates(
-    shape: Shape, n_samples: int, rng, *, settings: SamplingSettings
+    shape: Shape,
+    n_samples: int,
+    rng,
+    *,
+    settings: SamplingSettings,
 ) -> Samples:
     """Draw samples of which the last are copies of others."""
     X, truth = shape(n_samples, rng)
@@ -103,7 +124,11 @@ def _duplicates(
 
 
 def _outliers(
-    shape: Shape, n_samples: int, rng, *, settings: SamplingSettings
+    shape: Shape,
+    n_samples: int,
+    rng,
+    *,
+    settings: SamplingSettings,
 ) -> Samples:
     """Draw samples and move a few into a box around the shape; their latents stay."""
     X, truth = shape(n_samples, rng)
@@ -179,6 +204,7 @@ def sample(
     if columns is not None:
         scale = PAPER_NOISE if noise is None else noise
         X[:, columns] += rng.normal(scale=scale, size=(n_samples, len(columns)))
+    # Other noise comes after the rotation: it must fill the ambient space.
     if ambient_dimension is not None:
         X = _rotated_into(X, ambient_dimension, rng)
     if columns is None and noise:
@@ -186,7 +212,11 @@ def sample(
     return X, truth
 
 
-def _require_valid(n_samples: int, noise: float | None, sampling: str) -> None:
+def _require_valid(
+    n_samples: int,
+    noise: float | None,
+    sampling: str,
+) -> None:
     if n_samples < 1:
         raise ValueError(f"`n_samples` must be at least 1; got {n_samples}.")
     if noise is not None and noise < 0:
@@ -199,7 +229,11 @@ def _require_valid(n_samples: int, noise: float | None, sampling: str) -> None:
         )
 
 
-def _rotated_into(X: np.ndarray, dimension: int, rng) -> np.ndarray:
+def _rotated_into(
+    X: np.ndarray,
+    dimension: int,
+    rng,
+) -> np.ndarray:
     """Rotate samples into a random subspace of a larger space."""
     n_features = X.shape[1]
     if dimension < n_features:
@@ -207,5 +241,6 @@ def _rotated_into(X: np.ndarray, dimension: int, rng) -> np.ndarray:
             f"`ambient_dimension` must be at least {n_features} for this shape; "
             f"got {dimension}."
         )
+    # The Q of a normal matrix is an orthonormal frame without preferred directions.
     frame = np.linalg.qr(rng.normal(size=(dimension, n_features)))[0]
     return X @ frame.T

@@ -17,7 +17,12 @@ from manifactor.datasets.products import (
 PAPER_SIDE = 1 + np.sqrt(np.pi)
 
 # Two sides of length 1 with 60 degrees between them.
-SIDES_AT_60_DEGREES = np.array([[1.0, 0.0], [0.5, np.sqrt(3) / 2]])
+SIDES_AT_60_DEGREES = np.array(
+    [
+        [1.0, 0.0],
+        [0.5, np.sqrt(3) / 2],
+    ]
+)
 
 
 def _ring(angle: np.ndarray) -> np.ndarray:
@@ -43,16 +48,24 @@ def swiss_roll(
     # The chords of the fine grid are as long as its arcs to 2e-7, so that their sums
     # are a table of arc lengths, inverted by interpolation.
     grid = np.linspace(*angles, n_grid)
-    steps = np.hypot(np.diff(grid * np.cos(grid)), np.diff(grid * np.sin(grid)))
+    dx = np.diff(grid * np.cos(grid))
+    dy = np.diff(grid * np.sin(grid))
+    steps = np.hypot(dx, dy)
     arc = np.concatenate([[0.0], np.cumsum(steps)])
     t, width = rng.uniform(size=(2, n_samples))
     angle = np.interp(t * arc[-1], arc, grid)
-    X = np.c_[angle * np.cos(angle), height * width, angle * np.sin(angle)]
+    x = angle * np.cos(angle)
+    z = angle * np.sin(angle)
+    X = np.c_[x, height * width, z]
     return X, (t[:, None], width[:, None])
 
 
 def warped_cylinder(
-    n_samples: int, rng, *, length: float = 3.0, amplitude: float = 0.15
+    n_samples: int,
+    rng,
+    *,
+    length: float = 3.0,
+    amplitude: float = 0.15,
 ) -> Samples:
     """Draw a cylinder with a radius that varies along it: nearly a product."""
     t, turn = rng.uniform(size=(2, n_samples))
@@ -62,7 +75,12 @@ def warped_cylinder(
     return X, (t[:, None], ring)
 
 
-def robot_arm(n_samples: int, rng, *, second_link: float = 0.6) -> Samples:
+def robot_arm(
+    n_samples: int,
+    rng,
+    *,
+    second_link: float = 0.6,
+) -> Samples:
     """Draw two markers on a planar arm with two full-turn joints.
 
     The truth is the direction of each link. The first link has length 1.
@@ -86,22 +104,32 @@ def turning_objects(
     """
     angles = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
     n_rows, n_columns = shape
-    x, y = np.meshgrid(np.linspace(-1.5, 1.5, n_columns), np.linspace(-1, 1, n_rows))
-    pixel = np.stack([x, y], axis=-1)
+    columns = np.linspace(-1.5, 1.5, n_columns)
+    rows = np.linspace(-1, 1, n_rows)
+    pixel = np.stack(np.meshgrid(columns, rows), axis=-1)
     first = _turned_blobs(pixel - [[-0.6, 0]], angles[0])
     second = _turned_blobs(pixel - [[0.6, 0]], angles[1])
-    X = first / np.sqrt(first.var(axis=0).sum())
-    X = X + second / np.sqrt(variance_ratio * second.var(axis=0).sum())
+    first_variance = first.var(axis=0).sum()
+    second_variance = second.var(axis=0).sum()
+    X = first / np.sqrt(first_variance)
+    X = X + second / np.sqrt(variance_ratio * second_variance)
     return X, tuple(_ring(angle) for angle in angles)
 
 
 def _turned_blobs(
-    pixel: np.ndarray, angle: np.ndarray, *, blob_area: float = 0.08
+    pixel: np.ndarray,
+    angle: np.ndarray,
+    *,
+    blob_area: float = 0.08,
 ) -> np.ndarray:
     """Return images of three blobs turned about the origin, (n_samples, n_pixels)."""
     # Unequal in radius, angle and weight: an object with a symmetry would look the same
     # after less than a full turn.
-    blobs = [(0.55, 0.0, 1.0), (0.4, 2.0, 0.7), (0.3, 4.0, 0.5)]
+    blobs = [
+        (0.55, 0.0, 1.0),
+        (0.4, 2.0, 0.7),
+        (0.3, 4.0, 0.5),
+    ]
     flat = pixel.reshape(-1, 2)
     images = np.zeros((len(angle), len(flat)))
     for radius, start, weight in blobs:
@@ -123,8 +151,9 @@ def disk(n_samples: int, rng) -> Samples:
 def triangle(n_samples: int, rng) -> Samples:
     """Draw an equilateral triangle of side 1, which is irreducible."""
     # The gaps between sorted uniform numbers are uniform barycentric coordinates.
-    u = np.sort(rng.uniform(size=(n_samples, 2)), axis=1)
-    X = np.c_[u[:, 0], u[:, 1] - u[:, 0]] @ SIDES_AT_60_DEGREES
+    u = rng.uniform(size=(n_samples, 2))
+    low, high = np.sort(u, axis=1).T
+    X = np.c_[low, high - low] @ SIDES_AT_60_DEGREES
     return X, (X,)
 
 
@@ -150,7 +179,7 @@ def klein_bottle(n_samples: int, rng) -> Samples:
     u, v = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
     # One full turn of u reflects sin v.
     twisted = np.sin(v)[:, None] * _ring(u / 2)
-    X = np.c_[2 * np.cos(u), 2 * np.sin(u), np.cos(v), twisted]
+    X = np.c_[2 * _ring(u), np.cos(v), twisted]
     return X, (X,)
 
 

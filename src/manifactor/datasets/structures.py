@@ -27,7 +27,10 @@ class _Atoms:
 
 
 def read_molecule(
-    path, *, rotor: Sequence[str], assembly: str | None = None
+    path,
+    *,
+    rotor: Sequence[str],
+    assembly: str | None = None,
 ) -> Molecule:
     """Read a molecule from a PDB or mmCIF file.
 
@@ -69,6 +72,7 @@ def read_molecule(
 
 def _rotor_atoms(rotor: Sequence[str], found: _Atoms) -> np.ndarray:
     """Return the mask of the atoms that the selections name."""
+    # A single selection is a sequence, too: of letters.
     selections = [rotor] if isinstance(rotor, str) else rotor
     turns = np.zeros(len(found.chains), dtype=bool)
     for selection in selections:
@@ -110,6 +114,7 @@ def _selected(selection: str, found: _Atoms) -> np.ndarray:
 
 def _parsed(selection: str) -> tuple[str, tuple[int, int] | None]:
     """Return the chain and the range of residues of a selection."""
+    # Residue numbers may be negative, as those of tags before the first residue.
     pattern = r"([^\s:]+)(?::(-?\d+)-(-?\d+))?"
     match = re.fullmatch(pattern, selection) if isinstance(selection, str) else None
     if match is None:
@@ -151,6 +156,7 @@ def _read_structure(path: Path):
         problem = "is a folder" if path.is_dir() else "does not exist"
         raise ValueError(f"`path` must be a file; {path} {problem}.")
     try:
+        # By content, since names do not tell: .ent, .pdb1, .cif.gz.
         return gemmi.read_structure(str(path), format=gemmi.CoorFormat.Detect)
     except Exception as error:  # gemmi raises many types for damaged or foreign files
         raise ValueError(

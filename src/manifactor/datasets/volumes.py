@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from manifactor._support.parameters import require_count, require_number
 from manifactor.datasets.ion_channel import channel
 from manifactor.datasets.molecule import Molecule
 from manifactor.datasets.motions import Motion, simulation_generator
-from manifactor.datasets.noise import NoiseSettings, add_noise, require_signal_to_noise
+from manifactor.datasets.noise import NoiseSettings, add_noise, require_samples
 from manifactor.datasets.projection import (
     Frame,
     checked_frame,
@@ -53,9 +52,7 @@ def simulate_volumes(
     """
     motion = Motion(motions, correlation, symmetry, stretch)
     frame = checked_frame(Frame(size, pixel_size, tilt=0.0))
-    require_count("n_samples", n_samples, 1, 10**9)
-    require_number("blur", blur, low=0)
-    require_signal_to_noise(signal_to_noise, n_samples, settings)
+    require_samples(n_samples, blur, signal_to_noise, settings)
     molecule = channel() if molecule is None else molecule
     origin = _origin(molecule, motion.reach, frame)
     rng = simulation_generator(random_state)
@@ -63,6 +60,7 @@ def simulate_volumes(
     shape = (size, size, size)
     envelope = gaussian_transfer(shape, blur / pixel_size)
     volumes = np.empty((n_samples, *shape), dtype=np.float32)
+    # One volume at a time: the transforms of all of them would not fit.
     for i in range(n_samples):
         cells = grid_cells(molecule.moved(angle[i], stretches[i]), origin, pixel_size)
         volume = splat(cells, molecule.weights, shape).astype(np.float32)
@@ -71,9 +69,15 @@ def simulate_volumes(
     return volumes, angle, stretches
 
 
-def _origin(molecule: Molecule, reach: np.ndarray, frame: Frame) -> np.ndarray:
+def _origin(
+    molecule: Molecule,
+    reach: np.ndarray,
+    frame: Frame,
+) -> np.ndarray:
     """Return the cell (z, y, x) of the point 0 with every state inside of the grid."""
     points = molecule.extremes(reach)
+    # Along z the states together are centred; along x and y the rotor's axis is, so
+    # that a turn moves nothing out.
     heights = points[:, 2]
     middle = (heights.min() + heights.max()) / 2
     size = frame.size

@@ -16,7 +16,12 @@ CTF_COLUMNS = (
 )
 
 
-def write_dataset(folder: Path, simulation: Simulation, *, name: str) -> None:
+def write_dataset(
+    folder: Path,
+    simulation: Simulation,
+    *,
+    name: str,
+) -> None:
     """Write particles.mrcs, particles.star and truth.csv into a folder.
 
     Parameters
@@ -41,7 +46,7 @@ def write_dataset(folder: Path, simulation: Simulation, *, name: str) -> None:
         np.column_stack(list(truth.values())),
         delimiter=",",
         header=",".join(truth),
-        comments="",
+        comments="",  # no "#" before the column names
         fmt="%.8g",
     )
 
@@ -66,9 +71,14 @@ def star_text(simulation: Simulation, stack: str) -> str:
     return _loop("optics", [group]) + _loop("particles", particles)
 
 
-def _particle(i: int, simulation: Simulation, stack: str) -> dict[str, str]:
+def _particle(
+    i: int,
+    simulation: Simulation,
+    stack: str,
+) -> dict[str, str]:
     """Return the columns of particle i."""
     rot, tilt, psi = simulation.view
+    # RELION's angles and origins say how to undo the pose, and so does `shift`.
     x, y = simulation.shift[i] * simulation.pixel_size
     pose = {
         "rlnAngleRot": rot,
@@ -102,6 +112,8 @@ def _formatted(values: dict[str, float]) -> dict[str, str]:
 
 def _loop(block: str, rows: list[dict[str, str]]) -> str:
     """Return a data block whose columns are the keys of the rows."""
+    # The comment by which RELION tells its versions; the columns are those of the first
+    # row, as all rows have the same.
     lines = ["", "# version 30001", "", f"data_{block}", "", "loop_"]
     lines += [f"_{name} #{i}" for i, name in enumerate(rows[0], start=1)]
     lines += [" ".join(row.values()) for row in rows]

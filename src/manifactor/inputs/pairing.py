@@ -35,6 +35,7 @@ def paired_particles(
     is_cs = path.suffix.lower() == ".cs"
     if particles is None and is_cs:
         return read_particles(path)
+    # Indices alone name nothing; ignoring them would hide the missing option.
     if particles is None:
         if indices is not None:
             raise ValueError(
@@ -52,6 +53,7 @@ def paired_particles(
             f"{particles} has {len(found)}{named} and {path} has {n_samples}. If some "
             "were left out, give cryoDRGN's ind.pkl of just these with --ind."
         )
+    # Counts may agree by chance; cryoSPARC's unique identifiers do not.
     if is_cs and found.uid is not None:
         _require_same_uids(read_cs(path)["uid"], found, path)
     return found
@@ -59,6 +61,7 @@ def paired_particles(
 
 def _checked_indices(path: Path, count: int) -> np.ndarray:
     """Return row numbers that name each of `count` particles at most once."""
+    # cryoDRGN pickles its indices, whatever the name of the file.
     is_npy = path.suffix.lower() == ".npy"
     indices = read_npy(path) if is_npy else read_pickled_array(path)
     is_flat = indices.ndim == 1 and indices.dtype.kind in "iu"
@@ -88,6 +91,7 @@ def _require_same_uids(uids: np.ndarray, particles: Particles, path: Path) -> No
     if not len(differ):
         return
     assert particles.uid is not None
+    # Another order and other particles are different mistakes: say which.
     how = "others"
     if np.array_equal(np.sort(uids), np.sort(particles.uid)):
         how = "the same particles in another order"

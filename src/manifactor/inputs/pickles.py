@@ -33,7 +33,7 @@ def _unpickled(path: Path) -> Any:
     try:
         with path.open("rb") as file:
             return _ArraysOnly(file).load()
-    except OSError:
+    except OSError:  # a file that cannot be read at all says so itself
         raise
     except _Refused as error:
         raise ValueError(
@@ -98,6 +98,7 @@ def _array_from_bytes(data, number_type, shape, order: str) -> np.ndarray:
         )
     shape = tuple(int(side) for side in shape)
     dtype = number_type.dtype
+    # A larger shape would read beyond the bytes, a smaller one hide some.
     if prod(shape) * dtype.itemsize != len(data):
         raise _Refused(f"it holds {len(data)} bytes for an array of shape {shape}.")
     layout: Literal["C", "F"] = "F" if order == "F" else "C"
@@ -112,6 +113,7 @@ def _reconstruct(*_) -> _Array:
 
 def _encoded(text: str, encoding: str) -> bytes:
     """Stand-in for _codecs.encode, by which protocols before 3 write bytes."""
+    # Only latin1 maps every byte to one character; codecs such as zlib do work.
     if encoding != "latin1":
         raise _Refused(f"it asks for the encoding {encoding!r}.")
     return text.encode("latin1")

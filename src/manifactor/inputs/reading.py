@@ -22,6 +22,7 @@ from manifactor.inputs.pairing import paired_particles
 class ImageSettings:
     """Settings that turn images into samples; None is chosen from the data."""
 
+    # The defaults go with every input; any other value is refused without images.
     phase_flip: bool = False
     mask_radius: float | None = None
     low_pass: float | None = None
@@ -108,10 +109,13 @@ def read_input(
     -------
     Input
     """
+    # What does not go with the input is refused, not ignored: the caller would believe
+    # that it took effect.
     path = Path(path)
     settings = settings or ImageSettings()
     is_default = settings == ImageSettings()
     require_number("width", width, low=0, high=180)
+    # Volumes are aligned already and have no particles behind them.
     if path.is_dir():
         _refuse_for_volumes(
             {
@@ -164,6 +168,7 @@ def _from_volumes(folder: Path) -> Input:
 def _from_coordinates(path: Path, particles, indices) -> Input:
     samples = read_samples(path)
     found = paired_particles(path, len(samples), particles=particles, indices=indices)
+    # Row numbers count in the file of the particles, so that `select` finds them there.
     rows = np.arange(len(samples)) if found is None else found.rows
     return Input(samples, rows, found)
 
@@ -175,6 +180,7 @@ def _from_images(
     if path.suffix.lower() != ".mrcs":
         particles = read_particles(path)
         particles = particles if view is None else picked(particles, view, width)
+        # Before any image is read.
         require_one_view(particles)
     elif view is not None:
         raise ValueError(
@@ -198,6 +204,7 @@ def run_images(
     path: Path, particles: Particles | None, *, phase_flip: bool = False
 ) -> View:
     """Return the images of particles, or of a bare stack, aligned in one frame."""
+    # Only particles have poses and a CTF; images of a bare stack are taken as they are.
     if particles is not None:
         return View(particle_images(particles), particles, phase_flip)
     if not path.is_file():
@@ -207,6 +214,7 @@ def run_images(
 
 def picked(particles: Particles, view: tuple[float, float], width: float) -> Particles:
     """Return the particles within `width` degrees of a view, (rot, tilt)."""
+    # One image alone has no differences to factor.
     near = particles.near_view(*view, width=width)
     if near.sum() < 2:
         rot, tilt = view
@@ -228,6 +236,7 @@ def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
     max_angle : float
         Largest angle in degrees between a view and the mean direction.
     """
+    # A bare 2-D class has no angles; whoever chose it has chosen one view.
     if particles.angles is None:
         return
     apart = _largest_angle_to_mean(view_directions(particles.angles))
@@ -247,5 +256,6 @@ def _largest_angle_to_mean(directions: np.ndarray) -> float:
     length = np.linalg.norm(mean)
     if length < 1e-6:  # directions that cancel have no mean direction
         return 180.0
+    # Rounding may take a cosine beyond 1, where the angle is not a number.
     cosines = np.clip(directions @ mean / length, -1, 1)
     return np.degrees(np.arccos(cosines)).max()
