@@ -96,7 +96,7 @@ class Molecule:
         shift = [stretch[0], stretch[1], 0.0]
         moved = self.atoms + self.lift[:, None] * shift
         # Only x and y: a turn about z keeps every height.
-        moved[:, :2] = np.where(self.rotor[:, None], turned, moved[:, :2])
+        moved[self.rotor, :2] = turned[self.rotor]
         return moved
 
     @cached_property

@@ -56,7 +56,8 @@ class Motion:
         turn, x, y = rng.standard_normal((3, n_samples))
         x = self.correlation * turn + np.sqrt(1 - self.correlation**2) * x
         angle = 2 * np.pi / self.symmetry * special.ndtr(turn)
-        uniform = special.ndtr(np.stack([x, y], axis=1))
+        xy = np.stack([x, y], axis=1)
+        uniform = special.ndtr(xy)
         return angle, self.reach * (2 * uniform - 1)
 
 

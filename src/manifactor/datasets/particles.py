@@ -268,8 +268,14 @@ def _rotated_and_shifted(
     for image, result, angle, (x, y) in zip(images, out, angles, shift, strict=True):
         cosine, sine = np.cos(angle), np.sin(angle)
         # From rows and columns of the result back to those of the image.
-        back = np.array([[cosine, sine], [-sine, cosine]])
-        offset = centre + back @ (np.array([y, x]) - centre)
+        back = np.array(
+            [
+                [cosine, sine],
+                [-sine, cosine],
+            ]
+        )
+        row_column = np.array([y, x])
+        offset = centre + back @ (row_column - centre)
         ndimage.affine_transform(image, back, offset, output=result, order=3)
     return out
 

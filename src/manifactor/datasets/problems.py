@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor.datasets.products import Interval, Shape, Sphere, Truth, circle, product
+from manifactor.datasets.sampling import rotated_into
 from manifactor.datasets.shapes import SHAPES
 
 IRREDUCIBLE = ("sphere", "sphere3", "disk", "triangle", "parallelogram")
@@ -61,14 +62,15 @@ def random_problem(
     shape is rotated into up to 20 dimensions and scaled by a power of ten.
     """
     rng = np.random.RandomState(seed)
-    n = int(np.exp(rng.uniform(*np.log(settings.n_samples))))
+    fewest, most = np.log(settings.n_samples)
+    n = int(np.exp(rng.uniform(fewest, most)))
     drawn = _random_shape(rng, settings)
     X, truth = drawn.shape(n, rng)
     n_features = X.shape[1]
     dimension = n_features + rng.randint(
         0, settings.largest_ambient_dimension + 1 - n_features
     )
-    X = X @ np.linalg.qr(rng.normal(size=(dimension, n_features)))[0].T
+    X = rotated_into(X, dimension, rng)
     largest_noise = drawn.smallest_extent / settings.extent_over_noise
     noise = largest_noise * rng.choice([0.0, rng.uniform()])
     scale = 10 ** rng.uniform(-settings.largest_exponent, settings.largest_exponent)
@@ -86,21 +88,22 @@ def _random_shape(rng, settings: ProblemSettings) -> _NamedShape:
         return _NamedShape(SHAPES[name], name, 1.0)
     parts = _random_parts(rng, settings)
     name = " x ".join(str(part) for part in parts)
-    return _NamedShape(product(*parts), name, min(part.extent for part in parts))
+    smallest = min(part.extent for part in parts)
+    return _NamedShape(product(*parts), name, smallest)
 
 
 def _random_parts(rng, settings: ProblemSettings) -> list[Interval | Sphere]:
     """Draw one to three factors of comparable size."""
     n_counts = len(settings.factor_counts)
     count = 1 + int(rng.choice(n_counts, p=settings.factor_counts))
+    largest = np.log(settings.length_ratio)
     while True:  # until the product has few enough dimensions
-        log_sizes = rng.uniform(0, np.log(settings.length_ratio), size=count)
+        log_sizes = rng.uniform(0, largest, size=count)
         names = ["interval", "circle", "sphere"]
         kinds = rng.choice(names, size=count, p=settings.factor_kinds)
         dimensions = sum(2 if kind == "sphere" else 1 for kind in kinds)
         if dimensions <= settings.most_dimensions[count - 1]:
-            sizes = np.exp(log_sizes)
-            return [_part(kind, size) for kind, size in zip(kinds, sizes, strict=True)]
+            return list(map(_part, kinds, np.exp(log_sizes)))
 
 
 def _part(kind: str, size: float) -> Interval | Sphere:

@@ -30,7 +30,9 @@ class Frame:
     def turn(self) -> tuple[float, float]:
         """Cosine and sine of the tilt."""
         radians = np.radians(self.tilt)
-        return float(np.cos(radians)), float(np.sin(radians))
+        cosine = float(np.cos(radians))
+        sine = float(np.sin(radians))
+        return cosine, sine
 
     @property
     def view(self) -> tuple[float, float, float]:
@@ -97,18 +99,22 @@ def _volume_painter(
     cells = grid_cells(molecule.atoms, origin, pixel_size)
 
     def density(part: np.ndarray) -> np.ndarray:
-        points = splat(cells[:, part], molecule.weights[part], shape)
+        weights = molecule.weights[part]
+        points = splat(cells[:, part], weights, shape)
         return ndimage.gaussian_filter(points, blur / pixel_size)
 
     rotor, rest = density(molecule.rotor), density(~molecule.rotor)
-    heights = (np.arange(shape[0]) - origin[0]) * pixel_size
+    slices = np.arange(shape[0])
+    heights = (slices - origin[0]) * pixel_size
     lift = molecule.lift_at(heights) / pixel_size
+    picture = (frame.size, frame.size)
 
     def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
-        images = np.empty((len(angle), frame.size, frame.size), dtype=np.float32)
+        images = np.empty((len(angle), *picture), dtype=np.float32)
         for image, turn, way in zip(images, angle, stretch, strict=True):
             turned = _turned(rotor, turn, origin)
-            sheared = _sheared(rest, lift[:, None] * way[::-1])
+            shifts = np.outer(lift, way[::-1])  # x, y to y, x
+            sheared = _sheared(rest, shifts)
             image[:] = _tilted_sum(turned + sheared, frame, origin)
         return images
 
@@ -143,7 +149,8 @@ def grid_cells(
     pixel_size: float,
 ) -> np.ndarray:
     """Return positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
-    return atoms[:, ::-1].T / pixel_size + origin[:, None]
+    cells = atoms[:, ::-1].T / pixel_size
+    return cells + origin[:, None]
 
 
 def _turned(
@@ -187,10 +194,10 @@ def _tilted_sum(
     """Return the density rotated by the tilt in the (z, x) plane and summed over x."""
     cosine, sine = frame.turn
     n_z, _, n_x = volume.shape
-    corners = np.array(list(product((0, n_z), (0, n_x))))
-    corners = corners - origin[[0, 2]]
+    corners = list(product((0, n_z), (0, n_x)))
+    from_origin = np.array(corners) - origin[[0, 2]]
     # No corner may leave the grid of the result, whatever the tilt.
-    distances = np.linalg.norm(corners, axis=1)
+    distances = np.linalg.norm(from_origin, axis=1)
     depth = int(np.ceil(distances.max()))
     # From row, column, depth of the result back to z, y, x of the density.
     back = np.array(

@@ -95,7 +95,8 @@ def _thinned(
         latents = np.array([_first_latent(t) for t in truth])
         # The density is at most 1, so that it is the probability of keeping a sample.
         keep = rng.uniform(size=len(X)) < density(latents)
-        kept.append((X[keep], tuple(t[keep] for t in truth)))
+        kept_truth = tuple(t[keep] for t in truth)
+        kept.append((X[keep], kept_truth))
     X = np.vstack([X for X, _ in kept])[:n_samples]
     blocks = zip(*(truth for _, truth in kept), strict=True)
     return X, tuple(np.vstack(block)[:n_samples] for block in blocks)
@@ -103,8 +104,9 @@ def _thinned(
 
 def _first_latent(truth: np.ndarray) -> np.ndarray:
     """Return a factor's first latent, scaled to [-1, 1]."""
+    first = truth[:, 0]
     is_interval = truth.shape[1] == 1
-    return 2 * truth[:, 0] - 1 if is_interval else truth[:, 0]
+    return 2 * first - 1 if is_interval else first
 
 
 def _duplicates(
@@ -134,10 +136,11 @@ def _outliers(
     X, truth = shape(n_samples, rng)
     n_outliers = n_samples // settings.samples_per_outlier
     far = rng.permutation(n_samples)[:n_outliers]
-    highest, lowest = X.max(axis=0), X.min(axis=0)
+    highest = X.max(axis=0)
+    lowest = X.min(axis=0)
     centre = (highest + lowest) / 2
     half_width = (highest - lowest) / 2
-    direction = rng.uniform(-1, 1, size=(len(far), X.shape[1]))
+    direction = rng.uniform(-1, 1, size=X[far].shape)
     X = X.copy()
     X[far] = centre + settings.outlier_box * half_width * direction
     return X, truth
@@ -203,10 +206,11 @@ def sample(
     columns = NOISY_COLUMNS.get(name)
     if columns is not None:
         scale = PAPER_NOISE if noise is None else noise
-        X[:, columns] += rng.normal(scale=scale, size=(n_samples, len(columns)))
+        size = (n_samples, len(columns))
+        X[:, columns] += rng.normal(scale=scale, size=size)
     # Other noise comes after the rotation: it must fill the ambient space.
     if ambient_dimension is not None:
-        X = _rotated_into(X, ambient_dimension, rng)
+        X = rotated_into(X, ambient_dimension, rng)
     if columns is None and noise:
         X = X + rng.normal(scale=noise, size=X.shape)
     return X, truth
@@ -229,7 +233,7 @@ def _require_valid(
         )
 
 
-def _rotated_into(
+def rotated_into(
     X: np.ndarray,
     dimension: int,
     rng,
@@ -242,5 +246,6 @@ def _rotated_into(
             f"got {dimension}."
         )
     # The Q of a normal matrix is an orthonormal frame without preferred directions.
-    frame = np.linalg.qr(rng.normal(size=(dimension, n_features)))[0]
+    normal = rng.normal(size=(dimension, n_features))
+    frame, _ = np.linalg.qr(normal)
     return X @ frame.T

@@ -30,6 +30,11 @@ def _ring(angle: np.ndarray) -> np.ndarray:
     return np.c_[np.cos(angle), np.sin(angle)]
 
 
+def _two_angles(n_samples: int, rng) -> np.ndarray:
+    """Draw uniform angles, (2, n_samples)."""
+    return rng.uniform(0, 2 * np.pi, size=(2, n_samples))
+
+
 def rectangle_3d(n_samples: int, rng) -> Samples:
     """Draw the paper's rectangle in R^3, flat before noise is added."""
     X, truth = SHAPES["rectangle"](n_samples, rng)
@@ -40,14 +45,15 @@ def swiss_roll(
     n_samples: int,
     rng,
     *,
-    angles: tuple[float, float] = (1.5 * np.pi, 4.5 * np.pi),
+    first_angle: float = 1.5 * np.pi,
+    last_angle: float = 4.5 * np.pi,
     height: float = 30.0,
     n_grid: int = 4001,
 ) -> Samples:
     """Draw a rolled rectangle, uniform in area: arc length along a spiral x width."""
     # The chords of the fine grid are as long as its arcs to 2e-7, so that their sums
     # are a table of arc lengths, inverted by interpolation.
-    grid = np.linspace(*angles, n_grid)
+    grid = np.linspace(first_angle, last_angle, n_grid)
     dx = np.diff(grid * np.cos(grid))
     dy = np.diff(grid * np.sin(grid))
     steps = np.hypot(dx, dy)
@@ -85,7 +91,7 @@ def robot_arm(
 
     The truth is the direction of each link. The first link has length 1.
     """
-    first, second = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
+    first, second = _two_angles(n_samples, rng)
     elbow = _ring(first)
     link = _ring(second)
     return np.c_[elbow, elbow + second_link * link], (elbow, link)
@@ -102,13 +108,14 @@ def turning_objects(
 
     The first object has `variance_ratio` times the variance of the second.
     """
-    angles = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
+    angles = _two_angles(n_samples, rng)
     n_rows, n_columns = shape
     columns = np.linspace(-1.5, 1.5, n_columns)
     rows = np.linspace(-1, 1, n_rows)
     pixel = np.stack(np.meshgrid(columns, rows), axis=-1)
-    first = _turned_blobs(pixel - [[-0.6, 0]], angles[0])
-    second = _turned_blobs(pixel - [[0.6, 0]], angles[1])
+    left, right = [-0.6, 0], [0.6, 0]
+    first = _turned_blobs(pixel - left, angles[0])
+    second = _turned_blobs(pixel - right, angles[1])
     first_variance = first.var(axis=0).sum()
     second_variance = second.var(axis=0).sum()
     X = first / np.sqrt(first_variance)
@@ -134,7 +141,8 @@ def _turned_blobs(
     images = np.zeros((len(angle), len(flat)))
     for radius, start, weight in blobs:
         centre = radius * _ring(angle + start)
-        squared = ((flat - centre[:, None]) ** 2).sum(axis=2)
+        offset = flat - centre[:, None]
+        squared = (offset**2).sum(axis=2)
         images = images + weight * np.exp(-squared / blob_area)
     return images
 
@@ -176,7 +184,7 @@ def moebius(n_samples: int, rng) -> Samples:
 
 def klein_bottle(n_samples: int, rng) -> Samples:
     """Draw a nearly flat Klein bottle in R^5: a product locally but not globally."""
-    u, v = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
+    u, v = _two_angles(n_samples, rng)
     # One full turn of u reflects sin v.
     twisted = np.sin(v)[:, None] * _ring(u / 2)
     X = np.c_[2 * _ring(u), np.cos(v), twisted]
@@ -251,6 +259,8 @@ def exact_eigenvalues(name: str, n_functions: int) -> np.ndarray:
     """
     shape = named_shape(name)
     if not isinstance(shape, Product):
-        products = sorted(k for k, v in SHAPES.items() if isinstance(v, Product))
-        raise ValueError(f"exact eigenvalues are known for {products}; got {name!r}.")
+        known = [key for key in SHAPES if isinstance(SHAPES[key], Product)]
+        raise ValueError(
+            f"exact eigenvalues are known for {sorted(known)}; got {name!r}."
+        )
     return shape.eigenvalues(n_functions)

@@ -63,7 +63,8 @@ def read_molecule(
     found = _read_atoms(Path(path), assembly)
     turns = _rotor_atoms(rotor, found)
     atoms = found.positions - found.positions.mean(axis=0)
-    if atoms[turns, 2].mean() < atoms[~turns, 2].mean():
+    z = atoms[:, 2]
+    if z[turns].mean() < z[~turns].mean():
         # Half a turn about x; changing the sign of z alone would be a mirror image.
         atoms = atoms * [1.0, -1.0, -1.0]
     parts = np.where(turns, Part.ROTOR, Part.REST)

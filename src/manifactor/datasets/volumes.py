@@ -62,7 +62,8 @@ def simulate_volumes(
     volumes = np.empty((n_samples, *shape), dtype=np.float32)
     # One volume at a time: the transforms of all of them would not fit.
     for i in range(n_samples):
-        cells = grid_cells(molecule.moved(angle[i], stretches[i]), origin, pixel_size)
+        atoms = molecule.moved(angle[i], stretches[i])
+        cells = grid_cells(atoms, origin, pixel_size)
         volume = splat(cells, molecule.weights, shape).astype(np.float32)
         volumes[i] = filtered(volume, envelope, axes=(0, 1, 2))
     add_noise(volumes, signal_to_noise, signal=volumes, rng=rng, settings=settings)

@@ -67,7 +67,8 @@ def star_text(simulation: Simulation, stack: str) -> str:
         "rlnSphericalAberration": f"{float(np.mean(optics.spherical_aberration)):.6f}",
         "rlnAmplitudeContrast": f"{float(np.mean(optics.amplitude_contrast)):.6f}",
     }
-    particles = [_particle(i, simulation, stack) for i in range(len(simulation.images))]
+    n = len(simulation.images)
+    particles = [_particle(i, simulation, stack) for i in range(n)]
     return _loop("optics", [group]) + _loop("particles", particles)
 
 

@@ -113,7 +113,7 @@ def _reconstruct(*_) -> _Array:
 
 def _encoded(text: str, encoding: str) -> bytes:
     """Stand-in for _codecs.encode, by which protocols before 3 write bytes."""
-    # Only latin1 maps every byte to one character; codecs such as zlib do work.
+    # Pickles of bytes use latin1 only; any other codec would run code of its own.
     if encoding != "latin1":
         raise _Refused(f"it asks for the encoding {encoding!r}.")
     return text.encode("latin1")

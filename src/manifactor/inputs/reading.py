@@ -236,7 +236,7 @@ def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
     max_angle : float
         Largest angle in degrees between a view and the mean direction.
     """
-    # A bare 2-D class has no angles; whoever chose it has chosen one view.
+    # Particles of a 2-D class have no angles; to choose the class was to choose a view.
     if particles.angles is None:
         return
     apart = _largest_angle_to_mean(view_directions(particles.angles))
