@@ -5,7 +5,7 @@ from manifactor.datasets.products import Interval, Sphere, circle, product
 
 
 @pytest.mark.parametrize("part", [Interval(3.0), circle(2.0), Sphere(0.5)])
-def test_no_two_points_are_farther_apart_than_the_extent(part, rng):
+def test_no_two_points_are_farther_apart_than_the_extent(part):
     X, _ = part.draw(400, np.random.RandomState(0))
     distances = np.linalg.norm(X[:, None] - X, axis=2)
     assert 0.97 * part.extent < distances.max() <= part.extent + 1e-12
