@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor.scores import (
+    ScoreSettings,
     coordinate_correlation,
     function_accuracy,
     regression_r2,
@@ -61,3 +62,11 @@ def test_a_constant_has_no_r2(latents):
 def test_the_interval_of_a_rate_holds_the_rate():
     low, high = wilson_interval(9, 10)
     assert low < 0.9 < high < 1
+
+
+def test_what_counts_as_solved_is_a_setting(latents):
+    a, b = latents
+    found = score([a, b + 0.4 * a], [a, b])
+    assert not found.solved
+    lenient = ScoreSettings(least_own_r2=found.worst, largest_leak=found.leak)
+    assert score([a, b + 0.4 * a], [a, b], settings=lenient).solved

@@ -1,7 +1,7 @@
 """Comparison of recovered factors with the truth."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import sqrt
 
 import numpy as np
@@ -9,36 +9,44 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 
-OWN, LEAK = (
-    0.95,
-    0.10,
-)  # least R^2 with the own true factor, largest with any other, of a solved problem
+
+@dataclass(frozen=True)
+class ScoreSettings:
+    """What counts as a solved problem."""
+
+    # With 1000 samples, a factor's R^2 is above 0.99 on its own embedding and below
+    # 0.05 on an independent one.
+    least_own_r2: float = 0.95
+    largest_leak: float = 0.10
 
 
 @dataclass(frozen=True)
 class Score:
-    """How well recovered factors match the true ones.
+    """Agreement of recovered factors with the true ones.
 
     Attributes
     ----------
     r2 : ndarray of shape (n_true, n_recovered)
-        Cross-validated R^2 of nearest-neighbour regression of each true factor on each recovered one.
+        Cross-validated R^2 of nearest-neighbour regression of each true factor on each
+        recovered one.
     match : ndarray of shape (min(n_true, n_recovered), 2)
         Pairs (true, recovered) of the best one-to-one assignment.
+    settings : ScoreSettings
     """
 
     r2: np.ndarray
     match: np.ndarray
+    settings: ScoreSettings = field(default_factory=ScoreSettings)
 
     @property
     def own(self) -> float:
         """Mean R^2 of the matched pairs."""
-        return float(self.r2[tuple(self.match.T)].mean())
+        return float(self._matched().mean())
 
     @property
     def worst(self) -> float:
         """Least R^2 of the matched pairs."""
-        return float(self.r2[tuple(self.match.T)].min())
+        return float(self._matched().min())
 
     @property
     def leak(self) -> float:
@@ -50,18 +58,40 @@ class Score:
     @property
     def number_right(self) -> bool:
         """Whether there are as many recovered factors as true ones."""
-        return self.r2.shape[0] == self.r2.shape[1]
+        n_true, n_recovered = self.r2.shape
+        return n_true == n_recovered
 
     @property
     def solved(self) -> bool:
-        """Right number, every matched R^2 at least .95, every other at most .10."""
-        return self.number_right and self.worst >= OWN and self.leak <= LEAK
+        """Right number, every matched R^2 at least 0.95, every other at most 0.10."""
+        own_enough = self.worst >= self.settings.least_own_r2
+        leak_small = self.leak <= self.settings.largest_leak
+        return self.number_right and own_enough and leak_small
+
+    def _matched(self) -> np.ndarray:
+        return self.r2[tuple(self.match.T)]
 
 
-def score(recovered: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> Score:
-    """Match recovered factors, (n, d_j) each, with true ones, (n, c_i) each.
+def score(
+    recovered: Sequence[np.ndarray],
+    truth: Sequence[np.ndarray],
+    *,
+    settings: ScoreSettings = ScoreSettings(),
+) -> Score:
+    """Match recovered factors with true ones.
 
-    A recovered factor stands for itself by its embedding: an interval's coordinate, a circle's cosine and sine.
+    Parameters
+    ----------
+    recovered : sequence of ndarray of shape (n, d_j)
+        Embeddings of the recovered factors: an interval's coordinate, a circle's cosine
+        and sine.
+    truth : sequence of ndarray of shape (n, c_i)
+        Latents of the true factors.
+    settings : ScoreSettings
+
+    Returns
+    -------
+    Score
 
     Examples
     --------
@@ -69,83 +99,112 @@ def score(recovered: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> Score
     >>> score([b**2, -a], [a, b]).solved
     True
     """
-    r2 = np.array(
-        [[regression_r2(found, true) for found in recovered] for true in truth]
-    )
-    return Score(r2, np.column_stack(linear_sum_assignment(-r2)))
+    rows = [[regression_r2(found, true) for found in recovered] for true in truth]
+    r2 = np.array(rows)
+    # Each true factor gets one recovered factor at most, so that one recovered mixture
+    # cannot stand for two.
+    match = np.column_stack(linear_sum_assignment(-r2))
+    return Score(r2, match, settings)
 
 
 def regression_r2(
-    source: np.ndarray, target: np.ndarray, *, n_neighbors: int = 20
+    source: np.ndarray,
+    target: np.ndarray,
+    *,
+    n_neighbors: int = 20,
 ) -> float:
-    """Cross-validated R^2 of k-nearest-neighbour regression, the mean over the target's columns, at least 0."""
+    """Return the cross-validated R^2 of k-nearest-neighbour regression.
+
+    It is the mean over the target's columns, each at least 0.
+    """
     return float(column_r2(source, target, n_neighbors).mean())
 
 
 def column_r2(
-    source: np.ndarray, target: np.ndarray, n_neighbors: int = 20
+    source: np.ndarray,
+    target: np.ndarray,
+    n_neighbors: int = 20,
 ) -> np.ndarray:
-    """Cross-validated R^2 of k-nearest-neighbour regression for each column of the target; 0 for a constant one."""
+    """Return the R^2 of `regression_r2` for each column of the target.
+
+    A constant column has an R^2 of 0.
+    """
+    # Shuffled, since samples may come ordered; with a fixed seed, so that a score is a
+    # function of its arguments.
     folds = KFold(5, shuffle=True, random_state=0)
     model = KNeighborsRegressor(min(n_neighbors, len(source) // 2))
-    left = (target - cross_val_predict(model, source, target, cv=folds)).var(axis=0)
+    predicted = cross_val_predict(model, source, target, cv=folds)
+    residual = (target - predicted).var(axis=0)
     variance = target.var(axis=0)
-    return np.clip(
-        1 - np.divide(left, variance, out=np.ones_like(left), where=variance > 0),
-        0,
-        None,
-    )
+    unexplained = np.ones_like(residual)
+    np.divide(residual, variance, out=unexplained, where=variance > 0)
+    # Below 0 the regression is worse than the mean, which tells nothing more.
+    return np.clip(1 - unexplained, 0, None)
 
 
 def coordinate_correlation(coordinate: np.ndarray, true: np.ndarray) -> float:
-    """Correlation of a 1-D factor's coordinate with the true latent, up to orientation.
+    """Return the correlation of a coordinate with the true latent, up to orientation.
 
     Parameters
     ----------
     coordinate : ndarray of shape (n,)
-        Arc length, or angle in radians if the truth is a circle.
+        Of a 1-D factor: arc length, or angle in radians if the truth is a circle.
     true : ndarray of shape (n, 1) or (n, 2)
         An interval's latent, or a circle's cosine and sine.
     """
     if true.shape[1] == 1:
         return float(abs(np.corrcoef(coordinate, true[:, 0])[0, 1]))
     circle = true[:, 0] + 1j * true[:, 1]
-    return float(
-        max(abs(np.mean(np.exp(sign * coordinate) * circle)) for sign in (1j, -1j))
-    )
+    # The modulus ignores where the angle starts; both senses of rotation are tried.
+    forward = abs(np.mean(np.exp(1j * coordinate) * circle))
+    backward = abs(np.mean(np.exp(-1j * coordinate) * circle))
+    return float(max(forward, backward))
 
 
 def function_accuracy(
-    functions: Sequence[np.ndarray], truth: Sequence[np.ndarray], *, enough: float = 0.9
+    functions: Sequence[np.ndarray],
+    truth: Sequence[np.ndarray],
+    *,
+    enough: float = 0.9,
 ) -> float:
-    """Share of the recovered factors' functions, (n, r_j) each, that their own true factor explains to `enough`."""
-    good = np.array(
-        [
-            [(column_r2(true, block) >= enough).sum() for block in functions]
-            for true in truth
-        ]
+    """Return the fraction of functions that their own true factor explains.
+
+    Parameters
+    ----------
+    functions : sequence of ndarray of shape (n, r_j)
+        The functions of each recovered factor.
+    truth : sequence of ndarray of shape (n, c_i)
+    enough : float
+        Least R^2 of a function on the latents of its true factor.
+    """
+
+    def explained(true: np.ndarray, block: np.ndarray) -> int:
+        return (column_r2(true, block) >= enough).sum()
+
+    counts = np.array(
+        [[explained(true, block) for block in functions] for true in truth]
     )
-    return float(
-        good[linear_sum_assignment(-good)].sum()
-        / sum(block.shape[1] for block in functions)
-    )
+    matched = counts[linear_sum_assignment(-counts)]
+    return float(matched.sum() / sum(block.shape[1] for block in functions))
 
 
 def wilson_interval(
-    successes: int, trials: int, *, z: float = 1.96
+    successes: int,
+    trials: int,
+    *,
+    z: float = 1.96,
 ) -> tuple[float, float]:
-    """Confidence interval of a rate (95 % for z = 1.96).
+    """Return Wilson's confidence interval of a rate (95 % for z = 1.96).
 
     Examples
     --------
     >>> [round(end, 3) for end in wilson_interval(20, 20)]
     [0.839, 1.0]
     """
+    # Unlike the normal interval, it does not shrink to a point at a rate of 0 or 1.
     rate = successes / trials
-    centre = (rate + z**2 / (2 * trials)) / (1 + z**2 / trials)
-    half = (
-        z
-        * sqrt(rate * (1 - rate) / trials + z**2 / (4 * trials**2))
-        / (1 + z**2 / trials)
-    )
-    return max(0.0, centre - half), min(1.0, centre + half)
+    shrinkage = 1 + z**2 / trials
+    centre = (rate + z**2 / (2 * trials)) / shrinkage
+    variance = rate * (1 - rate) / trials + z**2 / (4 * trials**2)
+    half_width = z * sqrt(variance) / shrinkage
+    return max(0.0, centre - half_width), min(1.0, centre + half_width)

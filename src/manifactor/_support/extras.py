@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-# the extra that brings a package, cryoem unless named
+# The extra that installs each package; "cryoem" for all others.
 EXTRAS = {
     "faiss": "ann",
     "matplotlib": "plots",
@@ -14,18 +14,38 @@ EXTRAS = {
 
 
 def extra(name: str) -> ModuleType:
-    """The module of an optional package, or an error that says how to install it."""
+    """Import a module of an optional package.
+
+    Parameters
+    ----------
+    name : str
+        Of the module, such as "pyarrow.parquet".
+
+    Raises
+    ------
+    ValueError
+        If the package is missing or does not load, with the command that installs it.
+    """
     try:
         return import_module(name)
-    except Exception as error:  # whatever a broken package raises
-        package = name.partition(".")[0]
+    except Exception as error:  # a broken package may raise anything
+        package = _root(name)
         install = f"pip install 'manifactor[{EXTRAS.get(package, 'cryoem')}]'"
-        if (
-            isinstance(error, ModuleNotFoundError)
-            and (error.name or package).partition(".")[0] == package
-        ):
+        if _is_missing(package, error):
             raise ValueError(f"this needs the package {package}: {install}.") from error
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        reason = str(error).splitlines() or [type(error).__name__]
         raise ValueError(
-            f"the package {package} does not load: {reason}. Install it anew: {install}."
+            f"the package {package} does not load: {reason[0]}. "
+            f"Install it anew: {install}."
         ) from error
+
+
+def _is_missing(package: str, error: Exception) -> bool:
+    """Return whether the package itself was not found, rather than one it imports."""
+    if not isinstance(error, ModuleNotFoundError):
+        return False
+    return _root(error.name or package) == package
+
+
+def _root(module: str) -> str:
+    return module.partition(".")[0]

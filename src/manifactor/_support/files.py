@@ -1,23 +1,29 @@
-"""Files and folders that appear whole or not at all."""
+"""Files and folders that are written whole or not at all."""
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 
-def write_whole(path: Path, write) -> None:
-    """Call ``write(file)`` on a file beside `path`, then rename: `path` is whole or untouched."""
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Call ``write(file)`` on a temporary file beside `path`, then rename it.
+
+    If anything fails, `path` is left as it was and the temporary file is removed.
+    """
     require_writable(path.parent)
+    # Beside `path`, since a rename is atomic only within one file system.
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             write(file)
+        # `mkstemp` lets nobody else read its files; give the mode of any new file.
         os.chmod(beside, 0o666 & ~_umask())
         os.replace(beside, path)
-    except BaseException:
+    except BaseException:  # interrupts, too
         with suppress(FileNotFoundError):
             os.unlink(beside)
         raise
@@ -25,27 +31,30 @@ def write_whole(path: Path, write) -> None:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into that takes the place of `folder` when all went well, and is removed otherwise."""
+    """Yield a temporary folder that replaces `folder` on success.
+
+    If anything fails inside of the context, `folder` is left as it was and the
+    temporary folder is removed.
+    """
     require_writable(folder.parent)
     beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
     try:
         yield beside
         beside.chmod(0o777 & ~_umask())
-        _exchange(beside, folder)
+        _replace_folder(beside, folder)
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
 
 
-def _exchange(new: Path, folder: Path) -> None:
-    """Put a folder in the place of another, which is removed only when the new one stands."""
+def _replace_folder(new: Path, folder: Path) -> None:
+    """Rename `new` to `folder`; an old `folder` is removed only after that."""
     if not folder.exists():
         new.rename(folder)
         return
-    old = (
-        Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
-        / folder.name
-    )
+    # A folder that holds files cannot be renamed over: move it away first.
+    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
+    old = aside / folder.name
     try:
         folder.rename(old)
         new.rename(folder)
@@ -53,24 +62,25 @@ def _exchange(new: Path, folder: Path) -> None:
         if old.exists() and not folder.exists():
             old.rename(folder)
         with suppress(OSError):
-            old.parent.rmdir()
+            aside.rmdir()
         raise
-    shutil.rmtree(old.parent, ignore_errors=True)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def require_writable(folder: Path) -> None:
     """Refuse a folder in which nothing can be written."""
     try:
-        os.rmdir(
-            tempfile.mkdtemp(dir=folder)
-        )  # asking for permission is not enough: root has it everywhere
+        # Permissions alone do not tell: root has all of them, and disks are read-only.
+        os.rmdir(tempfile.mkdtemp(dir=folder))
     except OSError as error:
         raise ValueError(
-            f"the output goes into {folder}, which must be a writable folder: {error.strerror}."
+            f"the output goes into {folder}, which must be a writable folder: "
+            f"{error.strerror}."
         ) from error
 
 
 def _umask() -> int:
+    # The mask can only be read by setting it.
     mask = os.umask(0)
     os.umask(mask)
     return mask

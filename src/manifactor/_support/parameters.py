@@ -1,5 +1,6 @@
-"""Checks of what a caller gives: what must hold, what was given, what to do."""
+"""Checks of arguments: what must hold, what was given, what to do."""
 
+from collections.abc import Collection
 from numbers import Integral, Real
 
 import numpy as np
@@ -7,27 +8,42 @@ import numpy as np
 
 def require_finite(X: np.ndarray) -> None:
     """Refuse NaN and infinite values."""
-    if np.isfinite(X.sum(dtype=np.float64)):
+    # The sum is finite only if every value is, and takes no memory. Where it is not,
+    # values are checked one by one: large ones may have overflowed.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = X.sum(dtype=np.float64)
+    if np.isfinite(total):
         return
     bad = ~np.isfinite(X)
-    if bad.any():
-        where = np.argwhere(bad)[0]
-        place = (
-            f"row {where[0]}, column {where[1]}" if X.ndim == 2 else f"entry {where[0]}"
-        )
-        raise ValueError(
-            f"`X` must be finite; got {int(bad.sum())} NaN or inf values, the first in {place}. "
-            "Remove those samples or fill the values in."
-        )
+    if not bad.any():
+        return
+    first = np.argwhere(bad)[0]
+    place = f"entry {first[0]}"
+    if X.ndim == 2:
+        place = f"row {first[0]}, column {first[1]}"
+    raise ValueError(
+        f"`X` must be finite; got {int(bad.sum())} NaN or inf values, the first in "
+        f"{place}. Remove those samples or fill the values in."
+    )
 
 
-def require_choice(name: str, value, choices, more: str = "") -> None:
-    """Refuse a value that is none of the choices."""
-    if not isinstance(value, str) or value not in choices:
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(
-            f"`{name}` must be one of {listed}{' ' + more if more else ''}; got {value!r}."
-        )
+def require_choice(name: str, value, choices: Collection[str], more: str = "") -> None:
+    """Refuse a value that is not among the choices.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+    choices : collection of str
+    more : str
+        What is allowed beside the choices, such as "or a number".
+    """
+    if isinstance(value, str) and value in choices:
+        return
+    listed = ", ".join(repr(choice) for choice in choices)
+    allowed = f"{listed} {more}".strip()
+    raise ValueError(f"`{name}` must be one of {allowed}; got {value!r}.")
 
 
 def require_number(
@@ -38,46 +54,49 @@ def require_number(
     high: float = np.inf,
     above: float = -np.inf,
 ) -> None:
-    """Refuse what is no finite number within the bounds."""
-    number = (
-        float(value)
-        if isinstance(value, Real) and not isinstance(value, bool)
-        else np.nan
-    )
-    if not (np.isfinite(number) and low <= number <= high and number > above):
-        bounds = (
-            f"a number above {above:g}"
-            if np.isfinite(above)
-            else f"a number in [{low:g}, {high:g}]"
-        )
-        raise ValueError(f"`{name}` must be {bounds}; got {value!r}.")
+    """Refuse a value that is no finite number in [low, high] and greater than above."""
+    # In Python, True is a number; as an argument it is a mistake.
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    number = float(value) if is_number else np.nan
+    if np.isfinite(number) and low <= number <= high and number > above:
+        return
+    bounds = f"in [{low:g}, {high:g}]"
+    if np.isfinite(above):
+        bounds = f"above {above:g}"
+    raise ValueError(f"`{name}` must be a number {bounds}; got {value!r}.")
 
 
 def require_count(
     name: str, value, low: int, high: int, n_samples: int | None = None
 ) -> int:
-    """The value as an int, if it is a whole number within the bounds."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, Integral)
-        or not low <= int(value) <= high
-    ):
-        samples = (
-            ""
-            if n_samples is None
-            else f" with {n_samples} samples. Change it or add samples"
-        )
-        raise ValueError(
-            f"`{name}` must be a whole number in [{low}, {high}]; got {value!r}{samples}."
-        )
-    return int(value)
+    """Return the value as an int if it is a whole number in [low, high].
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+    low, high : int
+    n_samples : int or None
+        Named in the message if the bounds follow from it.
+    """
+    # As in scikit-learn, a float is refused even where it is whole.
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if is_whole and low <= int(value) <= high:
+        return int(value)
+    advice = ""
+    if n_samples is not None:
+        advice = f" with {n_samples} samples. Change it or add samples"
+    raise ValueError(
+        f"`{name}` must be a whole number in [{low}, {high}]; got {value!r}{advice}."
+    )
 
 
-def require_indices(name: str, value, n_functions: int) -> None:
-    """Refuse what is no sequence of indices of non-constant functions."""
+def require_indices(name: str, value, low: int, high: int, *, of: str) -> None:
+    """Refuse what is no sequence of indices in [low, high] of the things named `of`."""
     if np.ndim(value) != 1:
         raise ValueError(
-            f"`{name}` must be a sequence of indices of functions; got {value!r}."
+            f"`{name}` must be a sequence of indices of {of}; got {value!r}."
         )
     for index in value:
-        require_count(name, index, 1, n_functions - 1)
+        require_count(name, index, low, high)

@@ -1,4 +1,4 @@
-"""Regression on nearest neighbours: each sample is predicted by the mean of the others near it."""
+"""Regression on nearest neighbours, which predicts each sample by those around it."""
 
 from collections.abc import Callable
 
@@ -6,15 +6,26 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
 
-FEW = 2000  # samples whose neighbours are found before threads have started
-
 
 def neighbour_means(
-    source: np.ndarray, n_neighbors: int
+    source: np.ndarray, n_neighbors: int, *, serial_limit: int = 2000
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """The function that takes values (n, m) to their means over each sample's neighbours in `source`, (n, d), (n, m).
+    """Return a function that averages values over each sample's nearest neighbours.
 
-    Of copies any one may stand for the sample itself, which is left out.
+    Parameters
+    ----------
+    source : ndarray of shape (n, d)
+        Where neighbours are searched.
+    n_neighbors : int
+        Without the sample itself. Among copies, any one may stand for the sample.
+    serial_limit : int
+        Up to so many samples the search takes one thread: it is done before threads
+        have started.
+
+    Returns
+    -------
+    callable
+        From values (n, m) to their means (n, m).
 
     Examples
     --------
@@ -23,9 +34,15 @@ def neighbour_means(
     [1.0, 0.0, 6.0, 5.0]
     """
     n = len(source)
-    near = KDTree(source).query(source, n_neighbors + 1, workers=-1 if n > FEW else 1)[
-        1
-    ]
+    workers = 1 if n <= serial_limit else -1
+    _, near = KDTree(source).query(source, n_neighbors + 1, workers=workers)
+    # Every row has as many entries, so that the pointers of the CSR array are a range.
     pointers = np.arange(n + 1) * (n_neighbors + 1)
-    around = sp.csr_array((np.ones(near.size), near.ravel(), pointers), shape=(n, n))
-    return lambda values: (around @ values - values) / n_neighbors
+    ones = np.ones(near.size)
+    around = sp.csr_array((ones, near.ravel(), pointers), shape=(n, n))
+
+    def means(values: np.ndarray) -> np.ndarray:
+        # The sum includes the sample itself, which is nearest to itself.
+        return (around @ values - values) / n_neighbors
+
+    return means

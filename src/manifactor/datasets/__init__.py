@@ -1,13 +1,13 @@
-"""Sampled shapes of which the factors, and for many the spectrum, are known exactly; images of a moving molecule."""
+"""Sampled shapes with known factors and spectra; images of a moving molecule."""
 
-from manifactor.datasets.molecule import Molecule, channel, read_molecule
-from manifactor.datasets.particles import (
-    Simulation,
-    simulate_particles,
-    simulate_volumes,
-)
+from manifactor.datasets.ion_channel import channel
+from manifactor.datasets.molecule import Molecule
+from manifactor.datasets.particles import Simulation, simulate_particles
 from manifactor.datasets.problems import random_problem
-from manifactor.datasets.shapes import SAMPLINGS, SHAPES, exact_eigenvalues, sample
+from manifactor.datasets.sampling import SAMPLINGS, sample
+from manifactor.datasets.shapes import SHAPES, exact_eigenvalues
+from manifactor.datasets.structures import read_molecule
+from manifactor.datasets.volumes import simulate_volumes
 
 __all__ = [
     "SAMPLINGS",

@@ -1,4 +1,4 @@
-"""Images of a molecule in any state: atoms moved and added up, or densities interpolated as the paper does."""
+"""Images of a molecule in any state: atoms added up, or densities interpolated."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,10 +10,16 @@ from scipy import fft, ndimage
 from manifactor._support.parameters import require_count, require_number
 from manifactor.datasets.molecule import Molecule
 
+# From angles (n,) and stretches (n, 2) to images (n, size, size).
+Painter = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
 
 @dataclass(frozen=True)
 class Frame:
-    """A square image of the molecule: heights after the tilt run up its rows, y along its columns."""
+    """A square image of the molecule.
+
+    After the tilt, height decreases along the rows and y increases along the columns.
+    """
 
     size: int
     pixel_size: float
@@ -23,200 +29,283 @@ class Frame:
     @property
     def turn(self) -> tuple[float, float]:
         """Cosine and sine of the tilt."""
-        return float(np.cos(np.radians(self.tilt))), float(
-            np.sin(np.radians(self.tilt))
-        )
+        radians = np.radians(self.tilt)
+        cosine = float(np.cos(radians))
+        sine = float(np.sin(radians))
+        return cosine, sine
+
+    @property
+    def view(self) -> tuple[float, float, float]:
+        """The direction of projection as RELION's angles rot, tilt and psi."""
+        return 180.0, 90.0 - self.tilt, -90.0
 
     def height(self, atoms: np.ndarray) -> np.ndarray:
-        """Heights in A after the tilt."""
+        """Return heights in A after the tilt."""
         cosine, sine = self.turn
         return cosine * atoms[:, 2] + sine * atoms[:, 0]
 
     def place(self, atoms: np.ndarray) -> np.ndarray:
-        """Rows and columns of atoms in pixels, (2, n_atoms)."""
-        rows = (self.size - 1) / 2 - (
-            self.height(atoms) - self.middle
-        ) / self.pixel_size
-        return np.stack([rows, self.size / 2 + atoms[:, 1] / self.pixel_size])
+        """Return rows and columns of atoms in pixels, (2, n_atoms)."""
+        above_middle = (self.height(atoms) - self.middle) / self.pixel_size
+        rows = (self.size - 1) / 2 - above_middle
+        columns = self.size / 2 + atoms[:, 1] / self.pixel_size
+        return np.stack([rows, columns])
 
     def around(self, molecule: Molecule, reach: np.ndarray) -> "Frame":
-        """The frame with every state of the molecule inside."""
+        """Return the frame centred on all states of the molecule."""
         points = molecule.extremes(reach)
         height = self.height(points)
-        frame = replace(self, middle=(height.min() + height.max()) / 2)
+        middle = (height.min() + height.max()) / 2
+        frame = replace(self, middle=middle)
         require_inside(frame.place(points), frame)
         return frame
 
 
-Painter = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-
 def _atom_painter(
-    molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float
+    molecule: Molecule,
+    frame: Frame,
+    reach: np.ndarray,
+    blur: float,
 ) -> Painter:
-    """A function of angles (n,) and stretches (n, 2) to images (n, size, size): atoms moved, added up, blurred."""
+    """Return a painter that moves the atoms, adds them up and blurs the image."""
     shape = (frame.size, frame.size)
+    # The sum of the atoms is blurred, once an image, instead of every atom.
+    envelope = gaussian_transfer(shape, blur / frame.pixel_size)
 
     def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
         images = np.empty((len(angle), *shape), dtype=np.float32)
         for image, turn, way in zip(images, angle, stretch, strict=True):
-            image[:] = splat(
-                frame.place(molecule.moved(turn, way)), molecule.weights, shape
-            )
-        return filtered(images, gaussian_transfer(shape, blur / frame.pixel_size))
+            places = frame.place(molecule.moved(turn, way))
+            image[:] = splat(places, molecule.weights, shape)
+        return filtered(images, envelope)
 
     return paint
 
 
 def _volume_painter(
-    molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float
+    molecule: Molecule,
+    frame: Frame,
+    reach: np.ndarray,
+    blur: float,
 ) -> Painter:
-    """The same function by the paper's recipe: densities turned, shifted slice by slice, tilted and summed.
+    """Return a painter by the paper's recipe.
 
-    The paper also clips negative densities; Gaussians and linear interpolation leave none.
+    The density of the rotor is turned, that of the rest shifted slice by slice; their
+    sum is tilted and projected. The paper also clips negative densities; Gaussians and
+    linear interpolation leave none.
     """
     pixel_size = frame.pixel_size
     origin, shape = _grid(molecule.extremes(reach), pixel_size, blur)
     cells = grid_cells(molecule.atoms, origin, pixel_size)
-    rotor, rest = (
-        ndimage.gaussian_filter(
-            splat(cells[:, part], molecule.weights[part], shape), blur / pixel_size
-        )
-        for part in (molecule.rotor, ~molecule.rotor)
-    )
-    lift = molecule.lift_at((np.arange(shape[0]) - origin[0]) * pixel_size) / pixel_size
+
+    def density(part: np.ndarray) -> np.ndarray:
+        weights = molecule.weights[part]
+        points = splat(cells[:, part], weights, shape)
+        return ndimage.gaussian_filter(points, blur / pixel_size)
+
+    rotor, rest = density(molecule.rotor), density(~molecule.rotor)
+    slices = np.arange(shape[0])
+    heights = (slices - origin[0]) * pixel_size
+    lift = molecule.lift_at(heights) / pixel_size
+    picture = (frame.size, frame.size)
 
     def paint(angle: np.ndarray, stretch: np.ndarray) -> np.ndarray:
-        images = np.empty((len(angle), frame.size, frame.size), dtype=np.float32)
+        images = np.empty((len(angle), *picture), dtype=np.float32)
         for image, turn, way in zip(images, angle, stretch, strict=True):
-            volume = _turned(rotor, turn, origin) + _sheared(
-                rest, lift[:, None] * way[::-1]
-            )
-            image[:] = _tilted_sum(volume, frame, origin)
+            turned = _turned(rotor, turn, origin)
+            shifts = np.outer(lift, way[::-1])  # x, y to y, x
+            sheared = _sheared(rest, shifts)
+            image[:] = _tilted_sum(turned + sheared, frame, origin)
         return images
 
     return paint
 
 
-ROUTES: dict[str, Callable[[Molecule, Frame, np.ndarray, float], Painter]] = {
+# Both make a painter of the molecule, the frame, the largest stretch and the blur.
+ROUTES: dict[str, Callable[..., Painter]] = {
     "atoms": _atom_painter,
     "volumes": _volume_painter,
 }
 
 
 def _grid(
-    points: np.ndarray, pixel_size: float, blur: float
+    points: np.ndarray,
+    pixel_size: float,
+    blur: float,
 ) -> tuple[np.ndarray, tuple[int, int, int]]:
-    """The cell (z, y, x) of the point 0 and the shape of a grid that holds the points and their blur."""
-    room = 4 * blur / pixel_size + 1
-    low = np.floor(points.min(axis=0)[::-1] / pixel_size - room)
-    high = np.ceil(points.max(axis=0)[::-1] / pixel_size + room)
+    """Return the cell (z, y, x) of the point 0 and the shape of a grid for points."""
+    # `gaussian_filter` cuts its Gaussian off at four standard deviations.
+    margin = 4 * blur / pixel_size + 1
+    cells = points[:, ::-1] / pixel_size  # x, y, z to z, y, x
+    low = np.floor(cells.min(axis=0) - margin)
+    high = np.ceil(cells.max(axis=0) + margin)
     depth, height, width = (high - low + 1).astype(int)
     return -low, (int(depth), int(height), int(width))
 
 
-def grid_cells(atoms: np.ndarray, origin: np.ndarray, pixel_size: float) -> np.ndarray:
-    """Positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
-    return atoms[:, ::-1].T / pixel_size + origin[:, None]
+def grid_cells(
+    atoms: np.ndarray,
+    origin: np.ndarray,
+    pixel_size: float,
+) -> np.ndarray:
+    """Return positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
+    cells = atoms[:, ::-1].T / pixel_size
+    return cells + origin[:, None]
 
 
-def _turned(volume: np.ndarray, angle: float, origin: np.ndarray) -> np.ndarray:
-    """The density turned about z."""
+def _turned(
+    volume: np.ndarray,
+    angle: float,
+    origin: np.ndarray,
+) -> np.ndarray:
+    """Return the density turned about z."""
     cosine, sine = np.cos(angle), np.sin(angle)
-    back = np.array([[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]])
+    back = np.array(
+        [
+            [1, 0, 0],
+            [0, cosine, -sine],
+            [0, sine, cosine],
+        ]
+    )
+    offset = (origin - back @ origin) * [0, 1, 1]
+    # A turn about z mixes no slices: empty ones, about half, need no interpolation.
     filled = volume.any(axis=(1, 2))
     turned = np.zeros_like(volume)
-    shift = (origin - back @ origin) * [0, 1, 1]
     turned[filled] = ndimage.affine_transform(
-        volume[filled], back, offset=shift, order=1
+        volume[filled], back, offset=offset, order=1
     )
     return turned
 
 
 def _sheared(volume: np.ndarray, shifts: np.ndarray) -> np.ndarray:
-    """Each slice of the density shifted by so many pixels along y and x."""
-    return np.stack(
+    """Return the density with each slice shifted by so many pixels along y and x."""
+    sheared = [
+        ndimage.shift(one, shift, order=1)
+        for one, shift in zip(volume, shifts, strict=True)
+    ]
+    return np.stack(sheared)
+
+
+def _tilted_sum(
+    volume: np.ndarray,
+    frame: Frame,
+    origin: np.ndarray,
+) -> np.ndarray:
+    """Return the density rotated by the tilt in the (z, x) plane and summed over x."""
+    cosine, sine = frame.turn
+    n_z, _, n_x = volume.shape
+    corners = list(product((0, n_z), (0, n_x)))
+    from_origin = np.array(corners) - origin[[0, 2]]
+    # No corner may leave the grid of the result, whatever the tilt.
+    distances = np.linalg.norm(from_origin, axis=1)
+    depth = int(np.ceil(distances.max()))
+    # From row, column, depth of the result back to z, y, x of the density.
+    back = np.array(
         [
-            ndimage.shift(piece, shift, order=1)
-            for piece, shift in zip(volume, shifts, strict=True)
+            [-cosine, 0, -sine],
+            [0, 1, 0],
+            [-sine, 0, cosine],
         ]
     )
-
-
-def _tilted_sum(volume: np.ndarray, frame: Frame, origin: np.ndarray) -> np.ndarray:
-    """The density rotated by the tilt in the (z, x) plane and summed over x."""
-    cosine, sine = frame.turn
-    corners = (
-        np.array(list(product((0, volume.shape[0]), (0, volume.shape[2]))))
-        - origin[[0, 2]]
-    )
-    depth = int(np.ceil(np.linalg.norm(corners, axis=1).max()))
-    # from row, column, depth of the result back to z, y, x of the density
-    back = np.array([[-cosine, 0, -sine], [0, 1, 0], [-sine, 0, cosine]])
-    centre = [
-        (frame.size - 1) / 2 + frame.middle / frame.pixel_size,
-        frame.size / 2,
-        depth,
-    ]
-    shape = (frame.size, frame.size, 2 * depth + 1)
+    middle_row = (frame.size - 1) / 2 + frame.middle / frame.pixel_size
+    centre = [middle_row, frame.size / 2, depth]
     rotated = ndimage.affine_transform(
-        volume, back, offset=origin - back @ centre, output_shape=shape, order=1
+        volume,
+        back,
+        offset=origin - back @ centre,
+        output_shape=(frame.size, frame.size, 2 * depth + 1),
+        order=1,
     )
     return rotated.sum(axis=2)
 
 
-def splat(at: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Weights added up on a grid, each shared among the cells around its place in proportion to their nearness."""
-    low = np.minimum(at.astype(np.intp), np.array(shape)[:, None] - 2)
+def splat(
+    at: np.ndarray,
+    weights: np.ndarray,
+    shape: tuple[int, ...],
+) -> np.ndarray:
+    """Add weights up on a grid by linear interpolation.
+
+    Parameters
+    ----------
+    at : ndarray of shape (n_axes, n)
+        Places in cells, inside of the grid.
+    weights : ndarray of shape (n,)
+        Each is shared among the cells around its place in proportion to their nearness.
+    shape : tuple of int
+
+    Returns
+    -------
+    ndarray of this shape
+    """
+    # At the far edge, the last cell but one is the lower one of the two.
+    last = np.array(shape)[:, None] - 2
+    low = np.minimum(at.astype(np.intp), last)
     high_share = at - low
     shares = np.stack([1 - high_share, high_share])
     first = np.ravel_multi_index(tuple(low), shape)
     grid = np.zeros(int(np.prod(shape)))
     for corner in product((0, 1), repeat=len(shape)):
-        share = weights * np.prod(
-            [shares[side, axis] for axis, side in enumerate(corner)], axis=0
-        )
-        grid += np.bincount(
-            first + np.ravel_multi_index(corner, shape), share, grid.size
-        )
+        along_axes = [shares[side, axis] for axis, side in enumerate(corner)]
+        share = weights * np.prod(along_axes, axis=0)
+        cell = first + np.ravel_multi_index(corner, shape)
+        # Atoms share cells: `bincount` sums them, indexed addition would keep one.
+        grid += np.bincount(cell, share, grid.size)
     return grid.reshape(shape)
 
 
 def gaussian_transfer(shape: tuple[int, ...], blur: float) -> np.ndarray:
-    """The transform of a Gaussian with a standard deviation in pixels, on the grid of a real transform."""
-    axes = [np.fft.fftfreq(n) for n in shape[:-1]] + [np.fft.rfftfreq(shape[-1])]
-    squared = sum(k**2 for k in np.meshgrid(*axes, indexing="ij", sparse=True))
-    return np.exp(-2 * (np.pi * blur) ** 2 * squared).astype(np.float32)
+    """Return the transform of a Gaussian on the grid of a real transform.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the images or volumes.
+    blur : float
+        Standard deviation in pixels.
+    """
+    frequencies = [np.fft.fftfreq(n) for n in shape[:-1]]
+    frequencies.append(np.fft.rfftfreq(shape[-1]))
+    axes = np.meshgrid(*frequencies, indexing="ij", sparse=True)
+    squared = sum(k**2 for k in axes)
+    width = (np.pi * blur) ** 2
+    transfer = np.exp(-2 * width * squared)
+    # In single precision, as the images: their transforms would become double, too.
+    return transfer.astype(np.float32)
 
 
 def filtered(
-    images: np.ndarray, transfer: np.ndarray, *, axes: tuple[int, ...] = (-2, -1)
+    images: np.ndarray,
+    transfer: np.ndarray,
+    *,
+    axes: tuple[int, ...] = (-2, -1),
 ) -> np.ndarray:
-    """Images times a transfer function in Fourier space; a volume with three axes."""
-    return fft.irfftn(
-        fft.rfftn(images, axes=axes) * transfer,
-        s=[images.shape[axis] for axis in axes],
-        axes=axes,
-    )
+    """Return images times a transfer function in Fourier space; volumes by 3 axes."""
+    transformed = fft.rfftn(images, axes=axes) * transfer
+    # Without the shape, an odd last axis would come back one pixel shorter.
+    shape = [images.shape[axis] for axis in axes]
+    return fft.irfftn(transformed, s=shape, axes=axes)
 
 
 def checked_frame(frame: Frame) -> Frame:
-    """The frame, if it can be drawn."""
-    if require_count("size", frame.size, 16, 4096) % 2:
-        raise ValueError(
-            f"`size` must be even; got {frame.size}. Take {frame.size + 1}."
-        )
+    """Return the frame if it can be drawn."""
+    size = require_count("size", frame.size, 16, 4096)
+    if size % 2:
+        raise ValueError(f"`size` must be even; got {size}. Take {size + 1}.")
     require_number("pixel_size", frame.pixel_size, above=0)
     require_number("tilt", frame.tilt, low=-360, high=360)
     return frame
 
 
 def require_inside(places: np.ndarray, frame: Frame) -> None:
-    """Refuse places in pixels, (n_axes, n), outside of the frame, with the size that would hold them."""
-    outside = max(-places.min(), places.max() - (frame.size - 1))
+    """Refuse places in pixels, (n_axes, n), that lie outside of the frame."""
+    before = -places.min()
+    beyond = places.max() - (frame.size - 1)
+    outside = max(before, beyond)
     if outside > 0:
+        enough = frame.size + 2 * int(np.ceil(outside))
         raise ValueError(
-            f"`size` must be at least {frame.size + 2 * int(np.ceil(outside))} pixels of {frame.pixel_size:g} A for "
-            f"every state of the molecule to stay inside; got {frame.size}. Enlarge `size` or `pixel_size`, or lower "
-            "`stretch`."
+            f"`size` must be at least {enough} pixels of {frame.pixel_size:g} A for "
+            f"every state of the molecule to stay inside; got {frame.size}. Enlarge "
+            "`size` or `pixel_size`, or lower `stretch`."
         )

@@ -1,4 +1,4 @@
-"""A simulated data set on disk, as RELION would have it: a stack, a STAR file with optics, and the truth."""
+"""A simulated data set in RELION's files: stack, STAR file with optics, and truth."""
 
 from pathlib import Path
 
@@ -7,31 +7,33 @@ import numpy as np
 from manifactor.cryoem.mrc import write_stack
 from manifactor.datasets.particles import Simulation
 
-COLUMNS = (
-    "rlnImageName",
-    "rlnOpticsGroup",
-    "rlnMicrographName",
-    "rlnAngleRot",
-    "rlnAngleTilt",
-    "rlnAnglePsi",
-    "rlnOriginXAngst",
-    "rlnOriginYAngst",
+CTF_COLUMNS = (
     "rlnDefocusU",
     "rlnDefocusV",
     "rlnDefocusAngle",
     "rlnPhaseShift",
     "rlnCtfBfactor",
-    "rlnRandomSubset",
 )
 
 
-def write_dataset(folder: Path, simulation: Simulation, *, name: str) -> None:
-    """Write particles.mrcs, particles.star and truth.csv into a folder that will be known by this name.
+def write_dataset(
+    folder: Path,
+    simulation: Simulation,
+    *,
+    name: str,
+) -> None:
+    """Write particles.mrcs, particles.star and truth.csv into a folder.
 
-    As in RELION, images are named relative to the project's folder: name/particles.mrcs.
+    Parameters
+    ----------
+    folder : Path
+    simulation : Simulation
+    name : str
+        The folder's name when all is written. As in RELION, images are named relative
+        to the project's folder: name/particles.mrcs.
     """
-    images, pixel_size = simulation.images, simulation.pixel_size
-    write_stack(folder / "particles.mrcs", images, pixel_size=pixel_size)
+    pixel_size = simulation.pixel_size
+    write_stack(folder / "particles.mrcs", simulation.images, pixel_size=pixel_size)
     star = star_text(simulation, f"{name}/particles.mrcs")
     (folder / "particles.star").write_text(star, encoding="utf-8")
     truth = {
@@ -39,19 +41,21 @@ def write_dataset(folder: Path, simulation: Simulation, *, name: str) -> None:
         "stretch_x": simulation.stretch[:, 0],
         "stretch_y": simulation.stretch[:, 1],
     }
-    columns = np.column_stack(list(truth.values()))
     np.savetxt(
         folder / "truth.csv",
-        columns,
+        np.column_stack(list(truth.values())),
         delimiter=",",
         header=",".join(truth),
-        comments="",
+        comments="",  # no "#" before the column names
         fmt="%.8g",
     )
 
 
 def star_text(simulation: Simulation, stack: str) -> str:
-    """The STAR file of RELION 3.1 and later; particles without CTF get no defocus columns."""
+    """Return the STAR file of RELION 3.1 and later.
+
+    Particles without CTF get no defocus columns.
+    """
     optics = simulation.optics
     group = {
         "rlnOpticsGroupName": "opticsGroup1",
@@ -63,56 +67,55 @@ def star_text(simulation: Simulation, stack: str) -> str:
         "rlnSphericalAberration": f"{float(np.mean(optics.spherical_aberration)):.6f}",
         "rlnAmplitudeContrast": f"{float(np.mean(optics.amplitude_contrast)):.6f}",
     }
-    names = [
-        name
-        for name in COLUMNS
-        if simulation.defocus is not None or name not in CTF_COLUMNS
-    ]
-    rows = [
-        " ".join(_row(i, simulation, stack, names))
-        for i in range(len(simulation.images))
-    ]
-    return _loop("optics", list(group), [" ".join(group.values())]) + _loop(
-        "particles", names, rows
-    )
+    n = len(simulation.images)
+    particles = [_particle(i, simulation, stack) for i in range(n)]
+    return _loop("optics", [group]) + _loop("particles", particles)
 
 
-CTF_COLUMNS = (
-    "rlnDefocusU",
-    "rlnDefocusV",
-    "rlnDefocusAngle",
-    "rlnPhaseShift",
-    "rlnCtfBfactor",
-)
-
-
-def _row(i: int, simulation: Simulation, stack: str, names: list[str]) -> list[str]:
+def _particle(
+    i: int,
+    simulation: Simulation,
+    stack: str,
+) -> dict[str, str]:
+    """Return the columns of particle i."""
     rot, tilt, psi = simulation.view
+    # RELION's angles and origins say how to undo the pose, and so does `shift`.
     x, y = simulation.shift[i] * simulation.pixel_size
-    blur = 0.0 if simulation.defocus is None else simulation.defocus[i]
-    pose = (rot, tilt, psi + simulation.psi[i], x, y)
-    values = (
-        f"{i + 1:06d}@{stack}",
-        "1",
-        "simulated.mrc",
-        *pose,
-        blur,
-        blur,
-        0.0,
-        0.0,
-        0.0,
-        str(1 + i % 2),
-    )
-    all_values = dict(zip(COLUMNS, values, strict=True))
-    return [
-        v if isinstance(v := all_values[name], str) else f"{v:.6f}" for name in names
-    ]
+    pose = {
+        "rlnAngleRot": rot,
+        "rlnAngleTilt": tilt,
+        "rlnAnglePsi": psi + simulation.psi[i],
+        "rlnOriginXAngst": x,
+        "rlnOriginYAngst": y,
+    }
+    columns = {
+        "rlnImageName": f"{i + 1:06d}@{stack}",
+        "rlnOpticsGroup": "1",
+        "rlnMicrographName": "simulated.mrc",
+        **_formatted(pose),
+    }
+    if simulation.defocus is not None:
+        columns |= _formatted(_ctf(simulation.defocus[i]))
+    # Half-sets, as RELION's refinement and postprocessing need them.
+    columns["rlnRandomSubset"] = str(1 + i % 2)
+    return columns
 
 
-def _loop(block: str, names: list[str], rows: list[str]) -> str:
-    labels = "".join(f"_{name} #{i}\n" for i, name in enumerate(names, start=1))
-    return (
-        f"\n# version 30001\n\ndata_{block}\n\nloop_\n{labels}"
-        + "".join(f"{row}\n" for row in rows)
-        + "\n"
-    )
+def _ctf(defocus: float) -> dict[str, float]:
+    """Return the CTF columns of a particle without astigmatism."""
+    values = (defocus, defocus, 0.0, 0.0, 0.0)
+    return dict(zip(CTF_COLUMNS, values, strict=True))
+
+
+def _formatted(values: dict[str, float]) -> dict[str, str]:
+    return {name: f"{value:.6f}" for name, value in values.items()}
+
+
+def _loop(block: str, rows: list[dict[str, str]]) -> str:
+    """Return a data block whose columns are the keys of the rows."""
+    # The comment by which RELION tells its versions; the columns are those of the first
+    # row, as all rows have the same.
+    lines = ["", "# version 30001", "", f"data_{block}", "", "loop_"]
+    lines += [f"_{name} #{i}" for i, name in enumerate(rows[0], start=1)]
+    lines += [" ".join(row.values()) for row in rows]
+    return "\n".join([*lines, "", ""])

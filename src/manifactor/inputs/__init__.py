@@ -1,1 +1,1 @@
-"""Whatever the user has, read as samples."""
+"""Files of any supported format, read as samples."""

@@ -1,7 +1,8 @@
-"""Pickled plain numpy arrays, read by an unpickler that builds nothing but them.
+"""Pickled numpy arrays of numbers, read by an unpickler that builds nothing else.
 
-Even numpy's own classes are not admitted, since a forged state of a dtype can make numpy read foreign memory: stand-ins
-take their place, and an array is made of plain bytes, a number type and a shape.
+Even numpy's own classes are not admitted, since a forged dtype state can make numpy
+read foreign memory. Stand-ins take their place, and an array is made of plain bytes, a
+number type and a shape.
 """
 
 import pickle
@@ -9,53 +10,62 @@ import re
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 
 def read_pickled_array(path: Path) -> np.ndarray:
-    """The first object of a pickle file, if it is a plain array of numbers; nothing in the file is executed."""
+    """Return the first object of a pickle file if it is a plain array of numbers.
+
+    Nothing in the file is executed.
+    """
+    found = _unpickled(path)
+    array = found.values if isinstance(found, _Array) else found
+    if not isinstance(array, np.ndarray):
+        kind = type(found).__name__.strip("_")
+        raise ValueError(f"{path} must hold one pickled array of numbers; got {kind}.")
+    return array
+
+
+def _unpickled(path: Path) -> Any:
+    """Return the first object of a pickle file, made of stand-ins."""
     try:
         with path.open("rb") as file:
-            found = _ArraysOnly(file).load()
-    except OSError:
+            return _ArraysOnly(file).load()
+    except OSError:  # a file that cannot be read at all says so itself
         raise
     except _Refused as error:
         raise ValueError(
             f"{path} was refused and nothing in it was run: {error}"
         ) from error
-    except Exception as error:  # whatever a damaged or foreign file leads to
-        raise ValueError(
-            f"{path} is not a pickled numpy array: {' '.join(str(error).split())}"
-        ) from error
-    array = found.values if isinstance(found, _Array) else found
-    if not isinstance(array, np.ndarray):
-        raise ValueError(
-            f"{path} must hold one pickled array of numbers; got {type(found).__name__.strip('_')}."
-        )
-    return array
+    except Exception as error:  # damaged and foreign files lead to any exception
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} is not a pickled numpy array: {reason}") from error
 
 
 class _Refused(ValueError):
-    """A pickle that wants more than arrays of numbers."""
+    """A pickle that asks for more than arrays of numbers."""
 
 
 class _NumberType:
-    """What stands for numpy.dtype: a kind and a size, and the order of bytes as its state."""
+    """Stand-in for numpy.dtype: kind and size, with the byte order as its state."""
 
     def __init__(self, code: str, *_):
+        # Floats, integers and booleans by name; no objects, voids, strings or fields.
         if not re.fullmatch(r"[fiub]\d{1,2}", str(code)):
             raise _Refused(
-                f"it holds values of type {code!r}, and only numbers are read from pickles."
+                f"it holds values of type {code!r}, and only numbers are read from "
+                "pickles."
             )
-        self.code, self.order = code, "="
+        self.code = code
+        self.order = "="
 
     def __setstate__(self, state: tuple) -> None:
+        # numpy's state: version, byte order, subarray, names, fields, sizes and flags.
         _, order, *rest = state
-        if order not in ("<", ">", "=", "|") or any(
-            part is not None for part in rest[:3]
-        ):
+        is_compound = any(part is not None for part in rest[:3])
+        if order not in ("<", ">", "=", "|") or is_compound:
             raise _Refused(
                 "it describes a compound type, and only numbers are read from pickles."
             )
@@ -67,55 +77,65 @@ class _NumberType:
 
 
 class _Array:
-    """What stands for an array before and after its state is known."""
+    """Stand-in for an array before and after its state is set."""
 
     values: np.ndarray | None = None
 
     def __setstate__(self, state: tuple) -> None:
-        _, shape, number_type, fortran, data = state
-        self.values = _made(data, number_type, shape, "F" if fortran else "C")
+        _, shape, number_type, is_fortran, data = state
+        order = "F" if is_fortran else "C"
+        self.values = _array_from_bytes(data, number_type, shape, order)
 
 
-def _made(data, number_type, shape, order: str) -> np.ndarray:
-    """An array of bytes that are as many as its shape says."""
+def _array_from_bytes(data, number_type, shape, order: str) -> np.ndarray:
+    """Return an array of exactly as many bytes as its shape needs."""
+    # Protocols before 3 store bytes as text.
     data = data.encode("latin1") if isinstance(data, str) else data
-    if not isinstance(number_type, _NumberType) or not isinstance(
-        data, bytes | bytearray
-    ):
+    has_bytes = isinstance(data, bytes | bytearray)
+    if not isinstance(number_type, _NumberType) or not has_bytes:
         raise _Refused(
             "it holds an array of objects, and only numbers are read from pickles."
         )
     shape = tuple(int(side) for side in shape)
-    if prod(shape) * number_type.dtype.itemsize != len(data):
+    dtype = number_type.dtype
+    # A larger shape would read beyond the bytes, a smaller one hide some.
+    if prod(shape) * dtype.itemsize != len(data):
         raise _Refused(f"it holds {len(data)} bytes for an array of shape {shape}.")
-    return (
-        np.frombuffer(data, number_type.dtype)
-        .reshape(shape, order="F" if order == "F" else "C")
-        .copy()
-    )
+    layout: Literal["C", "F"] = "F" if order == "F" else "C"
+    # A copy, since an array on the bytes of the file would be read-only.
+    return np.frombuffer(data, dtype).reshape(shape, order=layout).copy()
+
+
+def _reconstruct(*_) -> _Array:
+    """Stand-in for numpy's constructor of an array without a state."""
+    return _Array()
 
 
 def _encoded(text: str, encoding: str) -> bytes:
-    """How old protocols write bytes."""
+    """Stand-in for _codecs.encode, by which protocols before 3 write bytes."""
+    # Pickles of bytes use latin1 only; any other codec would run code of its own.
     if encoding != "latin1":
         raise _Refused(f"it asks for the encoding {encoding!r}.")
     return text.encode("latin1")
 
 
-class _ArraysOnly(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        asked = module.replace("numpy._core", "numpy.core"), name
-        if asked not in STAND_INS:
-            raise _Refused(
-                f"it asks for {module}.{name}, and only plain numpy arrays are read from pickles."
-            )
-        return STAND_INS[asked]
-
-
+# The names that pickles of arrays refer to. No other name is ever looked up.
 STAND_INS: dict[tuple[str, str], Callable] = {
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _NumberType,
-    ("numpy.core.multiarray", "_reconstruct"): lambda *_: _Array(),
-    ("numpy.core.numeric", "_frombuffer"): _made,
+    ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
+    ("numpy.core.numeric", "_frombuffer"): _array_from_bytes,
     ("_codecs", "encode"): _encoded,
 }
+
+
+class _ArraysOnly(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        # numpy 2 writes numpy._core where numpy 1 wrote numpy.core.
+        asked = module.replace("numpy._core", "numpy.core"), name
+        if asked not in STAND_INS:
+            raise _Refused(
+                f"it asks for {module}.{name}, and only plain numpy arrays are read "
+                "from pickles."
+            )
+        return STAND_INS[asked]

@@ -3,13 +3,13 @@
 import numpy as np
 
 from manifactor import datasets
-from manifactor.datasets.shapes import LONG
+from manifactor.datasets.shapes import PAPER_SIDE
 from manifactor.estimators import DiffusionMap
 from manifactor.studies.paper.lab import Lab
 from manifactor.studies.paper.section import Picture, Section, Settings, Table
 from manifactor.views import plots
 
-SIDES = np.array([LONG, 1.5])
+SIDES = np.array([PAPER_SIDE, 1.5])
 SHOWN = 10
 
 

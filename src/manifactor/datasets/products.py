@@ -1,0 +1,117 @@
+"""Products of intervals, circles and spheres, whose Laplacian spectra are exact.
+
+A shape is a function ``(n_samples, rng) -> (X, truth)``. `truth` has one array for each
+true factor: one column for an interval, cosine and sine for a circle, the coordinates
+for a sphere. Samples are uniform in the latents.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from math import comb
+
+import numpy as np
+
+Truth = tuple[np.ndarray, ...]
+Samples = tuple[np.ndarray, Truth]
+Shape = Callable[..., Samples]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval of the given length, with Neumann spectrum (k pi / length)^2."""
+
+    length: float = 1.0
+
+    @property
+    def extent(self) -> float:
+        """The largest distance between two points."""
+        return self.length
+
+    def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+        """Return uniform points and their latents in [0, 1]."""
+        t = rng.uniform(size=(n_samples, 1))
+        return self.length * t, t
+
+    def eigenvalues(self, n: int) -> np.ndarray:
+        """Return the n lowest eigenvalues of the Laplacian."""
+        return (np.pi * np.arange(n) / self.length) ** 2
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """A sphere of the given radius in R^ambient; a circle for ``ambient=2``.
+
+    Its spectrum is l (l + ambient - 2) / radius^2.
+    """
+
+    radius: float = 1.0
+    ambient: int = 3
+
+    @property
+    def extent(self) -> float:
+        """The largest distance between two points."""
+        return 2 * self.radius
+
+    def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+        """Return uniform points and their unit vectors."""
+        # The normal distribution has no preferred direction.
+        x = rng.normal(size=(n_samples, self.ambient))
+        x /= np.linalg.norm(x, axis=1, keepdims=True)
+        return self.radius * x, x
+
+    def eigenvalues(self, n: int) -> np.ndarray:
+        """Return the n lowest eigenvalues of the Laplacian with multiplicity."""
+        values: list[float] = []
+        dimension = self.ambient - 1
+        degree = 0
+        while len(values) < n:
+            value = degree * (degree + dimension - 1) / self.radius**2
+            values += [value] * self._multiplicity(degree)
+            degree += 1
+        return np.array(values[:n])
+
+    def _multiplicity(self, degree: int) -> int:
+        """Return the number of independent spherical harmonics of this degree."""
+        dimension = self.ambient - 1
+        polynomials = comb(degree + dimension, dimension)
+        if degree < 2:
+            return polynomials
+        # On the sphere |x|^2 = 1, so |x|^2 times a polynomial of two degrees lower is
+        # no new function.
+        return polynomials - comb(degree + dimension - 2, dimension)
+
+
+def circle(radius: float = 1.0) -> Sphere:
+    """Return the circle of the given radius."""
+    return Sphere(radius, ambient=2)
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product of parts, side by side in the columns of X."""
+
+    parts: tuple[Interval | Sphere, ...]
+
+    def __call__(self, n_samples: int, rng) -> Samples:
+        """Draw samples and the latents of every part."""
+        drawn = [part.draw(n_samples, rng) for part in self.parts]
+        X = np.hstack([points for points, _ in drawn])
+        truth = tuple(latents for _, latents in drawn)
+        return X, truth
+
+    def eigenvalues(self, n: int) -> np.ndarray:
+        """Return the n lowest eigenvalues: sums of one eigenvalue of each part."""
+
+        # The n lowest sums contain only the n lowest of each part, so that the list
+        # can be cut to n after every part.
+        def lowest_sums(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+            sums = first[:, None] + second
+            return np.sort(sums.ravel())[:n]
+
+        return reduce(lowest_sums, (part.eigenvalues(n) for part in self.parts))
+
+
+def product(*parts: Interval | Sphere) -> Product:
+    """Return the product of intervals, circles and spheres."""
+    return Product(parts)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from manifactor._support.parameters import (
+    require_choice,
+    require_count,
+    require_finite,
+    require_indices,
+    require_number,
+)
+
+
+def test_what_is_right_passes():
+    require_finite(np.full(4, 1e308))  # the sum is infinite, no value is
+    require_choice("method", "a", ["a", "b"])
+    require_number("width", 1, low=1, high=1)
+    require_number("width", np.float32(0.5), above=0)
+    assert type(require_count("size", np.int64(3), 1, 3)) is int
+    require_indices("exclude", (1, 3), 1, 3, of="functions")
+    require_indices("exclude", [], 1, 3, of="functions")
+
+
+@pytest.mark.parametrize(
+    ("X", "place"),
+    [
+        (np.array([[0.0, 1.0], [np.nan, np.inf]]), "2 .* first in row 1, column 0"),
+        (np.array([0.0, -np.inf]), "1 .* first in entry 1"),
+        (np.array([0.0, 1.0, np.inf, -np.inf]), "2 .* first in entry 2"),
+    ],
+)
+def test_values_that_are_not_finite_are_counted_and_placed(X, place):
+    with pytest.raises(ValueError, match=f"`X` must be finite; got {place}. Remove"):
+        require_finite(X)
+
+
+@pytest.mark.parametrize("value", ["c", None, 3, ["a"]])
+def test_a_value_that_is_no_choice_is_refused_with_all_choices(value):
+    with pytest.raises(ValueError, match="`method` must be one of 'a', 'b'; got "):
+        require_choice("method", value, ["a", "b"])
+    with pytest.raises(ValueError, match="one of 'a' or a number; got "):
+        require_choice("method", value if value != "a" else "c", ["a"], "or a number")
+
+
+@pytest.mark.parametrize("value", [True, "1", None, np.nan, np.inf, 3.5, -1])
+def test_what_is_no_number_within_the_bounds_is_refused(value):
+    with pytest.raises(ValueError, match=r"`width` must be a number in \[0, 2\]; got "):
+        require_number("width", value, low=0, high=2)
+
+
+def test_a_number_above_a_bound_does_not_equal_it():
+    with pytest.raises(ValueError, match="`width` must be a number above 0; got 0"):
+        require_number("width", 0, above=0)
+
+
+@pytest.mark.parametrize("value", [True, 2.0, "2", None, 0, 4])
+def test_what_is_no_whole_number_within_the_bounds_is_refused(value):
+    match = r"`size` must be a whole number in \[1, 3\]; got "
+    with pytest.raises(ValueError, match=match):
+        require_count("size", value, 1, 3)
+    with pytest.raises(ValueError, match=r"with 9 samples. Change it or add samples"):
+        require_count("size", value, 1, 3, n_samples=9)
+
+
+def test_what_is_no_sequence_of_indices_is_refused():
+    match = "`exclude` must be a sequence of indices of functions; got 3"
+    with pytest.raises(ValueError, match=match):
+        require_indices("exclude", 3, 1, 3, of="functions")
+    with pytest.raises(ValueError, match=r"whole number in \[1, 3\]; got 4"):
+        require_indices("exclude", [1, 4], 1, 3, of="functions")
