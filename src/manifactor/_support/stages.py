@@ -57,10 +57,10 @@ class Stages:
 
     def recall(self, name: str, key: str, make: Callable[[], Result]) -> Result:
         """Return the kept result if its key is the same, else make and keep one."""
-        known, result = self.kept.get(name, ("", None))
+        known, result = self.kept.get(name, ("", None))  # type: tuple[str, Any]
         if known == key:
             log.info("%s: kept from the last fit", name)
-            return result  # type: ignore[return-value]
+            return result
         result = make()
         self.kept[name] = (key, result)
         return result

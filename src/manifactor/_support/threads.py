@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -34,7 +34,7 @@ class _SharedLimit:
         """Forget all contexts; those of the parent do not exist in a forked child."""
         self._lock = Lock()
         self._open = 0
-        self._limiter = None
+        self._limiter: Any = None
 
     def enter(self) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ from manifactor._support.version import __version__
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factorize import METHODS
 from manifactor.runs.bridges import BRIDGES
-from manifactor.runs.task import SELECTIONS
+from manifactor.runs.selection import SELECTIONS
 from manifactor.spectral.neighbors import SEARCHES
 from manifactor.spectral.preparation import PREPARATIONS
 

@@ -28,7 +28,10 @@ from manifactor.runs.averaging import average, write_averages
 from manifactor.runs.bridges import export
 from manifactor.runs.checkpoints import Checkpoints
 from manifactor.runs.folder import read_record, read_run, require_new_run
-from manifactor.runs.task import Task, fit_side_by_side, open_run, selected, selection
+from manifactor.runs.run import open_run
+from manifactor.runs.selection import selected, selection
+from manifactor.runs.several import fit_side_by_side
+from manifactor.runs.task import Task
 from manifactor.scores import coordinate_correlation
 from manifactor.views.report import write_report
 from manifactor.views.words import about_particles, report_text, summary

@@ -219,9 +219,8 @@ def _accepted_types(X: Any) -> list[type]:
     Single precision is enough for neighbours: many samples are not copied for a few
     digits.
     """
-    shape = getattr(X, "shape", ())
-    n_samples = shape[0] if len(shape) == 2 else 0
-    many = n_samples > NeighborSettings().approximate_above
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    many = len(shape) == 2 and shape[0] > NeighborSettings().approximate_above
     return [np.float64, np.float32] if many else [np.float64]
 
 

@@ -122,11 +122,9 @@ def require_factoring(
 
 def _require_exclude(exclude: Sequence[int], n_functions: int | None) -> None:
     """Refuse what is no sequence of indices of functions."""
-    if n_functions is None:
-        # Any index may yet turn out to be one; the shape can be checked already.
-        require_indices("exclude", exclude, 2**31)
-    else:
-        require_indices("exclude", exclude, n_functions)
+    # While their number is not known, any index may turn out to be one.
+    last = 2**31 if n_functions is None else n_functions - 1
+    require_indices("exclude", exclude, 1, last, of="functions")
 
 
 def _require_two_factors(n_factors: int | str) -> None:

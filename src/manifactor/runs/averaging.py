@@ -17,7 +17,7 @@ from manifactor.runs.bins import bin_labels, grid_labels
 from manifactor.runs.matching import Matching, MatchingSettings, match
 from manifactor.runs.means import weighted_means
 from manifactor.runs.places import Place
-from manifactor.runs.task import Run
+from manifactor.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,7 @@ def _binned(
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
     """Return the bin of every sample, and the centres along each factor."""
     binned = [
-        bin_labels(place.coordinate, place.topology, n_bins=n_bins)  # degrees
-        for place in places
+        bin_labels(place.displayed, place.topology, n_bins=n_bins) for place in places
     ]
     along, centres = zip(*binned, strict=True)
     if len(along) == 1:

@@ -19,7 +19,7 @@ from manifactor.inputs.files import read_samples
 from manifactor.runs.bins import bin_labels
 from manifactor.runs.matching import match
 from manifactor.runs.places import Place, coordinate_columns
-from manifactor.runs.task import Run
+from manifactor.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def export(
         )
     others = [other for i, other in enumerate(run.places, start=1) if i != factor]
     labels, centres = bin_labels(
-        place.coordinate,  # degrees
+        place.displayed,
         place.topology,
         n_bins=n_bins,
     )
@@ -161,7 +161,7 @@ def _near_common_place(
 
 def _distance_from(centre: float, place: Place) -> np.ndarray:
     """Return how far samples lie from the middle of their bin."""
-    distance = np.abs(place.coordinate - centre)  # degrees
+    distance = np.abs(place.displayed - centre)
     if place.topology == "circle":
         # The shorter way round.
         return np.minimum(distance, 360 - distance)
@@ -253,7 +253,7 @@ def _particle_files(
     command: str,
 ) -> dict[str, bytes]:
     """Return a file of particles for each bin that has any."""
-    particles = bins.run.particles()
+    particles = bins.run.particles
     if particles.path.suffix.lower() != suffix:
         raise ValueError(
             f"this program reads {suffix}; the run's particles are "

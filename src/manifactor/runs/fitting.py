@@ -87,11 +87,11 @@ def plan_fit(
     rows, how_many = _draw(samples, "all" if deflating else n_fitted, seed, drawing)
     choices = {"samples fitted": how_many}
     noise = None
-    if isinstance(samples.components, Components):
-        if parameters.get("n_neighbors", "auto") == "auto":
-            near = _neighbors_of_images(len(rows), drawing)
-            parameters["n_neighbors"] = near.value
-            choices["neighbours"] = near
+    of_images = isinstance(samples.components, Components)
+    if of_images and parameters.get("n_neighbors", "auto") == "auto":
+        near = _neighbors_of_images(len(rows), drawing)
+        parameters["n_neighbors"] = near.value
+        choices["neighbours"] = near
     if samples.components is not None:
         # Noise was told from signal in the images or volumes themselves.
         parameters["preparation"] = "none"

@@ -193,10 +193,10 @@ def _unrolled(place: Place) -> np.ndarray:
     """
     if place.topology != "circle":
         return place.coordinate
-    coordinate = place.coordinate  # degrees
-    angle = np.sort(coordinate % 360)
+    degrees = place.displayed
+    angle = np.sort(degrees % 360)
     gaps = np.diff(angle, prepend=angle[-1] - 360)
-    return (coordinate - angle[gaps.argmax()]) % 360
+    return (degrees - angle[gaps.argmax()]) % 360
 
 
 def _even_cells(points: np.ndarray, n_cells: int) -> np.ndarray:

@@ -84,8 +84,8 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
             "dict": {key: pack(item, f"{name}/{key}", arrays) for key, item in items}
         }
     if isinstance(value, tuple | list):
-        items = enumerate(value)
-        return {"tuple": [pack(item, f"{name}/{i}", arrays) for i, item in items]}
+        packed = [pack(item, f"{name}/{i}", arrays) for i, item in enumerate(value)]
+        return {"tuple": packed}
     return {"value": plain_parameter(value)}
 
 

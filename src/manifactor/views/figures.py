@@ -9,7 +9,7 @@ from manifactor.cryoem.pictures import png_bytes, strip
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring import ownership
 from manifactor.runs.averaging import average
-from manifactor.runs.task import Run
+from manifactor.runs.run import Run
 from manifactor.views import plots
 from manifactor.views.markup import drawing, figure, image, paragraph, scrolled
 

@@ -15,7 +15,7 @@ from manifactor._support.files import write_whole
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.criteria import EvidenceSettings
 from manifactor.runs.folder import read_run
-from manifactor.runs.task import Run, open_run
+from manifactor.runs.run import Run, open_run
 from manifactor.views import figures
 from manifactor.views.choices import choices
 from manifactor.views.markup import contents, page, paragraph, section, table

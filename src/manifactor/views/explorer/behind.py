@@ -13,7 +13,7 @@ from manifactor._support.extras import extra
 from manifactor.cryoem.pictures import as_grey
 from manifactor.cryoem.stacks import ImageSource
 from manifactor.cryoem.views import View
-from manifactor.runs.task import Run
+from manifactor.runs.run import Run
 
 THUMBNAIL = 96  # most pixels of a side
 MOST_IMAGES, MOST_BYTES = 128, 2**26  # that a mean reads unless asked for more

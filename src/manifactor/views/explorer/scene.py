@@ -16,7 +16,8 @@ from manifactor.factoring import ownership
 from manifactor.inputs.files import column_names
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place
-from manifactor.runs.task import SELECTIONS, Run, open_run, selection
+from manifactor.runs.run import Run, open_run
+from manifactor.runs.selection import SELECTIONS, selection
 from manifactor.views.explorer.behind import Behind, Features, Look, behind
 from manifactor.views.explorer.columns import (
     INNER,
@@ -215,7 +216,7 @@ def open_scene(folder) -> Scene:
         with suppress(
             ValueError, OSError
         ):  # particles that cannot be read: `lies_behind` says why
-            columns |= particle_columns(run.particles())
+            columns |= particle_columns(run.particles)
     if isinstance(lies_behind, Features):
         columns |= feature_columns(
             lies_behind.samples, column_names(run.record["input"])
