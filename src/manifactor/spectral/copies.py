@@ -55,14 +55,18 @@ def copy_groups(distances: sp.csr_array | NeighborTable) -> np.ndarray | None:
         edges = distances.copies()
     else:
         row = row_of(distances)
-        zero = (distances.data == 0) & (row != distances.indices)
+        # On the diagonal, 0 is the distance of a sample to itself.
+        others = row != distances.indices
+        zero = (distances.data == 0) & others
         pairs = (row[zero], distances.indices[zero])
         edges = sp.csr_array((np.ones(zero.sum()), pairs), shape=distances.shape)
     return connected_components(edges, directed=False)[1] if edges.nnz else None
 
 
 def shortest_between(
-    distances: sp.csr_array, row_group: np.ndarray, column_group: np.ndarray
+    distances: sp.csr_array,
+    row_group: np.ndarray,
+    column_group: np.ndarray,
 ) -> sp.csr_array:
     """Return the shortest distances between groups of rows and groups of columns.
 
@@ -77,13 +81,17 @@ def shortest_between(
     row = row_group[row_of(distances)]
     column = column_group[distances.indices]
     order = np.lexsort((distances.data, column, row))
-    row, column, data = row[order], column[order], distances.data[order]
+    row = row[order]
+    column = column[order]
+    data = distances.data[order]
     # Sorted by pair of groups and then by distance: the first of each pair is shortest.
     changes = (np.diff(row) != 0) | (np.diff(column) != 0)
     first = np.r_[True, changes][: len(row)]
     # `initial`: a matrix of no rows has no largest group.
-    shape = (row_group.max(initial=-1) + 1, column_group.max() + 1)
-    return sp.csr_array((data[first], (row[first], column[first])), shape=shape)
+    n_rows = row_group.max(initial=-1) + 1
+    n_columns = column_group.max() + 1
+    pairs = (row[first], column[first])
+    return sp.csr_array((data[first], pairs), shape=(n_rows, n_columns))
 
 
 def row_of(matrix: sp.csr_array) -> np.ndarray:

@@ -147,7 +147,10 @@ def forecast(
 
 
 def require_memory(
-    needed: Forecast, n_samples: int, *, settings: ForecastSettings = ForecastSettings()
+    needed: Forecast,
+    n_samples: int,
+    *,
+    settings: ForecastSettings = ForecastSettings(),
 ) -> None:
     """Raise MemoryError for a fit that exceeds the memory, and say which would not."""
     available = available_memory(settings=settings)
@@ -181,7 +184,9 @@ def machine_memory() -> float:
 
 
 def _dense_forecast(
-    n_samples: int, n_functions: int, settings: ForecastSettings
+    n_samples: int,
+    n_functions: int,
+    settings: ForecastSettings,
 ) -> Forecast:
     """Estimate the cost of a fit with all samples as neighbours."""
     matrix = 8.0 * n_samples**2
@@ -191,7 +196,10 @@ def _dense_forecast(
 
 
 def _search_seconds(
-    n_samples: int, n_features: int, search: str, settings: ForecastSettings
+    n_samples: int,
+    n_features: int,
+    search: str,
+    settings: ForecastSettings,
 ) -> float:
     """Estimate the seconds of a search; of the fastest one if it is not ours."""
     choice = NeighborSettings()
@@ -209,7 +217,10 @@ def _search_seconds(
 
 
 def _spectrum_seconds(
-    n_samples: int, n_neighbors: int, n_functions: int, settings: ForecastSettings
+    n_samples: int,
+    n_neighbors: int,
+    n_functions: int,
+    settings: ForecastSettings,
 ) -> float:
     """Estimate the seconds of the eigensolver."""
     if n_samples <= SolverSettings().dense_samples:

@@ -93,9 +93,11 @@ class NeighborGraph:
 
         They stay where they are on the CPU, and where components had to be joined.
         """
-        if device == "cpu" or len(self.bridges) or not sp.issparse(self.distances):
+        stays = len(self.bridges) or not sp.issparse(self.distances)
+        if device == "cpu" or stays:
             return self
-        return replace(self, distances=resident(self.distances, require_device(device)))
+        distances = resident(self.distances, require_device(device))
+        return replace(self, distances=distances)
 
     def with_search(self, samples: np.ndarray, n_jobs: int | None) -> "NeighborGraph":
         """Return the graph with its search, built again if it was not kept.
@@ -214,7 +216,10 @@ def chosen(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _searched_graph(
-    X: np.ndarray, search: NeighborSearch, n_neighbors: int | None, method: Choice
+    X: np.ndarray,
+    search: NeighborSearch,
+    n_neighbors: int | None,
+    method: Choice,
 ) -> NeighborGraph:
     """Return the graph of samples: search, merge copies, search again until none."""
     samples = DistinctSamples.ordered(search.sample_order(X))
@@ -225,6 +230,7 @@ def _searched_graph(
         copy_of = copy_groups(distances)
         if copy_of is None:
             break
+        # Copies took the places of other neighbours, and more copies may lie beyond.
         samples = samples.merge(copy_of)
     return _assembled(
         _symmetric(distances), distinct, samples, search, n_neighbors, method
@@ -235,8 +241,9 @@ def _precomputed_graph(distances: sp.csr_array, method: Choice) -> NeighborGraph
     """Return the graph of given distances."""
     require_distances(distances)
     samples = DistinctSamples.ordered(np.arange(distances.shape[0]))
-    # Groups of copies may turn out to be copies of each other once they are merged.
-    while (copy_of := copy_groups(distances)) is not None:
+    copy_of = copy_groups(distances)
+    # Once is enough: all distances of 0 lie inside of the groups.
+    if copy_of is not None:
         samples = samples.merge(copy_of)
         distances = shortest_between(distances, copy_of, copy_of)
     return _assembled(_symmetric(distances), None, samples, None, None, method)
@@ -267,7 +274,9 @@ def _assembled(
 
 
 def _limit_neighbors(
-    search: NeighborSearch, n_neighbors: int | None, n_samples: int
+    search: NeighborSearch,
+    n_neighbors: int | None,
+    n_samples: int,
 ) -> int | None:
     """Lower the number of neighbours if merging copies left too few samples."""
     if n_neighbors is None or n_neighbors < n_samples:
@@ -282,29 +291,37 @@ def _symmetric(
     """Return an entry wherever either sample is a neighbour, none on the diagonal."""
     if isinstance(distances, NeighborTable):
         return distances.symmetric()
+    # Both directions of an edge have the same distance, or one of them none.
     distances = distances.maximum(distances.T)
-    distances = sp.csr_array(distances - sp.diags_array(distances.diagonal()))
+    diagonal = sp.diags_array(distances.diagonal())
+    distances = sp.csr_array(distances - diagonal)
     distances.eliminate_zeros()
     distances.sort_indices()
     return distances
 
 
 def _edges_of(
-    search: NeighborSearch, samples: np.ndarray, rows: np.ndarray
+    search: NeighborSearch,
+    samples: np.ndarray,
+    rows: np.ndarray,
 ) -> sp.csr_array:
     """Return symmetric distances between some rows of the samples and neighbours."""
     if not len(rows):
         return sp.csr_array((len(samples), len(samples)))
     found = search.transform(samples[rows])
+    # A selection matrix puts the rows where they belong among all samples.
+    pairs = (rows, np.arange(len(rows)))
     place = sp.csr_array(
-        (np.ones(len(rows)), (rows, np.arange(len(rows)))),
+        (np.ones(len(rows)), pairs),
         shape=(len(samples), len(rows)),
     )
     return _symmetric(sp.csr_array(place @ found))
 
 
 def _places_without(
-    isolated: np.ndarray, kept: np.ndarray, left_out: np.ndarray
+    isolated: np.ndarray,
+    kept: np.ndarray,
+    left_out: np.ndarray,
 ) -> np.ndarray:
     """Return where each distinct sample is among those kept, or its nearest one is."""
     search = NearestNeighbors(n_neighbors=1).fit(kept)

@@ -57,7 +57,10 @@ class Preparation:
     reason: str
 
     def __call__(
-        self, X: np.ndarray, *, settings: PreparationSettings = PreparationSettings()
+        self,
+        X: np.ndarray,
+        *,
+        settings: PreparationSettings = PreparationSettings(),
     ) -> np.ndarray:
         """Return prepared samples, (n, n_kept)."""
         prepared = np.empty((len(X), self.components.shape[1]))
@@ -67,7 +70,9 @@ class Preparation:
 
 
 def choose_preparation(
-    X: np.ndarray, *, settings: PreparationSettings = PreparationSettings()
+    X: np.ndarray,
+    *,
+    settings: PreparationSettings = PreparationSettings(),
 ) -> Choice:
     """Choose the preparation of samples, (n_samples, n_features).
 
@@ -141,7 +146,9 @@ def noise_components(
 
 
 def _reason_not_to_test(
-    n_samples: int, n_columns: int, settings: PreparationSettings
+    n_samples: int,
+    n_columns: int,
+    settings: PreparationSettings,
 ) -> str | None:
     """Return why samples of this shape are left as they are; None if they are not."""
     if n_samples < settings.fewest_samples:
@@ -156,18 +163,23 @@ def _reason_not_to_test(
 
 
 def _principal_axes(
-    X: np.ndarray, mean: np.ndarray, settings: PreparationSettings
+    X: np.ndarray,
+    mean: np.ndarray,
+    settings: PreparationSettings,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return variances, descending, and axes, (n_features, n_components)."""
     blocks = _row_blocks(X, settings)
     scatter = sum((X[rows] - mean).T @ (X[rows] - mean) for rows in blocks)
     variance, axes = np.linalg.eigh(scatter / len(X))
+    # `eigh` sorts ascending; the noise is expected in the last components.
     seen = variance > settings.rank_tolerance * variance[-1]
     return variance[seen][::-1], axes[:, seen][:, ::-1]
 
 
 def _tail_kurtosis(
-    scores: Iterable[np.ndarray], variance: np.ndarray, n_samples: int
+    scores: Iterable[np.ndarray],
+    variance: np.ndarray,
+    n_samples: int,
 ) -> np.ndarray:
     """Return Mardia's kurtosis of the last 1, 2, ... components, (n_components,).
 
@@ -182,7 +194,9 @@ def _tail_kurtosis(
 
 
 def _is_isotropic(
-    tail: np.ndarray, n_samples: int, settings: PreparationSettings
+    tail: np.ndarray,
+    n_samples: int,
+    settings: PreparationSettings,
 ) -> bool:
     """Return whether variances lie within the edges of the Marchenko-Pastur law."""
     level, ratio = tail.mean(), np.sqrt(len(tail) / n_samples)
@@ -192,7 +206,10 @@ def _is_isotropic(
 
 
 def _is_gaussian(
-    kurtosis: float, n_components: int, n_samples: int, settings: PreparationSettings
+    kurtosis: float,
+    n_components: int,
+    n_samples: int,
+    settings: PreparationSettings,
 ) -> bool:
     """Return whether a kurtosis is a Gaussian's up to the error of its estimate."""
     expected = n_components * (n_components + 2)

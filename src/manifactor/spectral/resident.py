@@ -82,7 +82,9 @@ class ResidentMatrix:
 
     def gaussian(self, eps: float, least: float) -> "ResidentMatrix":
         """Return exp(-entry^2/eps), raised to at least `least`."""
-        return replace(self, entries=(self.entries**2 / -eps).exp_().clamp_(min=least))
+        exponent = self.entries**2 / -eps
+        # In place: a second array of entries might not fit on the device.
+        return replace(self, entries=exponent.exp_().clamp_(min=least))
 
     def times_squares(self, other: "ResidentMatrix") -> "ResidentMatrix":
         """Return entries times the squares of those of a matrix of the same pattern."""
@@ -112,8 +114,9 @@ class ResidentMatrix:
         place = place + shift.repeat_interleave(count)
         data = self.entries[place].double().cpu().numpy()
         columns = self.columns[place].cpu().numpy()
+        starts = np.r_[0, ends.cpu().numpy()]
         shape = len(rows), self.shape[1]
-        taken = sp.csr_array((data, columns, np.r_[0, ends.cpu().numpy()]), shape=shape)
+        taken = sp.csr_array((data, columns, starts), shape=shape)
         if self.diagonal is None:
             return taken
         diagonal = self.diagonal[which].cpu().numpy()
@@ -124,9 +127,10 @@ class ResidentMatrix:
         """Return the whole matrix on the host, in double precision."""
         if self.diagonal is not None:
             return self._with_diagonal_inside().tocsr()
-        data, indices = from_tensor(self.entries.double()), from_tensor(self.columns)
-        entries = (data, indices, self.starts.cpu().numpy())
-        return sp.csr_array(entries, shape=self.shape)
+        data = from_tensor(self.entries.double())
+        indices = from_tensor(self.columns)
+        starts = self.starts.cpu().numpy()
+        return sp.csr_array((data, indices, starts), shape=self.shape)
 
     def _with_diagonal_inside(self) -> "ResidentMatrix":
         """Return the matrix with the diagonal as the last entry of each row."""
@@ -138,8 +142,10 @@ class ResidentMatrix:
         last = starts[1:] - 1
         columns = self.columns.new_empty(len(self.columns) + self.shape[0])
         entries = self.entries.new_empty(len(columns), dtype=torch.float64)
-        columns[place], entries[place] = self.columns, self.entries.double()
-        columns[last], entries[last] = steps[:-1], self.diagonal  # type: ignore[assignment]
+        columns[place] = self.columns
+        entries[place] = self.entries.double()
+        columns[last] = steps[:-1]
+        entries[last] = self.diagonal  # type: ignore[assignment]
         return ResidentMatrix(starts, columns, entries)
 
     def components(self) -> int:
@@ -214,7 +220,9 @@ def to_device_of(tensor: "Tensor", array: np.ndarray) -> "Tensor":
 
 
 def functions_there(
-    vectors: "Tensor", weights: np.ndarray, nearly: float
+    vectors: "Tensor",
+    weights: np.ndarray,
+    nearly: float,
 ) -> "Tensor | None":
     """Return eigenvectors of a walk as functions orthogonal to the constant.
 
@@ -237,7 +245,8 @@ def functions_there(
         return None
     functions = vectors / root[:, None] - mixed
     # An eigenvector has no sign: the larger extreme is made positive.
-    functions *= torch.where(functions.amax(0) < -functions.amin(0), -1.0, 1.0)
+    flipped = functions.amax(0) < -functions.amin(0)
+    functions *= torch.where(flipped, -1.0, 1.0)
     functions[:, 0] = 1.0
     return functions
 
@@ -252,7 +261,8 @@ def triple_products(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute `Spectrum.triple_products` on the device of the functions."""
     step = settings.samples_per_step
-    one, other = to_device_of(functions, left), to_device_of(functions, right)
+    one = to_device_of(functions, left)
+    other = to_device_of(functions, right)
     weight = to_device_of(functions, weights)
     found, squares = 0.0, 0.0
     for some, w in zip(functions.split(step), weight.split(step), strict=True):

@@ -144,8 +144,10 @@ class ApproximateSearch(NeighborSearch):
                 effort=self.effort_,
                 n_threads=n_threads,
             )
+        # Of the same type as the columns, or SciPy would copy these to the wider one.
         starts = np.arange(0, neighbors.size + 1, self.n_found_, dtype=neighbors.dtype)
-        return sp.csr_array((distances.ravel(), neighbors.ravel(), starts), shape=shape)
+        entries = (distances.ravel(), neighbors.ravel(), starts)
+        return sp.csr_array(entries, shape=shape)
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,11 @@ class Effort:
 
 
 def _least_effort(
-    codes: Codes, n_found: int, *, least_recall: float, n_threads: int
+    codes: Codes,
+    n_found: int,
+    *,
+    least_recall: float,
+    n_threads: int,
 ) -> Effort:
     """Return the least effort that reaches `least_recall`.
 
@@ -176,6 +182,8 @@ def _least_effort(
         n_threads,
     )
     n_candidates = _fewest_candidates(codes, n_found, recall, least_recall)
+    # Geometric growth takes few tries, and the last one searches about a quarter more
+    # lists than needed at most.
     n_lists = 1
     while (reached := recall(n_candidates, n_lists)) < least_recall:
         if n_lists == codes.n_lists:

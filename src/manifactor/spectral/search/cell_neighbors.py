@@ -62,7 +62,10 @@ class Answers:
 
 
 def nearest(
-    X: "Tensor", n_neighbors: int, *, settings: CellSettings = CellSettings()
+    X: "Tensor",
+    n_neighbors: int,
+    *,
+    settings: CellSettings = CellSettings(),
 ) -> tuple["Tensor", "Tensor"]:
     """Return distances and indices of every sample's nearest other samples.
 
@@ -105,7 +108,9 @@ def nearest(
 
 
 def _nearest(
-    X: "Tensor", n_neighbors: int, settings: CellSettings
+    X: "Tensor",
+    n_neighbors: int,
+    settings: CellSettings,
 ) -> tuple["Tensor", "Tensor"]:
     """Return the result of `nearest` if memory suffices."""
     torch = extra("torch")
@@ -114,6 +119,7 @@ def _nearest(
     shape = len(X), n_neighbors
     distances = torch.empty(shape, dtype=torch.float32, device=X.device)
     indices = torch.empty(shape, dtype=torch.int64, device=X.device)
+    # Answers count samples in the order of the cells, the caller in the given order.
     for answers in _answers(cells, n_neighbors, memory):
         given = cells.order[answers.rows]
         distances[given] = answers.distances * cells.scale
@@ -143,7 +149,8 @@ def _answers(cells: Cells, n_neighbors: int, memory: StepMemory) -> Iterator[Ans
     copies = _landmark_copies(cells, n_neighbors)
     yield from _answers_for_copies(cells, rows[copies], n_neighbors, memory)
     rows = rows[~copies]
-    search = SearchPass(cells, n_neighbors, _first_reach(cells, n_neighbors, memory))
+    reach = _first_reach(cells, n_neighbors, memory)
+    search = SearchPass(cells, n_neighbors, reach)
     for final in (False, True):
         needed = torch.empty_like(cells.offset)
         ambiguous = torch.empty_like(copies)
@@ -180,7 +187,10 @@ def _landmark_copies(cells: Cells, n_neighbors: int) -> "Tensor":
 
 
 def _answers_for_copies(
-    cells: Cells, rows: "Tensor", n_neighbors: int, memory: StepMemory
+    cells: Cells,
+    rows: "Tensor",
+    n_neighbors: int,
+    memory: StepMemory,
 ) -> Iterator[Answers]:
     """Yield answers for copies of their landmark: the copies that follow, in a circle.
 
@@ -197,7 +207,14 @@ def _answers_for_copies(
         place = rows[some, None] - start[some]
         columns = start[some] + (place + ahead) % size[some]
         zeros = torch.zeros_like(columns, dtype=torch.float32)
-        yield Answers(rows[some], zeros, columns, zeros[:, 0], zeros[:, 0] > 0)
+        zero = zeros[:, 0]
+        yield Answers(
+            rows=rows[some],
+            distances=zeros,
+            columns=columns,
+            needed_reach=zero,
+            ambiguous=zero > 0,
+        )
 
 
 def _first_reach(cells: Cells, n_neighbors: int, memory: StepMemory) -> "Tensor":
@@ -206,18 +223,23 @@ def _first_reach(cells: Cells, n_neighbors: int, memory: StepMemory) -> "Tensor"
     n_samples = settings.first_samples_per_neighbor * n_neighbors
     count = max(settings.first_cells, n_samples // settings.samples_per_cell)
     n_cells = len(cells.count)
+    # All cells are within an infinite reach, and no second pass is needed.
     if n_cells <= count:
         return cells.offset.new_full(cells.offset.shape, math.inf)
 
-    def reach(which: slice) -> "Tensor":
+    def reach_of(which: slice) -> "Tensor":
         bounds = cells.lower_bounds(which)
-        return bounds.topk(count + 1, dim=1, largest=False).values[:, -1]
+        nearest_cells = bounds.topk(count + 1, dim=1, largest=False)
+        return nearest_cells.values[:, -1]
 
-    return memory.in_blocks(reach, n_cells, 16 * n_cells)[cells.home]
+    reach = memory.in_blocks(reach_of, n_cells, 16 * n_cells)
+    return reach[cells.home]
 
 
 def _searched(
-    search: SearchPass, rows: "Tensor", memory: StepMemory
+    search: SearchPass,
+    rows: "Tensor",
+    memory: StepMemory,
 ) -> Iterator[Answers]:
     """Yield answers for some queries, those of a cell side by side."""
     if not len(rows):
@@ -242,7 +264,11 @@ def _next_answers(
     value, columns = choose_candidates(search, batch, step_bytes)
     present = batch.present
     answers = _measured(
-        search, batch.queries[present], columns[present], value[present], step_bytes
+        search,
+        batch.queries[present],
+        columns[present],
+        value[present],
+        step_bytes,
     )
     return answers, stop
 
@@ -256,17 +282,18 @@ def _measured(
 ) -> Answers:
     """Return the nearest of the candidates of each query, and what they prove."""
     torch = extra("torch")
-    cells, samples = search.cells, search.cells.samples
-    step = step_bytes // (12 * columns.shape[1] * samples.shape[1]) + 1
-    pairs = zip(rows.split(step), columns.split(step), strict=True)
-    squares = torch.cat(
-        [(samples[i][:, None] - samples[j]).square_().sum(2) for i, j in pairs]
-    )
-    squares.masked_fill_((columns == rows[:, None]) | value.isinf(), math.inf)
+    cells = search.cells
+    squares = _exact_squares(cells.samples, rows, columns, step_bytes)
+    # Neither the query itself nor padding is a neighbour.
+    itself = columns == rows[:, None]
+    squares.masked_fill_(itself | value.isinf(), math.inf)
     squares, nth = squares.sort(dim=1)
-    distances = squares[:, : search.n_neighbors].sqrt()
-    columns = columns.gather(1, nth[:, : search.n_neighbors])
-    last, offset = distances[:, -1], cells.offset[rows]
+    squares = squares[:, : search.n_neighbors]
+    nth = nth[:, : search.n_neighbors]
+    distances = squares.sqrt()
+    columns = columns.gather(1, nth)
+    last = distances[:, -1]
+    offset = cells.offset[rows]
     needed_reach = (last + offset) * (1 + cells.rounding)
     if search.by_differences:
         ambiguous = torch.zeros_like(rows, dtype=torch.bool)
@@ -275,8 +302,27 @@ def _measured(
     return Answers(rows, distances, columns, needed_reach, ambiguous)
 
 
+def _exact_squares(
+    samples: "Tensor",
+    rows: "Tensor",
+    columns: "Tensor",
+    step_bytes: int,
+) -> "Tensor":
+    """Return squared distances of queries to their candidates, (m, n_chosen)."""
+    row_bytes = 12 * columns.shape[1] * samples.shape[1]
+    step = step_bytes // row_bytes + 1
+    squares = []
+    for i, j in zip(rows.split(step), columns.split(step), strict=True):
+        gap = samples[i][:, None] - samples[j]
+        squares.append(gap.square_().sum(2))
+    return extra("torch").cat(squares)
+
+
 def _ambiguous(
-    cells: Cells, offset: "Tensor", last: "Tensor", farthest: "Tensor"
+    cells: Cells,
+    offset: "Tensor",
+    last: "Tensor",
+    farthest: "Tensor",
 ) -> "Tensor":
     """Return whether a sample that was not chosen may be a nearer neighbour.
 
@@ -291,6 +337,8 @@ def _ambiguous(
         The largest value among its candidates: the squared distance of every sample
         that was not chosen is at least this one's, up to rounding.
     """
+    # The query lies `offset` from the landmark, and a sample nearer than the last
+    # neighbour at most `offset` + `last`. The square of the sum bounds the error.
     rounding = cells.rounding * (2 * offset + last).square()
     others = farthest + offset.square() - rounding
     tie = 1 - cells.settings.tie_tolerance

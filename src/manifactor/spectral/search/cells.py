@@ -112,7 +112,10 @@ class Cells:
 
 
 def make_cells(
-    X: "Tensor", memory: StepMemory, *, settings: CellSettings = CellSettings()
+    X: "Tensor",
+    memory: StepMemory,
+    *,
+    settings: CellSettings = CellSettings(),
 ) -> Cells:
     """Return samples, (n, d), in the cells of randomly chosen ones.
 
@@ -160,6 +163,8 @@ def _random_landmarks(samples: "Tensor", settings: CellSettings) -> "Tensor":
     """Return samples chosen at random, (c, d)."""
     torch = extra("torch")
     device = samples.device
+    # A generator of its own: the landmarks are the same whatever the global seed is,
+    # and the global state stays untouched.
     generator = torch.Generator(device=device).manual_seed(0)
     order = torch.randperm(len(samples), generator=generator, device=device)
     count = max(1, len(samples) // settings.samples_per_cell)
@@ -167,7 +172,9 @@ def _random_landmarks(samples: "Tensor", settings: CellSettings) -> "Tensor":
 
 
 def _nearest_landmarks(
-    samples: "Tensor", landmarks: "Tensor", memory: StepMemory
+    samples: "Tensor",
+    landmarks: "Tensor",
+    memory: StepMemory,
 ) -> "Tensor":
     """Return the landmark of each sample that is nearest up to rounding, (n,)."""
     torch = extra("torch")

@@ -90,6 +90,7 @@ def choose_search(
     if not settings.prefers_approximate(n_samples, n_features):
         return Choice(exact, EXACT_REASONS[exact])
     many = f"there are more than {settings.approximate_above:,} samples"
+    # Not imported here: loading faiss is left to the fit of the search.
     if find_spec("faiss") is not None:
         return Choice("faiss", f"approximate, as {many}; its recall is measured")
     log.warning(

@@ -31,10 +31,13 @@ class NeighborTable:
 
     def copies(self) -> sp.csr_array:
         """Return ones for the neighbours at distance 0, on the host, (n, n)."""
-        row, nth = (self.distances == 0).nonzero(as_tuple=True)
-        column = self.indices[row, nth].cpu().numpy()
-        entries = (np.ones(len(row)), (row.cpu().numpy(), column))
-        return sp.csr_array(entries, shape=(len(self.indices), len(self.indices)))
+        n_samples = len(self.indices)
+        zero = self.distances == 0
+        row, nth = zero.nonzero(as_tuple=True)
+        column = self.indices[row, nth]
+        pairs = (row.cpu().numpy(), column.cpu().numpy())
+        entries = (np.ones(len(row)), pairs)
+        return sp.csr_array(entries, shape=(n_samples, n_samples))
 
     def symmetric(self) -> ResidentMatrix:
         """Return a matrix with an entry wherever either sample is a neighbour."""
@@ -45,14 +48,20 @@ class NeighborTable:
         column = self.indices.reshape(-1)
         # One number for each pair: sorting it brings both directions of an edge
         # together and puts the entries into the order of the rows.
-        key, order = torch.cat([row * n + column, column * n + row]).sort()
+        keys = torch.cat([row * n + column, column * n + row])
+        key, order = keys.sort()
         kept = torch.ones_like(key, dtype=torch.bool)
         kept[1:] = key[1:] != key[:-1]
-        key, order = key[kept], order[kept]
+        key = key[kept]
+        order = order[kept]
         count = torch.bincount(key // n, minlength=n)
         starts = torch.cat([count.new_zeros(1), count.cumsum(0)])
-        entries = self.distances.reshape(-1)[order % (n * k)]
-        return ResidentMatrix(starts.int(), (key % n).int(), entries)
+        distances = self.distances.reshape(-1)
+        return ResidentMatrix(
+            starts=starts.int(),
+            columns=(key % n).int(),
+            entries=distances[order % (n * k)],
+        )
 
 
 class DeviceSearch(NeighborSearch):
@@ -114,7 +123,8 @@ class DeviceSearch(NeighborSearch):
             torch.cdist(block, known, compute_mode=exact).topk(count, largest=False)
             for block in queries.split(step)
         ]
-        distances, indices = (torch.cat(parts) for parts in zip(*found, strict=True))
+        distances = torch.cat([block.values for block in found])
+        indices = torch.cat([block.indices for block in found])
         data = distances.cpu().numpy().ravel().astype(float)
         columns = indices.cpu().numpy().ravel()
         starts = np.arange(0, len(data) + 1, count)

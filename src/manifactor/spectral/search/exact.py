@@ -48,7 +48,8 @@ class TreeSearch(NeighborSearch):
         distances, indices = self.tree_.query(X, count, workers=workers)
         starts = np.arange(0, indices.size + 1, count)
         entries = (distances.ravel(), indices.ravel(), starts)
-        return sp.csr_array(entries, shape=(len(X), self.tree_.n))
+        shape = (len(X), self.tree_.n)
+        return sp.csr_array(entries, shape=shape)
 
 
 class BruteSearch(NeighborSearch):

@@ -151,7 +151,7 @@ def nearest_candidates(
     distances, neighbors : ndarrays of shape (n_queries, n_found)
     """
     n_features = X.shape[1]
-    # 32-bit indices halve the memory of the graph wherever they suffice.
+    # 32-bit indices take half of the memory wherever they suffice.
     small = max(len(X) * n_found, len(codes.samples)) < 2**31
     neighbors = np.empty((len(X), n_found), dtype=np.int32 if small else np.int64)
     distances = np.empty((len(X), n_found))

@@ -29,13 +29,17 @@ class StepMemory:
         while True:
             try:
                 return step(self.size)
+            # Smaller steps from now on: what did not fit once is not tried again.
             except extra("torch").OutOfMemoryError:
                 if self.size // 2 < self.least:
                     raise
                 self.size //= 2
 
     def in_blocks(
-        self, part: Callable[[slice], "Tensor"], n_rows: int, row_bytes: int
+        self,
+        part: Callable[[slice], "Tensor"],
+        n_rows: int,
+        row_bytes: int,
     ) -> "Tensor":
         """Concatenate ``part(rows)`` over blocks of rows that fit."""
 
