@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from manifactor import datasets
 from manifactor.factoring.energy import count_directions
-from manifactor.factoring.peeling import PeelingSettings, peel, product_share
+from manifactor.factoring.peeling import PeelingSettings, peel
+from manifactor.factoring.products import ProductSettings, product_share
 from manifactor.scores import regression_r2
 
 from .looks import look_at, look_of, looks_at_halves
@@ -62,7 +63,9 @@ def test_factors_that_are_asked_for_are_taken_whatever_their_products_are():
 
 
 def test_a_square_is_refused_where_products_must_be_perfect(square):
-    found = peeled(square[0], settings=PeelingSettings(min_product_share=1.0))
+    found = peeled(
+        square[0], settings=PeelingSettings(products=ProductSettings(min_share=1.0))
+    )
     assert len(found.looks[0].blocks) == 1
 
 
@@ -113,10 +116,24 @@ def test_noise_of_the_products_is_taken_off_up_to_a_limit():
     """A share that halves lose is added to the share of the whole, but not all of it."""
     whole, _ = look_at("square", 400, n_functions=30)
     halves = looks_at_halves("square", 400, n_functions=30)
-    strict = PeelingSettings(min_product_share=1.0, max_share_noise=0.0)
-    lenient = PeelingSettings(min_product_share=1.0, max_share_noise=1.0)
-    assert len(peeled(whole, *halves, settings=strict).looks[0].blocks) == 1
-    assert len(peeled(whole, *halves, settings=lenient).looks[0].blocks) == 2
+    strict = ProductSettings(min_share=1.0, max_noise=0.0)
+    lenient = ProductSettings(min_share=1.0, max_noise=1.0)
+    assert (
+        len(
+            peeled(whole, *halves, settings=PeelingSettings(products=strict))
+            .looks[0]
+            .blocks
+        )
+        == 1
+    )
+    assert (
+        len(
+            peeled(whole, *halves, settings=PeelingSettings(products=lenient))
+            .looks[0]
+            .blocks
+        )
+        == 2
+    )
 
 
 def test_two_motions_that_are_coupled_are_one_factor_beside_a_third(rng):

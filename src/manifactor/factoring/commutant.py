@@ -8,7 +8,10 @@ the functions makes all these matrices block-diagonal.
 import numpy as np
 
 
-def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def commutant(
+    champ: np.ndarray,
+    weights: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Compute the symmetric matrices that nearly commute with a carre du champ.
 
     Q(X) = mean |[X, G]|^2 over its mean on traceless X: near 0 where blocks of
@@ -44,7 +47,10 @@ def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
     return q / q[1:].mean(), np.einsum("pq,pab->qab", vectors, basis)
 
 
-def _commutator_form(basis: np.ndarray, moments: np.ndarray) -> np.ndarray:
+def _commutator_form(
+    basis: np.ndarray,
+    moments: np.ndarray,
+) -> np.ndarray:
     """Return the matrix of mean |[X, G]|^2 = 2 tr(X X G G) - 2 tr(X G X G)."""
     square = np.einsum("abbc->ac", moments)
     form = 2 * np.einsum("pab,qbc,ca->pq", basis, basis, square, optimize=True)
@@ -64,7 +70,11 @@ def _symmetric_basis(r: int) -> np.ndarray:
     return basis
 
 
-def squared_cosine(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> float:
+def squared_cosine(
+    champ: np.ndarray,
+    weights: np.ndarray,
+    labels: np.ndarray,
+) -> float:
     """Return the largest mean squared cosine between the gradients of two blocks.
 
     Parameters
@@ -88,7 +98,10 @@ def squared_cosine(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -
     return largest
 
 
-def unit_energy(champ: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def unit_energy(
+    champ: np.ndarray,
+    weights: np.ndarray,
+) -> np.ndarray:
     """Return the carre du champ scaled to mean energy 1 of every function."""
     energy = np.einsum("x,xaa->a", weights, champ)
     # The carre du champ at a positive time may leave a high function no energy.

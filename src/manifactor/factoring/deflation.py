@@ -175,7 +175,10 @@ def best_curve(
     return max(curves, key=lambda curve: curve.explained)
 
 
-def _charts(geometry: Geometry, settings: DeflationSettings) -> list[tuple[int, ...]]:
+def _charts(
+    geometry: Geometry,
+    settings: DeflationSettings,
+) -> list[tuple[int, ...]]:
     """Return the lowest function, and the pairs that may be cosine and sine."""
     last = min(settings.n_chart_functions, len(geometry.eigenvalues))
     charts: list[tuple[int, ...]] = [(1,)]
@@ -186,7 +189,11 @@ def _charts(geometry: Geometry, settings: DeflationSettings) -> list[tuple[int, 
     return charts
 
 
-def _parallel(geometry: Geometry, a: int, b: int) -> float:
+def _parallel(
+    geometry: Geometry,
+    a: int,
+    b: int,
+) -> float:
     """Return the mean squared cosine between the gradients of two functions."""
     first = geometry.gradients[:, :, a - 1]
     second = geometry.gradients[:, :, b - 1]

@@ -201,7 +201,10 @@ def _block_basis(
     return min(clearest, key=lambda basis: basis.cosine(batch))
 
 
-def _random_basis(kernel: np.ndarray, rng: np.random.Generator) -> BlockBasis:
+def _random_basis(
+    kernel: np.ndarray,
+    rng: np.random.Generator,
+) -> BlockBasis:
     """Read blocks from a random element, which has one eigenvalue for each block."""
     count = len(kernel)
     element = np.einsum("q,qab->ab", rng.normal(size=count), kernel)

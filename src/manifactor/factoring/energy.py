@@ -5,7 +5,10 @@ import numpy as np
 from manifactor.factoring.gradients import Geometry
 
 
-def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
+def energy_along(
+    geometry: Geometry,
+    block: np.ndarray,
+) -> np.ndarray:
     """Compute the energy of all functions along the gradients of a block.
 
     The block's gradients span its directions at every row; the matrix is the mean inner
@@ -30,13 +33,19 @@ def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
     return along.T @ along
 
 
-def count_directions(geometry: Geometry, block: np.ndarray) -> int:
+def count_directions(
+    geometry: Geometry,
+    block: np.ndarray,
+) -> int:
     """Return how many directions a block's gradients span: the factor's dimension."""
     strength, _ = _directions(geometry, block)
     return strength.shape[1]
 
 
-def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _directions(
+    geometry: Geometry,
+    block: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return what the block's gradients span at every row.
 
     Returns

@@ -17,7 +17,8 @@ from manifactor.factoring.measures import (
     explained,
     leakage,
 )
-from manifactor.factoring.peeling import Peeling, product_share
+from manifactor.factoring.peeling import Peeling
+from manifactor.factoring.products import product_share
 from manifactor.factoring.purity import impurity
 from manifactor.spectral.spectrum import Spectrum
 

@@ -197,7 +197,11 @@ def carre_du_champ(
     return champ
 
 
-def _drawn_rows(n_samples: int, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+def _drawn_rows(
+    n_samples: int,
+    n_rows: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
     if n_samples <= n_rows:
         return np.arange(n_samples)
     return np.sort(rng.choice(n_samples, n_rows, replace=False))
@@ -221,7 +225,10 @@ def _coordinates(
     return spectrum.combined(beside_constant(left[:, :count] * strength[:count]))
 
 
-def _damped_functions(spectrum: Spectrum, settings: GradientSettings) -> np.ndarray:
+def _damped_functions(
+    spectrum: Spectrum,
+    settings: GradientSettings,
+) -> np.ndarray:
     count = settings.max_coordinates
     functions = spectrum.functions[:, 1 : 1 + count]
     eigenvalues = spectrum.eigenvalues[1:]
@@ -229,7 +236,11 @@ def _damped_functions(spectrum: Spectrum, settings: GradientSettings) -> np.ndar
     return functions * np.exp(-eigenvalues[:count] / reference)
 
 
-def _projected(spectrum: Spectrum, samples: np.ndarray, block_size: int) -> np.ndarray:
+def _projected(
+    spectrum: Spectrum,
+    samples: np.ndarray,
+    block_size: int,
+) -> np.ndarray:
     """Return the samples' coefficients in the functions, (n_functions - 1, n_features).
 
     A block of rows at a time: images are never copied whole.
@@ -243,7 +254,10 @@ def _projected(spectrum: Spectrum, samples: np.ndarray, block_size: int) -> np.n
     return coefficients
 
 
-def _steps(affinity: Affinity, rows: np.ndarray) -> sp.csr_array:
+def _steps(
+    affinity: Affinity,
+    rows: np.ndarray,
+) -> sp.csr_array:
     """Return the walk's probabilities from some samples to all."""
     steps = affinity.rows(rows) @ sp.diags_array(affinity.pull)
     return sp.csr_array(sp.diags_array(1 / steps.sum(axis=1)) @ steps)
@@ -280,7 +294,10 @@ def _padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
     return near, weight
 
 
-def _average(coordinates: np.ndarray, n_averaged: int) -> sp.csr_array:
+def _average(
+    coordinates: np.ndarray,
+    n_averaged: int,
+) -> sp.csr_array:
     """Return the matrix of the mean over nearest rows."""
     n_rows = len(coordinates)
     k = min(n_averaged, n_rows)

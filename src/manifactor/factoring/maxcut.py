@@ -108,7 +108,10 @@ def max_cut(
     return Cut(_renumbered(winner), objective, max(bound, objective))
 
 
-def cut_weight(weights: np.ndarray, labels: np.ndarray) -> float:
+def cut_weight(
+    weights: np.ndarray,
+    labels: np.ndarray,
+) -> float:
     """Return the weight of the edges whose ends lie in different groups."""
     return float(weights[labels[:, None] != labels].sum() / 2)
 

@@ -18,7 +18,10 @@ import numpy as np
 Numbers: TypeAlias = float | np.ndarray  # one, or several of them
 
 
-def excess_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
+def excess_in_halves(
+    value: Numbers,
+    in_halves: Sequence[Numbers],
+) -> np.ndarray:
     """Return the noise of a number that noise raises: what halves add to it.
 
     Parameters
@@ -44,7 +47,10 @@ def excess_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray
     return np.maximum(np.mean(np.asarray(in_halves), axis=0) - value, 0)
 
 
-def deficit_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
+def deficit_in_halves(
+    value: Numbers,
+    in_halves: Sequence[Numbers],
+) -> np.ndarray:
     """Return the noise of a number that noise lowers: what halves lose of it.
 
     Examples

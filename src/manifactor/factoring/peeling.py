@@ -17,6 +17,7 @@ from manifactor._support.threads import at_once
 from manifactor.factoring.division import DivisionSettings, Split, divide
 from manifactor.factoring.gradients import Geometry
 from manifactor.factoring.noise import deficit_in_halves
+from manifactor.factoring.products import ProductSettings, product_share
 from manifactor.factoring.purity import (
     PuritySettings,
     batch_size,
@@ -32,14 +33,7 @@ class PeelingSettings:
     # The number of functions below an eigenvalue grows as a power of the dimension
     # (Weyl), so that a few hundred functions do not show more factors than this.
     max_factors: int = 6
-    # Least share of the product of two functions near the sum of their eigenvalues, its
-    # noise taken off: 0.97 and more on products, 0.7 and less on irreducible shapes.
-    min_product_share: float = 0.7
-    # How near, as a share of the sum.
-    product_window: float = 0.2
-    # Most that is added to a share for its noise, so that poor halves cannot excuse any
-    # product.
-    max_share_noise: float = 0.15
+    products: ProductSettings = field(default_factory=ProductSettings)
     purity: PuritySettings = field(default_factory=PuritySettings)
     division: DivisionSettings = field(default_factory=DivisionSettings)
 
@@ -156,13 +150,23 @@ class State:
         """Whether two blocks were taken as one."""
         return self.before_merging is not None
 
-    def accept(self, trial: Trial, split: Split) -> "State":
+    def accept(
+        self,
+        trial: Trial,
+        split: Split,
+    ) -> "State":
         """Return the state with the blocks of a trial; halves without any drop out."""
         whole, *halves = trial.looks
         halves = [half for half in halves if half.blocks]
         return replace(self, looks=(whole, *halves), splits=(*self.splits, split))
 
-    def merge(self, trial: Trial, split: Split, *, refused: float) -> "State":
+    def merge(
+        self,
+        trial: Trial,
+        split: Split,
+        *,
+        refused: float,
+    ) -> "State":
         """Return the state with merged blocks, after unmerged ones were refused."""
         return replace(self.accept(trial, split), before_merging=self.stop(refused))
 
@@ -269,8 +273,11 @@ def _judge(
     return union, _try(union.looks, union.blocks, state.merged, settings)
 
 
-def _passes(trial: Trial, settings: PeelingSettings) -> bool:
-    return trial.product_share >= settings.min_product_share
+def _passes(
+    trial: Trial,
+    settings: PeelingSettings,
+) -> bool:
+    return trial.product_share >= settings.products.min_share
 
 
 def _try(
@@ -281,7 +288,10 @@ def _try(
 ) -> Trial:
     """Add new blocks to each look, refine all blocks, and measure their products."""
 
-    def refined(look: Look, new: Sequence[np.ndarray]) -> Look:
+    def refined(
+        look: Look,
+        new: Sequence[np.ndarray],
+    ) -> Look:
         blocks = refine(
             look.geometry,
             (*look.blocks, *new),
@@ -292,21 +302,26 @@ def _try(
 
     whole, *halves = at_once(refined, looks, new)
     share, *in_halves = [
-        product_share(look.geometry, look.blocks, settings=settings)
+        product_share(look.geometry, look.blocks, settings=settings.products)
         for look in (whole, *(half for half in halves if half.blocks))
     ]
     noise = float(deficit_in_halves(share, in_halves))
-    corrected = min(1.0, share + min(noise, settings.max_share_noise))
+    corrected = min(1.0, share + min(noise, settings.products.max_noise))
     return Trial((whole, *halves), corrected)
 
 
-def _merge_worst_pair(trial: Trial, settings: PeelingSettings) -> Trial:
+def _merge_worst_pair(
+    trial: Trial,
+    settings: PeelingSettings,
+) -> Trial:
     """Try the same looks with those two blocks as one that make the poorest product."""
     whole = trial.looks[0]
     pairs = list(combinations(range(len(whole.blocks)), 2))
     shares = [
         product_share(
-            whole.geometry, [whole.blocks[a], whole.blocks[b]], settings=settings
+            whole.geometry,
+            [whole.blocks[a], whole.blocks[b]],
+            settings=settings.products,
         )
         for a, b in pairs
     ]
@@ -316,37 +331,12 @@ def _merge_worst_pair(trial: Trial, settings: PeelingSettings) -> Trial:
     return _try(bare, merged, unions=True, settings=settings)
 
 
-def _merged(blocks: Sequence[np.ndarray], pair: tuple[int, int]) -> list[np.ndarray]:
+def _merged(
+    blocks: Sequence[np.ndarray],
+    pair: tuple[int, int],
+) -> list[np.ndarray]:
     """Return the blocks with two of them as one, the last; none if there are none."""
     if not blocks:
         return []
     others = [block for i, block in enumerate(blocks) if i not in pair]
     return [*others, np.hstack([blocks[i] for i in pair])]
-
-
-def product_share(
-    geometry: Geometry,
-    blocks: Sequence[np.ndarray],
-    *,
-    settings: PeelingSettings = PeelingSettings(),
-) -> float:
-    """Return how far products of the factors' lowest functions are eigenfunctions.
-
-    On a product manifold the product of functions of two factors is an eigenfunction
-    whose eigenvalue is the sum of theirs. The smallest share, over pairs of factors, of
-    the product of their lowest functions near that sum is returned: 1 for a single
-    block, 0 for none.
-    """
-    if not blocks:
-        return 0.0
-    # The lowest function of a block is the most accurate, and its products are the
-    # first to lie inside the spectrum.
-    lowest = np.column_stack([block[:, 0] for block in blocks])
-    a, b = np.triu_indices(len(blocks), 1)
-    own = geometry.rayleigh(lowest)
-    total = own[a] + own[b]
-    found = geometry.products(lowest[:, a], lowest[:, b])[0][1:] ** 2
-    distance = np.abs(geometry.eigenvalues[:, None] - total)
-    near = distance < settings.product_window * total
-    shares = (found * near).sum(axis=0) / found.sum(axis=0)
-    return float(shares.min(initial=1.0))

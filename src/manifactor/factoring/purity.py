@@ -135,7 +135,11 @@ class BlockEnergies:
     quanta: np.ndarray
 
     @classmethod
-    def of(cls, geometry: Geometry, blocks: Sequence[np.ndarray]) -> "BlockEnergies":
+    def of(
+        cls,
+        geometry: Geometry,
+        blocks: Sequence[np.ndarray],
+    ) -> "BlockEnergies":
         """Measure the energies along the blocks."""
         energies = [energy_along(geometry, block) for block in blocks]
         quanta = [geometry.rayleigh(block).min() for block in blocks]
@@ -158,7 +162,10 @@ class BlockEnergies:
         return np.sum(in_quanta, axis=0)
 
 
-def _values(functions: np.ndarray, form: np.ndarray) -> np.ndarray:
+def _values(
+    functions: np.ndarray,
+    form: np.ndarray,
+) -> np.ndarray:
     """Return the value of a quadratic form at each function, (r,)."""
     return (functions * (form @ functions)).sum(axis=0)
 
@@ -305,7 +312,10 @@ def refine(
     return tuple(refined)
 
 
-def impurity(geometry: Geometry, blocks: Sequence[np.ndarray]) -> float:
+def impurity(
+    geometry: Geometry,
+    blocks: Sequence[np.ndarray],
+) -> float:
     """Return the largest impurity of a block's lowest function.
 
     That is its energy along other blocks in units of their lowest eigenvalues: 0 on a

@@ -188,7 +188,11 @@ def _candidates(
     return Candidates(*(np.concatenate(column) for column in columns))
 
 
-def _band(eigenvalues: np.ndarray, total: np.ndarray, tolerance: np.ndarray) -> slice:
+def _band(
+    eigenvalues: np.ndarray,
+    total: np.ndarray,
+    tolerance: np.ndarray,
+) -> slice:
     """Return the products that any of these eigenvalue sums, ascending, can reach."""
     high_enough = eigenvalues > total[0] - tolerance
     low_enough = eigenvalues < total[-1] + tolerance
@@ -222,7 +226,11 @@ def _similarity(
     return np.abs(product @ rooted[band].T) / norm[:, None]
 
 
-def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.ndarray:
+def _combinations_below(
+    eigenvalues: np.ndarray,
+    size: int,
+    limit: float,
+) -> np.ndarray:
     """Return combinations of functions whose eigenvalues sum to less than `limit`.
 
     Returns
@@ -244,7 +252,10 @@ def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.
     return combinations
 
 
-def _block_length(n_samples: int, settings: TripletSettings) -> int:
+def _block_length(
+    n_samples: int,
+    settings: TripletSettings,
+) -> int:
     bytes_each = np.dtype(np.float32).itemsize * n_samples
     return max(settings.min_block, settings.block_bytes // bytes_each)
 
