@@ -5,7 +5,7 @@ import numpy as np
 from manifactor import datasets
 from manifactor.factoring.deflation import WalkSpectrum
 from manifactor.factoring.gradients import measure_geometry
-from manifactor.factoring.peeling import Look
+from manifactor.factoring.proposals import Look
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.spectrum import laplacian_spectrum

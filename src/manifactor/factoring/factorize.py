@@ -25,7 +25,8 @@ from manifactor.factoring.factor import Factor, make_factors, selection
 from manifactor.factoring.gradients import beside_constant, measure_geometry
 from manifactor.factoring.maxcut import Cut, max_cut
 from manifactor.factoring.measures import completeness, leakage, leaves_noise
-from manifactor.factoring.peeling import Look, Peeling, peel
+from manifactor.factoring.peeling import Peeling, peel
+from manifactor.factoring.proposals import Look
 from manifactor.factoring.purity import batch_size, without_energy
 from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
 from manifactor.spectral.diffusion import Diffusion

@@ -15,7 +15,7 @@ from manifactor.factoring.factor import (
     predictability,
 )
 from manifactor.factoring.gradients import carre_du_champ
-from manifactor.factoring.peeling import Look
+from manifactor.factoring.proposals import Look
 from manifactor.factoring.purity import batch_size
 from manifactor.spectral.spectrum import Spectrum
 

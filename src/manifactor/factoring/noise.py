@@ -18,10 +18,7 @@ import numpy as np
 Numbers: TypeAlias = float | np.ndarray  # one, or several of them
 
 
-def excess_in_halves(
-    value: Numbers,
-    in_halves: Sequence[Numbers],
-) -> np.ndarray:
+def excess_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
     """Return the noise of a number that noise raises: what halves add to it.
 
     Parameters
@@ -44,13 +41,11 @@ def excess_in_halves(
     """
     if not len(in_halves):
         return np.zeros_like(value)
-    return np.maximum(np.mean(np.asarray(in_halves), axis=0) - value, 0)
+    mean = np.mean(np.asarray(in_halves), axis=0)
+    return np.maximum(mean - value, 0)
 
 
-def deficit_in_halves(
-    value: Numbers,
-    in_halves: Sequence[Numbers],
-) -> np.ndarray:
+def deficit_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
     """Return the noise of a number that noise lowers: what halves lose of it.
 
     Examples
@@ -60,4 +55,5 @@ def deficit_in_halves(
     """
     if not len(in_halves):
         return np.zeros_like(value)
-    return np.maximum(value - np.mean(np.asarray(in_halves), axis=0), 0)
+    mean = np.mean(np.asarray(in_halves), axis=0)
+    return np.maximum(value - mean, 0)

@@ -14,16 +14,11 @@ from itertools import combinations
 import numpy as np
 
 from manifactor._support.threads import at_once
-from manifactor.factoring.division import DivisionSettings, Split, divide
-from manifactor.factoring.gradients import Geometry
+from manifactor.factoring.division import DivisionSettings, Split
 from manifactor.factoring.noise import deficit_in_halves
 from manifactor.factoring.products import ProductSettings, product_share
-from manifactor.factoring.purity import (
-    PuritySettings,
-    batch_size,
-    refine,
-    without_energy,
-)
+from manifactor.factoring.proposals import Look, Proposal, propose
+from manifactor.factoring.purity import PuritySettings, refine
 
 
 @dataclass(frozen=True)
@@ -36,24 +31,6 @@ class PeelingSettings:
     products: ProductSettings = field(default_factory=ProductSettings)
     purity: PuritySettings = field(default_factory=PuritySettings)
     division: DivisionSettings = field(default_factory=DivisionSettings)
-
-
-@dataclass(frozen=True)
-class Look:
-    """The blocks of pure functions that a part of the samples shows.
-
-    Attributes
-    ----------
-    part : ndarray of int
-        The samples.
-    geometry : Geometry
-    blocks : tuple of ndarray of shape (n_functions, r)
-        Unit columns of coefficients, ascending eigenvalue; one block for each factor.
-    """
-
-    part: np.ndarray
-    geometry: Geometry
-    blocks: tuple[np.ndarray, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,32 +51,6 @@ class Peeling:
     looks: tuple[Look, ...]
     splits: tuple[Split, ...]
     refused: float | None
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """Blocks that may belong to further factors, in each look that shows them.
-
-    Attributes
-    ----------
-    looks : tuple of Look
-        With the blocks accepted so far.
-    batches : list of ndarray of shape (n_functions, r)
-        The functions that were divided into blocks.
-    blocks : list of list of ndarray
-        The proposed blocks of each look.
-    split : Split
-    """
-
-    looks: tuple[Look, ...]
-    batches: list[np.ndarray]
-    blocks: list[list[np.ndarray]]
-    split: Split
-
-    def undivided(self) -> "Proposal":
-        """Return the proposal that the whole batch is one block."""
-        blocks = [[batch] for batch in self.batches]
-        return replace(self, blocks=blocks, split=replace(self.split, n_blocks=1))
 
 
 @dataclass(frozen=True)
@@ -150,25 +101,18 @@ class State:
         """Whether two blocks were taken as one."""
         return self.before_merging is not None
 
-    def accept(
-        self,
-        trial: Trial,
-        split: Split,
-    ) -> "State":
+    def accept(self, trial: Trial, split: Split) -> "State":
         """Return the state with the blocks of a trial; halves without any drop out."""
         whole, *halves = trial.looks
         halves = [half for half in halves if half.blocks]
-        return replace(self, looks=(whole, *halves), splits=(*self.splits, split))
+        looks = (whole, *halves)
+        splits = (*self.splits, split)
+        return replace(self, looks=looks, splits=splits)
 
-    def merge(
-        self,
-        trial: Trial,
-        split: Split,
-        *,
-        refused: float,
-    ) -> "State":
+    def merge(self, trial: Trial, split: Split, *, refused: float) -> "State":
         """Return the state with merged blocks, after unmerged ones were refused."""
-        return replace(self.accept(trial, split), before_merging=self.stop(refused))
+        accepted = self.accept(trial, split)
+        return replace(accepted, before_merging=self.stop(refused))
 
     def stop(self, refused: float | None = None) -> Peeling:
         """Return the result, given the product share of what was refused, if anything.
@@ -205,7 +149,13 @@ def peel(
     """
     state = State(tuple(looks))
     while state.n_factors < settings.max_factors:
-        proposal = propose(state.looks, settings=settings, rng=rng)
+        proposal = propose(
+            state.looks,
+            max_blocks=settings.max_factors,
+            purity=settings.purity,
+            division=settings.division,
+            rng=rng,
+        )
         if proposal is None:
             break
         proposal, trial = _judge(state, proposal, at_least, settings)
@@ -215,7 +165,8 @@ def peel(
             state = state.accept(trial, proposal.split)
             continue
         refused = trial.product_share
-        if state.merged:  # a second merge would take more and more of the data as one
+        # Merged once only: repeated, that would end with all of the data as one block.
+        if state.merged:
             return state.stop(refused)
         trial = _merge_worst_pair(trial, settings)
         if not _passes(trial, settings):
@@ -224,41 +175,11 @@ def peel(
     return state.stop()
 
 
-def propose(
-    looks: Sequence[Look], *, settings: PeelingSettings, rng: np.random.Generator
-) -> Proposal | None:
-    """Divide the lowest functions without energy along the blocks found into blocks.
-
-    Returns
-    -------
-    Proposal or None
-        None if there are no such functions. Halves that show fewer functions than all
-        samples do are left out.
-    """
-
-    def rest_of(look: Look) -> np.ndarray:
-        return without_energy(look.geometry, look.blocks, settings=settings.purity)
-
-    rests = at_once(rest_of, looks)
-    eigenvalues = looks[0].geometry.rayleigh(rests[0])
-    size = batch_size(eigenvalues, settings=settings.purity)
-    if size == 0:
-        return None
-    pairs = zip(looks, rests, strict=True)
-    shown = [(look, rest[:, :size]) for look, rest in pairs if rest.shape[1] >= size]
-    batches = [batch for _, batch in shown]
-    blocks, split = divide(
-        [look.geometry for look, _ in shown],
-        batches,
-        max_blocks=settings.max_factors,
-        settings=settings.division,
-        rng=rng,
-    )
-    return Proposal(tuple(look for look, _ in shown), batches, blocks, split)
-
-
 def _judge(
-    state: State, proposal: Proposal, at_least: int, settings: PeelingSettings
+    state: State,
+    proposal: Proposal,
+    at_least: int,
+    settings: PeelingSettings,
 ) -> tuple[Proposal, Trial]:
     """Try the proposed blocks, or their union where their products do not pass.
 
@@ -270,13 +191,11 @@ def _judge(
     if _passes(trial, settings) or not (divided and union_suffices):
         return proposal, trial
     union = proposal.undivided()
-    return union, _try(union.looks, union.blocks, state.merged, settings)
+    trial = _try(union.looks, union.blocks, state.merged, settings)
+    return union, trial
 
 
-def _passes(
-    trial: Trial,
-    settings: PeelingSettings,
-) -> bool:
+def _passes(trial: Trial, settings: PeelingSettings) -> bool:
     return trial.product_share >= settings.products.min_share
 
 
@@ -288,10 +207,7 @@ def _try(
 ) -> Trial:
     """Add new blocks to each look, refine all blocks, and measure their products."""
 
-    def refined(
-        look: Look,
-        new: Sequence[np.ndarray],
-    ) -> Look:
+    def refined(look: Look, new: Sequence[np.ndarray]) -> Look:
         blocks = refine(
             look.geometry,
             (*look.blocks, *new),
@@ -306,14 +222,11 @@ def _try(
         for look in (whole, *(half for half in halves if half.blocks))
     ]
     noise = float(deficit_in_halves(share, in_halves))
-    corrected = min(1.0, share + min(noise, settings.products.max_noise))
-    return Trial((whole, *halves), corrected)
+    noise = min(noise, settings.products.max_noise)
+    return Trial((whole, *halves), min(1.0, share + noise))
 
 
-def _merge_worst_pair(
-    trial: Trial,
-    settings: PeelingSettings,
-) -> Trial:
+def _merge_worst_pair(trial: Trial, settings: PeelingSettings) -> Trial:
     """Try the same looks with those two blocks as one that make the poorest product."""
     whole = trial.looks[0]
     pairs = list(combinations(range(len(whole.blocks)), 2))
@@ -331,12 +244,10 @@ def _merge_worst_pair(
     return _try(bare, merged, unions=True, settings=settings)
 
 
-def _merged(
-    blocks: Sequence[np.ndarray],
-    pair: tuple[int, int],
-) -> list[np.ndarray]:
+def _merged(blocks: Sequence[np.ndarray], pair: tuple[int, int]) -> list[np.ndarray]:
     """Return the blocks with two of them as one, the last; none if there are none."""
     if not blocks:
         return []
     others = [block for i, block in enumerate(blocks) if i not in pair]
-    return [*others, np.hstack([blocks[i] for i in pair])]
+    union = np.hstack([blocks[i] for i in pair])
+    return [*others, union]

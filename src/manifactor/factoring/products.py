@@ -44,8 +44,10 @@ def product_share(
     a, b = np.triu_indices(len(blocks), 1)
     own = geometry.rayleigh(lowest)
     total = own[a] + own[b]
-    found = geometry.products(lowest[:, a], lowest[:, b])[0][1:] ** 2
+    coefficients, _ = geometry.products(lowest[:, a], lowest[:, b])
+    found = coefficients[1:] ** 2
     distance = np.abs(geometry.eigenvalues[:, None] - total)
     near = distance < settings.window * total
-    shares = (found * near).sum(axis=0) / found.sum(axis=0)
+    found_near = (found * near).sum(axis=0)
+    shares = found_near / found.sum(axis=0)
     return float(shares.min(initial=1.0))
