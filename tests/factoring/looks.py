@@ -5,7 +5,7 @@ import numpy as np
 from manifactor import datasets
 from manifactor.factoring.deflation import WalkSpectrum
 from manifactor.factoring.gradients import measure_geometry
-from manifactor.factoring.peeling import Look
+from manifactor.factoring.proposals import Look
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.spectrum import laplacian_spectrum
@@ -31,7 +31,11 @@ def geometry_of(X, n_functions, *, distances_only=False, **settings):
 def look_at(name, n_samples=1500, n_functions=60, seed=0):
     """A look at all samples of a shape, and the truth."""
     X, truth = datasets.sample(name, n_samples, random_state=seed)
-    return Look(np.arange(n_samples), geometry_of(X, n_functions)), truth
+    return look_of(X, n_functions), truth
+
+
+def look_of(X, n_functions):
+    return Look(np.arange(len(X)), geometry_of(X, n_functions))
 
 
 def looks_at_halves(name, n_samples=1500, n_functions=60, seed=0):

@@ -21,7 +21,9 @@ def sides(geometry, rectangle):
     for place in rectangle[1]:
         wave = np.cos(np.pi * place).ravel()
         correlation = np.corrcoef(np.c_[wave, functions].T)[0, 1:]
-        units.append(np.eye(len(geometry.eigenvalues))[:, [np.abs(correlation).argmax()]])
+        units.append(
+            np.eye(len(geometry.eigenvalues))[:, [np.abs(correlation).argmax()]]
+        )
     return units
 
 

@@ -1,28 +1,18 @@
 import numpy as np
 import pytest
 
-from manifactor import DiffusionMap, datasets
+from manifactor import datasets
 from manifactor.factoring.factor import selection
-from manifactor.factoring.gradients import (
-    carre_du_champ,
-    commutant,
-    cosines,
-    count_directions,
-    energy_along,
-    measure_geometry,
-    normalised,
-)
+from manifactor.factoring.gradients import GradientSettings, carre_du_champ
 
 from ..conftest import box_spectrum
+from .looks import geometry_of
 
 
 @pytest.fixture(scope="module", params=["samples", "distances only"])
 def geometry(request, rectangle):
-    X, _ = rectangle
-    fit = DiffusionMap(60, random_state=0).fit(X)
-    samples = X if request.param == "samples" else None
-    return measure_geometry(
-        fit.spectrum_, fit._affinity, samples, rng=np.random.default_rng(0)
+    return geometry_of(
+        rectangle[0], 60, distances_only=request.param == "distances only"
     )
 
 
@@ -46,55 +36,6 @@ def test_the_carre_du_champ_of_a_cosine_is_a_squared_sine():
     )
 
 
-def test_the_commutant_of_orthogonal_blocks_has_one_zero_for_each(rng):
-    blocks = [
-        rng.normal(size=(500, 3, 2)),
-        rng.normal(size=(500, 3, 3)),
-        rng.normal(size=(500, 3, 1)),
-    ]
-    champ = np.zeros((500, 6, 6))
-    for start, block in zip((0, 2, 5), blocks, strict=True):
-        stop = start + block.shape[2]
-        champ[:, start:stop, start:stop] = block.transpose(0, 2, 1) @ block
-    turn = np.linalg.qr(rng.normal(size=(6, 6)))[0]
-    q, elements = commutant(turn @ champ @ turn.T, np.full(500, 1 / 500))
-    assert (np.abs(q[:3]) < 1e-9).all()
-    assert q[3] > 0.1
-    kernel = elements[:3].reshape(3, -1)
-    np.testing.assert_allclose(
-        kernel.T @ (kernel @ np.eye(6).ravel()), np.eye(6).ravel(), atol=1e-9
-    )
-
-
-@pytest.mark.parametrize("dimension", [2, 3, 4])
-def test_the_commutant_of_a_sphere_has_no_zero_whatever_its_dimension(rng, dimension):
-    x = rng.normal(size=(20_000, dimension + 1))
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    champ = np.eye(dimension + 1) - x[:, :, None] * x[:, None]
-    q, _ = commutant(champ, np.full(len(x), 1 / len(x)))
-    np.testing.assert_allclose(q[1:], 1, atol=0.05)
-
-
-def test_energy_along_a_side_is_all_of_its_own_and_none_of_the_other_s(
-    geometry, rectangle
-):
-    _, (x, y) = rectangle
-    correlation = [
-        np.abs(
-            np.corrcoef(
-                np.c_[np.cos(np.pi * t), geometry.spectrum.functions[:, 1:6]].T
-            )[0, 1:]
-        )
-        for t in (x, y)
-    ]
-    first, second = (int(c.argmax()) for c in correlation)
-    energy = energy_along(geometry, unit(geometry, first))
-    assert energy[first, first] > 0.75 * geometry.eigenvalues[first]
-    assert energy[second, second] < 0.05 * geometry.eigenvalues[second]
-    assert count_directions(geometry, unit(geometry, first)) == 1
-    assert count_directions(geometry, unit(geometry, first, second)) == 2
-
-
 def test_gradients_carry_the_energy_of_their_functions(geometry):
     energy = np.einsum(
         "x,xpa,xpa->a", geometry.row_weights, geometry.gradients, geometry.gradients
@@ -102,23 +43,34 @@ def test_gradients_carry_the_energy_of_their_functions(geometry):
     np.testing.assert_allclose(energy, geometry.eigenvalues)
 
 
-def test_cosines_are_one_for_parallel_and_zero_for_orthogonal_blocks(rng):
-    along = rng.normal(size=(300, 2))
-    parallel = along[:, :, None] * along[:, None]
-    weights = np.full(300, 1 / 300)
-    rank_one = np.ones((300, 2, 2)) * (along[:, :1] ** 2)[:, :, None]
-    assert cosines(
-        normalised(rank_one, weights), weights, np.array([0, 1])
-    ) == pytest.approx(1)
-    diagonal = parallel * np.eye(2)
-    assert cosines(normalised(diagonal, weights), weights, np.array([0, 1])) == 0
-
-
 def test_products_beyond_the_spectrum_are_not_captured():
     X, _ = datasets.sample("torus", 800, random_state=0)
-    fit = DiffusionMap(40, random_state=0).fit(X)
-    geometry = measure_geometry(
-        fit.spectrum_, fit._affinity, X, rng=np.random.default_rng(0)
-    )
+    geometry = geometry_of(X, 40)
     assert geometry.captured(unit(geometry, 0, 1)) > 0.95
     assert geometry.captured(unit(geometry, 37, 38)) < 0.9
+
+
+def test_slopes_of_the_coordinates_are_those_of_the_functions(rectangle):
+    """The lowest function of the long side is a cosine: its gradient is a sine."""
+    X, truth = rectangle
+    geometry = geometry_of(X, 60)
+    energy = (geometry.gradients[:, :, 0] ** 2).sum(axis=1)
+    place = truth[0][geometry.rows].ravel()
+    assert np.corrcoef(energy, np.sin(np.pi * place) ** 2)[0, 1] > 0.9
+
+
+def test_gradients_are_taken_at_as_many_samples_as_the_settings_say(rectangle):
+    few = geometry_of(rectangle[0], 20, settings=GradientSettings(n_rows=100))
+    assert len(few.rows) == len(few.gradients) == few.average.shape[0] == 100
+    assert len(np.unique(few.rows)) == 100
+    assert few.row_weights.sum() == pytest.approx(1)
+    all_of_them = geometry_of(rectangle[0], 20, settings=GradientSettings(n_rows=9999))
+    np.testing.assert_array_equal(all_of_them.rows, np.arange(len(rectangle[0])))
+
+
+def test_the_size_of_a_block_of_samples_does_not_matter(rectangle):
+    one, many = (
+        geometry_of(rectangle[0], 20, settings=GradientSettings(block_size=size))
+        for size in (2**20, 64)
+    )
+    np.testing.assert_allclose(one.gradients, many.gradients, rtol=1e-6, atol=1e-9)

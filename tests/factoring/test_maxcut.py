@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifactor.factoring.maxcut import Cut, cut_weight, max_cut
+from manifactor.factoring.maxcut import Cut, CutSettings, cut_weight, max_cut
 
 
 def random_graph(n, seed, density=0.6):
@@ -88,3 +88,36 @@ def test_no_edges_is_one_group():
 
 def test_the_gap_is_the_share_of_the_bound_that_is_missed():
     assert Cut(np.zeros(2, dtype=int), 3.0, 4.0).gap == pytest.approx(0.25)
+
+
+def test_more_steps_of_the_multipliers_never_loosen_the_bound():
+    weights = random_graph(12, 0)
+    bounds = [
+        max_cut(
+            weights,
+            3,
+            settings=CutSettings(n_multiplier_steps=steps),
+            rng=np.random.default_rng(0),
+        ).bound
+        for steps in (1, 10, 60)
+    ]
+    assert bounds[0] > bounds[1] > bounds[2]
+
+
+def test_the_search_improves_what_rounding_leaves():
+    weights = random_graph(60, 1, density=0.2)
+    rounded, searched = (
+        max_cut(
+            weights,
+            settings=CutSettings(n_roundings=2, turns_per_vertex=turns),
+            rng=np.random.default_rng(0),
+        )
+        for turns in (0, 10)
+    )
+    assert rounded.objective < searched.objective <= searched.bound
+
+
+def test_a_cut_is_printed_in_one_short_line():
+    label = np.repeat([0, 1], [40, 60])
+    cut = max_cut((label[:, None] != label) * 1.0, rng=np.random.default_rng(0))
+    assert repr(cut) == "Cut(sizes=[40, 60], objective=2400, bound=2400)"

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifactor.factoring.peeling import PeelingSettings, peel, product_share
-from manifactor.factoring.purity import impurity
+from manifactor import datasets
+from manifactor.factoring.energy import count_directions
+from manifactor.factoring.peeling import PeelingSettings, peel
+from manifactor.factoring.products import ProductSettings, product_share
 from manifactor.scores import regression_r2
 
-from .looks import look_at, looks_at_halves
+from .looks import look_at, look_of, looks_at_halves
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,9 @@ def test_factors_that_are_asked_for_are_taken_whatever_their_products_are():
 
 
 def test_a_square_is_refused_where_products_must_be_perfect(square):
-    found = peeled(square[0], settings=PeelingSettings(min_product_share=1.0))
+    found = peeled(
+        square[0], settings=PeelingSettings(products=ProductSettings(min_share=1.0))
+    )
     assert len(found.looks[0].blocks) == 1
 
 
@@ -103,8 +107,8 @@ def test_halves_of_the_samples_vouch_for_a_split_that_noise_hides():
     assert found.splits[0].n_blocks == 2
     assert found.splits[0].noise[0] > 0.05
     assert len(peeled(whole).looks[0].blocks) == 1
-    # Halves of 3000 samples show no more noise than the 500: they excuse nothing.
-    others = looks_at_halves("sphere_sphere", 3000, **size)
+    # Halves of 2000 samples show no more noise than the 500: they excuse nothing.
+    others = looks_at_halves("sphere_sphere", 2000, **size)
     assert len(peeled(whole, *others).looks[0].blocks) == 1
 
 
@@ -112,18 +116,49 @@ def test_noise_of_the_products_is_taken_off_up_to_a_limit():
     """A share that halves lose is added to the share of the whole, but not all of it."""
     whole, _ = look_at("square", 400, n_functions=30)
     halves = looks_at_halves("square", 400, n_functions=30)
-    strict = PeelingSettings(min_product_share=1.0, max_share_noise=0.0)
-    lenient = PeelingSettings(min_product_share=1.0, max_share_noise=1.0)
-    assert len(peeled(whole, *halves, settings=strict).looks[0].blocks) == 1
-    assert len(peeled(whole, *halves, settings=lenient).looks[0].blocks) == 2
+    strict = ProductSettings(min_share=1.0, max_noise=0.0)
+    lenient = ProductSettings(min_share=1.0, max_noise=1.0)
+    assert (
+        len(
+            peeled(whole, *halves, settings=PeelingSettings(products=strict))
+            .looks[0]
+            .blocks
+        )
+        == 1
+    )
+    assert (
+        len(
+            peeled(whole, *halves, settings=PeelingSettings(products=lenient))
+            .looks[0]
+            .blocks
+        )
+        == 2
+    )
 
 
-def test_two_blocks_that_do_not_go_together_are_one_factor_beside_a_third():
-    """A disk's functions are split by force; merged, they leave the interval alone."""
-    look, _ = look_at("disk_interval", 2000)
-    found = peeled(look).looks[0]
-    assert len(found.blocks) == 2
-    assert impurity(found.geometry, found.blocks) < 0.1
+def test_two_motions_that_are_coupled_are_one_factor_beside_a_third(rng):
+    """A parallelogram's sides make no product; merged, they do with an interval."""
+    sides, _ = datasets.sample("parallelogram", 2000, random_state=0)
+    place = rng.uniform(size=(2000, 1))
+    look = look_of(np.hstack([sides, place]), 80)
+    found = peeled(look)
+    geometry, blocks = look.geometry, found.looks[0].blocks
+    assert len(blocks) == 2
+    assert found.refused is None
+    assert product_share(geometry, blocks) > 0.95
+    assert sorted(count_directions(geometry, block) for block in blocks) == [1, 2]
+    own = [regression_r2(place, geometry.values(block[:, :2])) for block in blocks]
+    assert max(own) > 0.98
+    assert min(own) < 0.05
+
+
+def test_a_merge_that_leaves_one_factor_is_taken_back():
+    """A parallelogram's sides are merged in vain: nothing lies beside them."""
+    look, _ = look_at("parallelogram")
+    found = peeled(look)
+    first = peeled(look, settings=PeelingSettings(max_factors=1))
+    np.testing.assert_array_equal(found.looks[0].blocks[0], first.looks[0].blocks[0])
+    assert len(found.splits) == 1
 
 
 def test_nothing_is_found_without_a_warning_of_numbers(square):

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manifactor.factoring.triplets import Triplets, find_triplets
+from manifactor.factoring.triplets import (
+    Triplets,
+    TripletSettings,
+    best_similarity,
+    find_triplets,
+)
 
 from ..conftest import box_spectrum
 
@@ -129,3 +134,32 @@ def test_of_two_products_of_the_same_parts_the_more_similar_counts():
         np.array([5, 6]), np.array([[1, 2], [1, 2]]), np.array([0.8, 0.9])
     ).separability()
     np.testing.assert_array_equal(matrix, [[0, 0.9], [0.9, 0]])
+
+
+def test_the_size_of_a_block_of_products_does_not_matter(rectangle_spectrum):
+    arguments = {"tolerance": 2.0, "threshold": 0.7}
+    one = find_triplets(rectangle_spectrum, **arguments)
+    other = find_triplets(
+        rectangle_spectrum,
+        **arguments,
+        settings=TripletSettings(block_bytes=1, min_block=3),
+    )
+    np.testing.assert_array_equal(one.parts, other.parts)
+    np.testing.assert_allclose(one.similarity, other.similarity, rtol=1e-5)
+
+
+def test_the_best_similarity_is_that_of_the_best_triplet(rectangle_spectrum):
+    best = best_similarity(rectangle_spectrum, tolerance=2.0)
+    found = find_triplets(rectangle_spectrum, tolerance=2.0, threshold=0.0)
+    assert best == pytest.approx(found.similarity.max(), rel=1e-5)
+    assert best_similarity(rectangle_spectrum, tolerance=0.0) == 0
+
+
+def test_triplets_are_printed_in_one_short_line(rectangle_spectrum):
+    found = find_triplets(rectangle_spectrum, tolerance=50.0, threshold=0.3)
+    assert repr(found).startswith(
+        f"Triplets({len(found)} products of up to 2 functions"
+    )
+    assert len(repr(found)) < 80
+    none = find_triplets(rectangle_spectrum, tolerance=np.zeros(60), threshold=0.0)
+    assert repr(none) == "Triplets(no products)"

@@ -8,7 +8,8 @@ import numpy as np
 from manifactor.factoring.energy import count_directions
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.looks import take_looks
-from manifactor.factoring.peeling import Look, Peeling, peel
+from manifactor.factoring.peeling import Peeling, peel
+from manifactor.factoring.proposals import Look
 from manifactor.factoring.purity import PuritySettings, batch_size, without_energy
 from manifactor.factoring.residuals import leaves_noise
 from manifactor.factoring.settings import FactoringSettings

@@ -34,14 +34,16 @@ def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
     flat = champ.reshape(n_rows, -1)
     # Q needs G only through its second moments, so its cost does not grow with the
     # rows.
-    moments = ((flat * weights[:, None]).T @ flat).reshape(r, r, r, r)
+    weighted = flat * weights[:, None]
+    moments = (weighted.T @ flat).reshape(r, r, r, r)
     q, vectors = np.linalg.eigh(_commutator_form(basis, moments))
     # A unit matrix of trace sqrt(r) is the identity; rounding may hide it among other
     # elements with Q near 0.
     traces = np.abs(np.einsum("pq,paa->q", vectors, basis))
     identity_first = np.argsort(traces < 0.99 * np.sqrt(r), kind="stable")
     q, vectors = q[identity_first], vectors[:, identity_first]
-    return q / q[1:].mean(), np.einsum("pq,pab->qab", vectors, basis)
+    elements = np.einsum("pq,pab->qab", vectors, basis)
+    return q / q[1:].mean(), elements
 
 
 def _commutator_form(basis: np.ndarray, moments: np.ndarray) -> np.ndarray:
@@ -49,7 +51,8 @@ def _commutator_form(basis: np.ndarray, moments: np.ndarray) -> np.ndarray:
     square = np.einsum("abbc->ac", moments)
     form = 2 * np.einsum("pab,qbc,ca->pq", basis, basis, square, optimize=True)
     sandwich = np.einsum("pab,bcda->pcd", basis, moments, optimize=True)
-    form -= 2 * sandwich.reshape(len(basis), -1) @ basis.reshape(len(basis), -1).T
+    flat = basis.reshape(len(basis), -1)
+    form -= 2 * sandwich.reshape(len(basis), -1) @ flat.T
     return (form + form.T) / 2
 
 
@@ -82,7 +85,8 @@ def squared_cosine(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -
     largest = 0.0
     for a in range(n_blocks):
         for b in range(a):
-            across = (champ[:, labels == a][:, :, labels == b] ** 2).sum(axis=(1, 2))
+            between = champ[:, labels == a][:, :, labels == b]
+            across = (between**2).sum(axis=(1, 2))
             lengths = weights @ (longest[a] * longest[b])
             largest = max(largest, float(weights @ across / lengths))
     return largest
@@ -92,5 +96,6 @@ def unit_energy(champ: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the carre du champ scaled to mean energy 1 of every function."""
     energy = np.einsum("x,xaa->a", weights, champ)
     # The carre du champ at a positive time may leave a high function no energy.
-    scale = np.maximum(energy, 1e-9 * np.abs(energy).max()) ** -0.5
+    floor = 1e-9 * np.abs(energy).max()
+    scale = np.maximum(energy, floor) ** -0.5
     return champ * scale[:, None] * scale

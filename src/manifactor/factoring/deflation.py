@@ -192,8 +192,9 @@ def _parallel(geometry: Geometry, a: int, b: int) -> float:
     first = geometry.gradients[:, :, a - 1]
     second = geometry.gradients[:, :, b - 1]
     across = (first * second).sum(axis=1) ** 2
-    lengths = (first**2).sum(axis=1) * (second**2).sum(axis=1)
-    return float(across.mean() / lengths.mean())
+    length = (first**2).sum(axis=1)
+    other_length = (second**2).sum(axis=1)
+    return float(across.mean() / (length * other_length).mean())
 
 
 def _curve(
@@ -213,7 +214,10 @@ def _curve(
 
 
 def conditional_mean(
-    samples: np.ndarray, place: np.ndarray, *, n_averaged: int
+    samples: np.ndarray,
+    place: np.ndarray,
+    *,
+    n_averaged: int,
 ) -> np.ndarray:
     """Return the mean of the samples over the nearest places, the sample left out.
 
@@ -228,7 +232,7 @@ def conditional_mean(
     ndarray of shape (n_samples, n_features)
     """
     k = min(n_averaged, len(samples) - 1)
-    near = KDTree(place).query(place, k + 1, workers=-1)[1]
+    _, near = KDTree(place).query(place, k + 1, workers=-1)
     total = np.zeros_like(samples)
     # One neighbour at a time: images need no third dimension in memory.
     for column in near.T:

@@ -155,7 +155,9 @@ def divide(
 
 
 def _measured(
-    geometry: Geometry, functions: np.ndarray, settings: DivisionSettings
+    geometry: Geometry,
+    functions: np.ndarray,
+    settings: DivisionSettings,
 ) -> Batch:
     """Measure the commutant of a batch."""
     weights = geometry.row_weights
@@ -164,7 +166,9 @@ def _measured(
 
 
 def _inner_products(
-    geometry: Geometry, functions: np.ndarray, settings: DivisionSettings
+    geometry: Geometry,
+    functions: np.ndarray,
+    settings: DivisionSettings,
 ) -> np.ndarray:
     """Return the inner products of gradients at the rows, (n_rows, r, r).
 
@@ -178,7 +182,9 @@ def _inner_products(
 
 
 def _orthogonal(
-    batches: Sequence[Batch], bases: Sequence[BlockBasis], settings: DivisionSettings
+    batches: Sequence[Batch],
+    bases: Sequence[BlockBasis],
+    settings: DivisionSettings,
 ) -> bool:
     """Return whether the blocks' gradients are orthogonal, up to their noise."""
     in_all, *in_halves = map(BlockBasis.cosine, bases, batches)
@@ -187,7 +193,11 @@ def _orthogonal(
 
 
 def _block_basis(
-    count: int, batch: Batch, rng: np.random.Generator, *, settings: DivisionSettings
+    count: int,
+    batch: Batch,
+    rng: np.random.Generator,
+    *,
+    settings: DivisionSettings,
 ) -> BlockBasis:
     """Find the basis in which the commutant's lowest elements are diagonal.
 
@@ -208,7 +218,8 @@ def _random_basis(kernel: np.ndarray, rng: np.random.Generator) -> BlockBasis:
     values, vectors = np.linalg.eigh(element)
     gaps = np.diff(values)
     widest = np.sort(np.argsort(-gaps)[: count - 1])
-    clearness = gaps[widest].min() / (values[-1] - values[0])
+    extent = values[-1] - values[0]
+    clearness = gaps[widest].min() / extent
     labels = np.searchsorted(widest, np.arange(len(values)), side="left")
     return BlockBasis(vectors, labels, clearness)
 

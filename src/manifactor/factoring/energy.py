@@ -24,7 +24,8 @@ def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
     strength, axes = _directions(geometry, block)
     weak = geometry.settings.vanishing_strength * strength.mean()
     trust = np.sqrt(strength / (strength + weak))
-    along = (axes * trust[:, None]).transpose(0, 2, 1) @ geometry.gradients
+    trusted = axes * trust[:, None]
+    along = trusted.transpose(0, 2, 1) @ geometry.gradients
     along *= np.sqrt(geometry.row_weights)[:, None, None]
     along = along.reshape(-1, along.shape[2])
     return along.T @ along
@@ -46,11 +47,13 @@ def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.n
         Orthonormal columns.
     """
     # Every function of the block counts the same, whatever its eigenvalue.
-    spanned = geometry.gradients @ (block / np.sqrt(geometry.rayleigh(block)))
+    scaled = block / np.sqrt(geometry.rayleigh(block))
+    spanned = geometry.gradients @ scaled
     outer = spanned @ spanned.transpose(0, 2, 1)
-    outer = (geometry.average @ outer.reshape(len(outer), -1)).reshape(outer.shape)
-    strength, axes = np.linalg.eigh(outer)
+    averaged = geometry.average @ outer.reshape(len(outer), -1)
+    strength, axes = np.linalg.eigh(averaged.reshape(outer.shape))
     mean = strength.mean(axis=0)
     strong = mean > geometry.settings.min_direction_share * mean.sum()
     count = max(1, int(strong.sum()))
-    return np.maximum(strength[:, -count:], 0), axes[:, :, -count:]
+    strongest = np.maximum(strength[:, -count:], 0)
+    return strongest, axes[:, :, -count:]

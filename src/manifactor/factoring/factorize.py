@@ -164,7 +164,7 @@ def by_gradients(
         peeled.dimensions,
         settings=settings.evidence,
         measuring=settings.measures,
-        peeling_settings=settings.peeling,
+        products=settings.peeling.products,
         rng=rng,
     )
     return Factorization(factors, evidence, diffusion, peeling.splits)

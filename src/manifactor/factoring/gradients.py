@@ -106,10 +106,13 @@ class Geometry:
         """Return the smallest share of a product of two of them in the spectrum."""
         i, j = np.triu_indices(coefficients.shape[1])
         found, squares = self.products(coefficients[:, i], coefficients[:, j])
-        return float(((found**2).sum(axis=0) / squares).min())
+        inside = (found**2).sum(axis=0)
+        return float((inside / squares).min())
 
     def products(
-        self, left: np.ndarray, right: np.ndarray
+        self,
+        left: np.ndarray,
+        right: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         """As `Spectrum.triple_products`."""
         return self.spectrum.triple_products(
@@ -119,7 +122,8 @@ class Geometry:
 
 def beside_constant(coefficients: np.ndarray) -> np.ndarray:
     """Return coefficients in the whole spectrum, with none of the constant function."""
-    return np.vstack([np.zeros((1, coefficients.shape[1])), coefficients])
+    constant = np.zeros((1, coefficients.shape[1]))
+    return np.vstack([constant, coefficients])
 
 
 def measure_geometry(
@@ -149,7 +153,8 @@ def measure_geometry(
     weights = _share(spectrum.weights[rows])
     energy = np.einsum("x,xpa,xpa->a", weights, gradients, gradients, optimize=True)
     # The ridge shortens gradients; their true mean square is known, the eigenvalue.
-    gradients *= np.sqrt(spectrum.eigenvalues[1:] / np.maximum(energy, 1e-300))
+    energy = np.maximum(energy, 1e-300)
+    gradients *= np.sqrt(spectrum.eigenvalues[1:] / energy)
     average = _average(coordinates[rows], settings.n_averaged)
     return Geometry(spectrum, rows, gradients, average, settings)
 
@@ -185,13 +190,15 @@ def carre_du_champ(
     total = eigenvalues[i] + eigenvalues[j]
     time = settings.heat_time / eigenvalues.max()
     found, _ = spectrum.triple_products(coefficients[:, i], coefficients[:, j])
-    decay = np.exp(-time * spectrum.eigenvalues)[:, None] - np.exp(-time * total)
-    combination = decay * found / (2 * time)
+    decay = np.exp(-time * spectrum.eigenvalues)
+    difference = decay[:, None] - np.exp(-time * total)
+    combination = difference * found / (2 * time)
     if rows is None:
         inner = spectrum.combined(combination)
     else:
         inner = spectrum.functions[rows] @ combination
-    champ = np.empty((len(inner), len(eigenvalues), len(eigenvalues)))
+    r = len(eigenvalues)
+    champ = np.empty((len(inner), r, r))
     champ[:, i, j] = inner
     champ[:, j, i] = inner
     return champ
@@ -208,7 +215,9 @@ def _share(weights: np.ndarray) -> np.ndarray:
 
 
 def _coordinates(
-    spectrum: Spectrum, samples: np.ndarray | None, settings: GradientSettings
+    spectrum: Spectrum,
+    samples: np.ndarray | None,
+    settings: GradientSettings,
 ) -> np.ndarray:
     """Return smooth coordinates in which gradients are taken, (n, n_coordinates)."""
     if samples is None:
@@ -218,7 +227,8 @@ def _coordinates(
     variance = strength**2
     short = np.cumsum(variance) < settings.kept_variance * variance.sum()
     count = min(int(short.sum()) + 1, settings.max_coordinates)
-    return spectrum.combined(beside_constant(left[:, :count] * strength[:count]))
+    main = left[:, :count] * strength[:count]
+    return spectrum.combined(beside_constant(main))
 
 
 def _damped_functions(spectrum: Spectrum, settings: GradientSettings) -> np.ndarray:
@@ -236,34 +246,42 @@ def _projected(spectrum: Spectrum, samples: np.ndarray, block_size: int) -> np.n
     """
     functions = spectrum.functions[:, 1:]
     mean = samples.mean(axis=0, dtype=np.float64)
-    coefficients = np.zeros((functions.shape[1], samples.shape[1]))
-    for rows in gen_batches(len(samples), max(1, block_size // samples.shape[1])):
+    n_samples, n_features = samples.shape
+    coefficients = np.zeros((functions.shape[1], n_features))
+    for rows in gen_batches(n_samples, max(1, block_size // n_features)):
         centred = samples[rows] - mean
-        coefficients += functions[rows].T @ (spectrum.weights[rows, None] * centred)
+        weighted = spectrum.weights[rows, None] * centred
+        coefficients += functions[rows].T @ weighted
     return coefficients
 
 
 def _steps(affinity: Affinity, rows: np.ndarray) -> sp.csr_array:
     """Return the walk's probabilities from some samples to all."""
     steps = affinity.rows(rows) @ sp.diags_array(affinity.pull)
-    return sp.csr_array(sp.diags_array(1 / steps.sum(axis=1)) @ steps)
+    scale = sp.diags_array(1 / steps.sum(axis=1))
+    return sp.csr_array(scale @ steps)
 
 
 def _regression(
-    coordinates: np.ndarray, spectrum: Spectrum, steps: sp.csr_array, *, ridge: float
+    coordinates: np.ndarray,
+    spectrum: Spectrum,
+    steps: sp.csr_array,
+    *,
+    ridge: float,
 ) -> np.ndarray:
     """Return slopes along the coordinates, (n_rows, n_coordinates, n_functions - 1)."""
     near, weight = _padded(steps)
     around = coordinates[near]
     around -= np.einsum("xk,xkp->xp", weight, around)[:, None]
-    weighted = (around * weight[:, :, None]).transpose(0, 2, 1)
+    weighted = around * weight[:, :, None]
+    weighted = weighted.transpose(0, 2, 1)
     spread = weighted @ around
     joint = spectrum.local_products(near, weighted)[:, :, 1:]
     extent = np.linalg.eigvalsh(spread)[:, -1]
     # A sample that has no neighbours but copies has no extent.
     penalty = ridge * np.maximum(extent, 1e-6 * extent.max())
-    identity = np.eye(spread.shape[1])
-    return np.linalg.solve(spread + penalty[:, None, None] * identity, joint)
+    regular = spread + penalty[:, None, None] * np.eye(spread.shape[1])
+    return np.linalg.solve(regular, joint)
 
 
 def _padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
@@ -287,4 +305,5 @@ def _average(coordinates: np.ndarray, n_averaged: int) -> sp.csr_array:
     near = KDTree(coordinates).query(coordinates, k)[1]
     shares = np.full(near.size, 1 / k)
     pointers = np.arange(0, near.size + 1, k)
-    return sp.csr_array((shares, near.ravel(), pointers), shape=(n_rows, n_rows))
+    entries = (shares, near.ravel(), pointers)
+    return sp.csr_array(entries, shape=(n_rows, n_rows))

@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.threads import at_once
 from manifactor.factoring.gradients import GradientSettings, measure_geometry
-from manifactor.factoring.peeling import Look
+from manifactor.factoring.proposals import Look
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.laplacian import laplacian_spectrum

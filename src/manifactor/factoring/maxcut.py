@@ -110,11 +110,15 @@ def max_cut(
 
 def cut_weight(weights: np.ndarray, labels: np.ndarray) -> float:
     """Return the weight of the edges whose ends lie in different groups."""
-    return float(weights[labels[:, None] != labels].sum() / 2)
+    apart = labels[:, None] != labels
+    return float(weights[apart].sum() / 2)
 
 
 def _roundings(
-    vectors: np.ndarray, n_groups: int, count: int, rng: np.random.Generator
+    vectors: np.ndarray,
+    n_groups: int,
+    count: int,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Return different random groupings, (n_different, n_vertices).
 
@@ -124,7 +128,8 @@ def _roundings(
     directions = rng.standard_normal((rank, count * n_groups))
     along = (vectors @ directions).reshape(n, count, n_groups)
     labels = along.argmax(axis=2)
-    return np.unique([_renumbered(column) for column in labels.T], axis=0)
+    groupings = [_renumbered(column) for column in labels.T]
+    return np.unique(groupings, axis=0)
 
 
 def _relax(
@@ -157,7 +162,10 @@ def _relax(
 
 
 def _climb(
-    weights: np.ndarray, vectors: np.ndarray, n_groups: int, settings: CutSettings
+    weights: np.ndarray,
+    vectors: np.ndarray,
+    n_groups: int,
+    settings: CutSettings,
 ) -> tuple[np.ndarray, float]:
     """Enforce the lower limit of inner products by multipliers.
 
@@ -172,13 +180,17 @@ def _climb(
         vectors = _descend(shifted, vectors, settings.sweeps_per_step, settings)
         bound = min(bound, _dual_bound(weights, vectors, multipliers, n_groups))
         step = first_step / np.sqrt(1 + k)
-        multipliers = np.maximum(0, multipliers + step * (limit - vectors @ vectors.T))
+        below = limit - vectors @ vectors.T
+        multipliers = np.maximum(0, multipliers + step * below)
         np.fill_diagonal(multipliers, 0)
     return vectors, bound
 
 
 def _descend(
-    weights: np.ndarray, vectors: np.ndarray, sweeps: int, settings: CutSettings
+    weights: np.ndarray,
+    vectors: np.ndarray,
+    sweeps: int,
+    settings: CutSettings,
 ) -> np.ndarray:
     """Set each vector against the weighted sum of the others until nothing moves."""
     vectors = vectors.copy()
@@ -189,7 +201,8 @@ def _descend(
             length = np.sqrt(pull @ pull)
             if length > 0:
                 target = pull / -length
-                moved = max(moved, float(np.abs(target - vectors[i]).max()))
+                change = np.abs(target - vectors[i]).max()
+                moved = max(moved, float(change))
                 vectors[i] = target
         if moved < settings.sweep_tolerance:
             break
@@ -197,7 +210,10 @@ def _descend(
 
 
 def _dual_bound(
-    weights: np.ndarray, vectors: np.ndarray, multipliers: np.ndarray, n_groups: int
+    weights: np.ndarray,
+    vectors: np.ndarray,
+    multipliers: np.ndarray,
+    n_groups: int,
 ) -> float:
     """Return a value that no grouping exceeds.
 
@@ -207,14 +223,19 @@ def _dual_bound(
     """
     shifted = weights - multipliers
     y = -np.linalg.norm(shifted @ vectors, axis=1)
-    lowest = eigh(shifted - np.diag(y), eigvals_only=True, subset_by_index=(0, 0))[0]
+    slack = shifted - np.diag(y)
+    (lowest,) = eigh(slack, eigvals_only=True, subset_by_index=(0, 0))
     feasible = y.sum() + len(y) * min(0.0, lowest)
     inner = (feasible - multipliers.sum() / (n_groups - 1)) / 2
-    return float((n_groups - 1) / n_groups * (weights.sum() / 2 - inner))
+    apart = weights.sum() / 2 - inner
+    return float((n_groups - 1) / n_groups * apart)
 
 
 def _tabu_search(
-    weights: np.ndarray, labels: np.ndarray, n_groups: int, settings: CutSettings
+    weights: np.ndarray,
+    labels: np.ndarray,
+    n_groups: int,
+    settings: CutSettings,
 ) -> np.ndarray:
     """Return the best grouping on a walk of single moves.
 

@@ -11,8 +11,8 @@ from manifactor._support.threads import at_once
 from manifactor.factoring.division import Split
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging import NOT_MEASURED
-from manifactor.factoring.peeling import Look
 from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
+from manifactor.factoring.proposals import Look
 from manifactor.factoring.purity import batch_size, impurity
 from manifactor.spectral.spectrum import Spectrum
 

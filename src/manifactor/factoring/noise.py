@@ -41,7 +41,8 @@ def excess_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray
     """
     if not len(in_halves):
         return np.zeros_like(value)
-    return np.maximum(np.mean(np.asarray(in_halves), axis=0) - value, 0)
+    mean = np.mean(np.asarray(in_halves), axis=0)
+    return np.maximum(mean - value, 0)
 
 
 def deficit_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarray:
@@ -54,4 +55,5 @@ def deficit_in_halves(value: Numbers, in_halves: Sequence[Numbers]) -> np.ndarra
     """
     if not len(in_halves):
         return np.zeros_like(value)
-    return np.maximum(value - np.mean(np.asarray(in_halves), axis=0), 0)
+    mean = np.mean(np.asarray(in_halves), axis=0)
+    return np.maximum(value - mean, 0)

@@ -14,15 +14,11 @@ from itertools import combinations
 import numpy as np
 
 from manifactor._support.threads import at_once
-from manifactor.factoring.division import DivisionSettings, Split, divide
-from manifactor.factoring.gradients import Geometry
+from manifactor.factoring.division import DivisionSettings, Split
 from manifactor.factoring.noise import deficit_in_halves
-from manifactor.factoring.purity import (
-    PuritySettings,
-    batch_size,
-    refine,
-    without_energy,
-)
+from manifactor.factoring.products import ProductSettings, product_share
+from manifactor.factoring.proposals import Look, Proposal, propose
+from manifactor.factoring.purity import PuritySettings, refine
 
 
 @dataclass(frozen=True)
@@ -32,34 +28,9 @@ class PeelingSettings:
     # The number of functions below an eigenvalue grows as a power of the dimension
     # (Weyl), so that a few hundred functions do not show more factors than this.
     max_factors: int = 6
-    # Least share of the product of two functions near the sum of their eigenvalues, its
-    # noise taken off: 0.97 and more on products, 0.7 and less on irreducible shapes.
-    min_product_share: float = 0.7
-    # How near, as a share of the sum.
-    product_window: float = 0.2
-    # Most that is added to a share for its noise, so that poor halves cannot excuse any
-    # product.
-    max_share_noise: float = 0.15
+    products: ProductSettings = field(default_factory=ProductSettings)
     purity: PuritySettings = field(default_factory=PuritySettings)
     division: DivisionSettings = field(default_factory=DivisionSettings)
-
-
-@dataclass(frozen=True)
-class Look:
-    """The blocks of pure functions that a part of the samples shows.
-
-    Attributes
-    ----------
-    part : ndarray of int
-        The samples.
-    geometry : Geometry
-    blocks : tuple of ndarray of shape (n_functions, r)
-        Unit columns of coefficients, ascending eigenvalue; one block for each factor.
-    """
-
-    part: np.ndarray
-    geometry: Geometry
-    blocks: tuple[np.ndarray, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,32 +51,6 @@ class Peeling:
     looks: tuple[Look, ...]
     splits: tuple[Split, ...]
     refused: float | None
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """Blocks that may belong to further factors, in each look that shows them.
-
-    Attributes
-    ----------
-    looks : tuple of Look
-        With the blocks accepted so far.
-    batches : list of ndarray of shape (n_functions, r)
-        The functions that were divided into blocks.
-    blocks : list of list of ndarray
-        The proposed blocks of each look.
-    split : Split
-    """
-
-    looks: tuple[Look, ...]
-    batches: list[np.ndarray]
-    blocks: list[list[np.ndarray]]
-    split: Split
-
-    def undivided(self) -> "Proposal":
-        """Return the proposal that the whole batch is one block."""
-        blocks = [[batch] for batch in self.batches]
-        return replace(self, blocks=blocks, split=replace(self.split, n_blocks=1))
 
 
 @dataclass(frozen=True)
@@ -160,11 +105,14 @@ class State:
         """Return the state with the blocks of a trial; halves without any drop out."""
         whole, *halves = trial.looks
         halves = [half for half in halves if half.blocks]
-        return replace(self, looks=(whole, *halves), splits=(*self.splits, split))
+        looks = (whole, *halves)
+        splits = (*self.splits, split)
+        return replace(self, looks=looks, splits=splits)
 
     def merge(self, trial: Trial, split: Split, *, refused: float) -> "State":
         """Return the state with merged blocks, after unmerged ones were refused."""
-        return replace(self.accept(trial, split), before_merging=self.stop(refused))
+        accepted = self.accept(trial, split)
+        return replace(accepted, before_merging=self.stop(refused))
 
     def stop(self, refused: float | None = None) -> Peeling:
         """Return the result, given the product share of what was refused, if anything.
@@ -201,7 +149,13 @@ def peel(
     """
     state = State(tuple(looks))
     while state.n_factors < settings.max_factors:
-        proposal = propose(state.looks, settings=settings, rng=rng)
+        proposal = propose(
+            state.looks,
+            max_blocks=settings.max_factors,
+            purity=settings.purity,
+            division=settings.division,
+            rng=rng,
+        )
         if proposal is None:
             break
         proposal, trial = _judge(state, proposal, at_least, settings)
@@ -211,7 +165,8 @@ def peel(
             state = state.accept(trial, proposal.split)
             continue
         refused = trial.product_share
-        if state.merged:  # a second merge would take more and more of the data as one
+        # Merged once only: repeated, that would end with all of the data as one block.
+        if state.merged:
             return state.stop(refused)
         trial = _merge_worst_pair(trial, settings)
         if not _passes(trial, settings):
@@ -220,41 +175,11 @@ def peel(
     return state.stop()
 
 
-def propose(
-    looks: Sequence[Look], *, settings: PeelingSettings, rng: np.random.Generator
-) -> Proposal | None:
-    """Divide the lowest functions without energy along the blocks found into blocks.
-
-    Returns
-    -------
-    Proposal or None
-        None if there are no such functions. Halves that show fewer functions than all
-        samples do are left out.
-    """
-
-    def rest_of(look: Look) -> np.ndarray:
-        return without_energy(look.geometry, look.blocks, settings=settings.purity)
-
-    rests = at_once(rest_of, looks)
-    eigenvalues = looks[0].geometry.rayleigh(rests[0])
-    size = batch_size(eigenvalues, settings=settings.purity)
-    if size == 0:
-        return None
-    pairs = zip(looks, rests, strict=True)
-    shown = [(look, rest[:, :size]) for look, rest in pairs if rest.shape[1] >= size]
-    batches = [batch for _, batch in shown]
-    blocks, split = divide(
-        [look.geometry for look, _ in shown],
-        batches,
-        max_blocks=settings.max_factors,
-        settings=settings.division,
-        rng=rng,
-    )
-    return Proposal(tuple(look for look, _ in shown), batches, blocks, split)
-
-
 def _judge(
-    state: State, proposal: Proposal, at_least: int, settings: PeelingSettings
+    state: State,
+    proposal: Proposal,
+    at_least: int,
+    settings: PeelingSettings,
 ) -> tuple[Proposal, Trial]:
     """Try the proposed blocks, or their union where their products do not pass.
 
@@ -266,11 +191,12 @@ def _judge(
     if _passes(trial, settings) or not (divided and union_suffices):
         return proposal, trial
     union = proposal.undivided()
-    return union, _try(union.looks, union.blocks, state.merged, settings)
+    trial = _try(union.looks, union.blocks, state.merged, settings)
+    return union, trial
 
 
 def _passes(trial: Trial, settings: PeelingSettings) -> bool:
-    return trial.product_share >= settings.min_product_share
+    return trial.product_share >= settings.products.min_share
 
 
 def _try(
@@ -292,12 +218,12 @@ def _try(
 
     whole, *halves = at_once(refined, looks, new)
     share, *in_halves = [
-        product_share(look.geometry, look.blocks, settings=settings)
+        product_share(look.geometry, look.blocks, settings=settings.products)
         for look in (whole, *(half for half in halves if half.blocks))
     ]
     noise = float(deficit_in_halves(share, in_halves))
-    corrected = min(1.0, share + min(noise, settings.max_share_noise))
-    return Trial((whole, *halves), corrected)
+    noise = min(noise, settings.products.max_noise)
+    return Trial((whole, *halves), min(1.0, share + noise))
 
 
 def _merge_worst_pair(trial: Trial, settings: PeelingSettings) -> Trial:
@@ -306,7 +232,9 @@ def _merge_worst_pair(trial: Trial, settings: PeelingSettings) -> Trial:
     pairs = list(combinations(range(len(whole.blocks)), 2))
     shares = [
         product_share(
-            whole.geometry, [whole.blocks[a], whole.blocks[b]], settings=settings
+            whole.geometry,
+            [whole.blocks[a], whole.blocks[b]],
+            settings=settings.products,
         )
         for a, b in pairs
     ]
@@ -321,32 +249,5 @@ def _merged(blocks: Sequence[np.ndarray], pair: tuple[int, int]) -> list[np.ndar
     if not blocks:
         return []
     others = [block for i, block in enumerate(blocks) if i not in pair]
-    return [*others, np.hstack([blocks[i] for i in pair])]
-
-
-def product_share(
-    geometry: Geometry,
-    blocks: Sequence[np.ndarray],
-    *,
-    settings: PeelingSettings = PeelingSettings(),
-) -> float:
-    """Return how far products of the factors' lowest functions are eigenfunctions.
-
-    On a product manifold the product of functions of two factors is an eigenfunction
-    whose eigenvalue is the sum of theirs. The smallest share, over pairs of factors, of
-    the product of their lowest functions near that sum is returned: 1 for a single
-    block, 0 for none.
-    """
-    if not blocks:
-        return 0.0
-    # The lowest function of a block is the most accurate, and its products are the
-    # first to lie inside the spectrum.
-    lowest = np.column_stack([block[:, 0] for block in blocks])
-    a, b = np.triu_indices(len(blocks), 1)
-    own = geometry.rayleigh(lowest)
-    total = own[a] + own[b]
-    found = geometry.products(lowest[:, a], lowest[:, b])[0][1:] ** 2
-    distance = np.abs(geometry.eigenvalues[:, None] - total)
-    near = distance < settings.product_window * total
-    shares = (found * near).sum(axis=0) / found.sum(axis=0)
-    return float(shares.min(initial=1.0))
+    union = np.hstack([blocks[i] for i in pair])
+    return [*others, union]

@@ -60,7 +60,9 @@ class PuritySettings:
 
 
 def batch_size(
-    eigenvalues: np.ndarray, *, settings: PuritySettings = PuritySettings()
+    eigenvalues: np.ndarray,
+    *,
+    settings: PuritySettings = PuritySettings(),
 ) -> int:
     """Return how many of the lowest functions are surely no products.
 
@@ -78,7 +80,8 @@ def batch_size(
     """
     if not len(eigenvalues):
         return 0
-    low = int((eigenvalues <= settings.batch_ratio * eigenvalues[:1]).sum())
+    limit = settings.batch_ratio * eigenvalues[:1]
+    low = int((eigenvalues <= limit).sum())
     if low == len(eigenvalues):
         return low
     gaps = eigenvalues[1 : low + 1] / eigenvalues[:low]
@@ -164,11 +167,14 @@ def _values(functions: np.ndarray, form: np.ndarray) -> np.ndarray:
 
 
 def _penalised(
-    geometry: Geometry, energies: BlockEnergies, settings: PuritySettings
+    geometry: Geometry,
+    energies: BlockEnergies,
+    settings: PuritySettings,
 ) -> np.ndarray:
     """Return the lowest functions of Laplacian and penalty that may become pure."""
     penalty = settings.energy_penalty * energies.total
-    functions = np.linalg.eigh(np.diag(geometry.eigenvalues) + penalty)[1]
+    laplacian = np.diag(geometry.eigenvalues)
+    _, functions = np.linalg.eigh(laplacian + penalty)
     hopeful = energies.impurity(functions) < settings.max_impurity_before_polish
     functions = functions[:, hopeful]
     functions = functions[:, geometry.rayleigh(functions) < geometry.resolution]
@@ -208,7 +214,8 @@ def polish(
     operator = energy / eigenvalues[:, None, None]
     i = np.arange(len(energy))
     operator[:, i, i] += diagonal
-    polished = np.linalg.solve(operator, functions.T[..., None])[..., 0].T
+    columns = functions.T[..., None]
+    polished = np.linalg.solve(operator, columns)[..., 0].T
     return polished / np.linalg.norm(polished, axis=0)
 
 
@@ -291,7 +298,8 @@ def refine(
     refined = list(blocks)
     # The lowest functions are the most accurate: their factor is cleaned first, and
     # the others are computed from it.
-    order = np.argsort([geometry.rayleigh(block).min() for block in blocks])
+    lowest = [geometry.rayleigh(block).min() for block in blocks]
+    order = np.argsort(lowest)
     for _ in range(settings.n_passes):
         for f in order:
             others = [block for g, block in enumerate(refined) if g != f]
@@ -317,5 +325,6 @@ def impurity(geometry: Geometry, blocks: Sequence[np.ndarray]) -> float:
     for f, block in enumerate(blocks):
         others = np.arange(len(blocks)) != f
         along = BlockEnergies(energies.energies[others], energies.quanta[others])
-        impurities.append(along.impurity(block[:, :1])[0])
+        (lowest,) = along.impurity(block[:, :1])
+        impurities.append(lowest)
     return float(max(impurities))

@@ -76,13 +76,15 @@ class Triplets:
         matrix = np.zeros((size, size))
         for a in range(self.parts.shape[1]):
             for b in range(a):
-                both = (self.parts[:, a] >= 0) & (self.parts[:, b] >= 0)
-                i, j = self.parts[both, a], self.parts[both, b]
+                pair = self.parts[:, [a, b]]
+                both = (pair >= 0).all(axis=1)
+                i, j = pair[both].T
                 np.maximum.at(matrix, (i, j), self.similarity[both])
         matrix = np.maximum(matrix, matrix.T)
         present = self.parts[self.parts >= 0]
         functions = np.setdiff1d(present, np.asarray(exclude, dtype=int))
-        functions = functions[matrix[np.ix_(functions, functions)].any(axis=1)]
+        occurring = matrix[np.ix_(functions, functions)].any(axis=1)
+        functions = functions[occurring]
         return functions, matrix[np.ix_(functions, functions)]
 
 
@@ -183,7 +185,11 @@ def _candidates(
             eigenvalues, max_parts, limit, _block_length(n_samples, settings)
         )
         found = list(pool.map(similar, blocks))
-    none = (np.empty(0, dtype=int), np.empty((0, max_parts), dtype=int), np.empty(0))
+    none = (
+        np.empty(0, dtype=int),
+        np.empty((0, max_parts), dtype=int),
+        np.empty(0),
+    )
     columns = zip(none, *found, strict=True)
     return Candidates(*(np.concatenate(column) for column in columns))
 
@@ -199,7 +205,10 @@ def _band(eigenvalues: np.ndarray, total: np.ndarray, tolerance: np.ndarray) -> 
 
 
 def _similarity(
-    functions: np.ndarray, rooted: np.ndarray, block: np.ndarray, band: slice
+    functions: np.ndarray,
+    rooted: np.ndarray,
+    block: np.ndarray,
+    band: slice,
 ) -> np.ndarray:
     """Return the absolute cosine of each product of a block with each function.
 
@@ -219,7 +228,8 @@ def _similarity(
         product *= functions[column]
     norm = np.sqrt(np.einsum("px,px->p", product, product))
     # Absolute, for eigenfunctions have no sign.
-    return np.abs(product @ rooted[band].T) / norm[:, None]
+    inner = np.abs(product @ rooted[band].T)
+    return inner / norm[:, None]
 
 
 def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.ndarray:
@@ -234,7 +244,8 @@ def _combinations_below(eigenvalues: np.ndarray, size: int, limit: float) -> np.
     for _ in range(size - 1):
         room = limit - eigenvalues[combinations].sum(axis=1)
         last = combinations[:, -1]
-        count = np.maximum(0, np.searchsorted(eigenvalues, room) - last - 1)
+        end = np.searchsorted(eigenvalues, room)
+        count = np.maximum(0, end - last - 1)
         offset = np.cumsum(count) - count
         start = np.repeat(last + 1 - offset, count)
         following = start + np.arange(count.sum())
@@ -250,7 +261,10 @@ def _block_length(n_samples: int, settings: TripletSettings) -> int:
 
 
 def _blocks(
-    eigenvalues: np.ndarray, max_parts: int, limit: float, length: int
+    eigenvalues: np.ndarray,
+    max_parts: int,
+    limit: float,
+    length: int,
 ) -> Iterator[np.ndarray]:
     """Yield combinations in order of their eigenvalue sums, a few at a time.
 
@@ -258,7 +272,8 @@ def _blocks(
     """
     for size in range(2, max_parts + 1):
         combinations = _combinations_below(eigenvalues, size, limit)
-        order = np.argsort(eigenvalues[combinations].sum(axis=1), kind="stable")
+        total = eigenvalues[combinations].sum(axis=1)
+        order = np.argsort(total, kind="stable")
         for first in range(0, len(order), length):
             yield combinations[order[first : first + length]]
 

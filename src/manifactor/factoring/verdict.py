@@ -18,7 +18,8 @@ from manifactor.factoring.grouping import Grouping
 from manifactor.factoring.judging import Test
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.measures import Measurement, MeasureSettings
-from manifactor.factoring.peeling import Peeling, PeelingSettings, product_share
+from manifactor.factoring.peeling import Peeling
+from manifactor.factoring.products import ProductSettings, product_share
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.spectrum import Spectrum
 
@@ -36,12 +37,12 @@ def weigh(
     *,
     settings: EvidenceSettings = EvidenceSettings(),
     measuring: MeasureSettings = MeasureSettings(),
-    peeling_settings: PeelingSettings = PeelingSettings(),
+    products: ProductSettings = ProductSettings(),
     rng: np.random.Generator,
 ) -> Evidence:
     """Return the evidence on several factors that were found by peeling."""
-    products = partial(product_share, settings=peeling_settings)
-    found = _measure(diffusion, factors, peeling, settings, measuring, products, rng)
+    share = partial(product_share, settings=products)
+    found = _measure(diffusion, factors, peeling, settings, measuring, share, rng)
     misfit = dimensions.misfit(factors, settings.dimensions)
     tests = _judge(found, misfit, settings)
     passed = all(test.passed for test in tests)
@@ -86,7 +87,7 @@ def _measure(
     peeling: Peeling,
     settings: EvidenceSettings,
     measuring: MeasureSettings,
-    products: Callable[..., float],
+    product_share: Callable[..., float],
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Measure everything that is judged, concurrently, and return it by name."""
@@ -102,7 +103,7 @@ def _measure(
             measures.completeness, spectrum, factors, settings=measuring
         ),
         "leakage": partial(measures.leakage, factors, settings=measuring),
-        "product": partial(products, full.geometry, full.blocks),
+        "product": partial(product_share, full.geometry, full.blocks),
         "agreement": partial(measures.best_agreement, full, halves, settings=measuring),
         "dependence": partial(
             measures.dependence, factors, settings=measuring, rng=rng
