@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from manifactor import command
-from manifactor.command.cli import main
+from manifactor.command.main import main
 
 
 @pytest.fixture

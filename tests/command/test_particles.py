@@ -12,7 +12,7 @@ from PIL import Image
 from pyarrow import parquet
 
 from manifactor import datasets, load
-from manifactor.command.cli import main
+from manifactor.command.main import main
 from manifactor.cryoem.cryosparc import read_cs
 from manifactor.cryoem.pictures import write_volume
 from manifactor.inputs.pickles import read_pickled_array

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor.command.cli import main
+from manifactor.command.main import main
 from manifactor.cryoem.pictures import as_grey, write_volume
 from manifactor.views import plots
 from manifactor.views.explorer import scene as scenes
