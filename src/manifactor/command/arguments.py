@@ -234,7 +234,7 @@ GRAMMAR: dict[str, Grammar] = {
         _select_options,
         _examples(
             "select run --factor 1 --range .2 .4 --out subset.star",
-            "select run --factor 1 --range 0 .5 --factor 2 --range 350 10 --out a.csv",
+            "select run --factor 2 --range 350 10 --out part.csv",
         ),
     ),
     "average": Grammar(

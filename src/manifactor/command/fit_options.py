@@ -52,13 +52,13 @@ SETTINGS: dict[str, dict] = {
     },
     "eigenvalue_tolerance": {
         "type": number_or("auto"),
-        "metavar": "DELTA",
+        "metavar": "TOL",
         "help": "for --method triplets: largest difference between an eigenvalue and "
         "the sum of its parts' (4 times the paper's delta)",
     },
     "similarity_threshold": {
         "type": float,
-        "metavar": "GAMMA",
+        "metavar": "COSINE",
         "help": "for --method triplets: smallest absolute cosine between a function "
         "and a product, in [0, 1] (the paper's gamma)",
     },
