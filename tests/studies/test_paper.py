@@ -29,7 +29,7 @@ from manifactor.studies.paper.rates import in_words, table_of
 from manifactor.studies.paper.recipes import RECIPES, chosen, reproduce
 from manifactor.studies.paper.section import Settings
 
-from .conftest import box_spectrum
+from ..conftest import box_spectrum
 
 QUICK = Settings(quick=True)
 

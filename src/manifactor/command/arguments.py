@@ -84,6 +84,8 @@ def _explore_options(command) -> None:
 def _select_options(command) -> None:
     add_run(command)
     text = "factor that the next --range is on, counted from 1; may be repeated"
+    # Both are repeatable and are paired in order: the first --range belongs to the
+    # first --factor.
     repeated = {"action": "append", "default": []}
     add(command, "--factor", text, type=int, metavar="K", **repeated)
     text = (
@@ -92,6 +94,7 @@ def _select_options(command) -> None:
     )
     bounds = {"nargs": 2, "metavar": ("LOW", "HIGH")}
     add(command, "--range", text, type=float, **bounds, **repeated)
+    # Samples far from all that were fitted have a coordinate, but confidence 0.
     text = "smallest confidence on every factor, in [0, 1]"
     add(command, "--min-confidence", text, type=float, default=0.0, metavar="C")
     endings = ", ".join(SELECTIONS)
@@ -119,6 +122,8 @@ def _average_options(command) -> None:
     text = "average the images seen from this direction only, in degrees"
     add(command, "--view", text, type=view, metavar="ROT,TILT")
     add_view_width(command)
+    # Inside the run folder: when `fit --overwrite` replaces the run, averages of the
+    # old one go with it.
     text = "folder to write (default: RUN/average-factorK)"
     add(command, "--out", text, metavar="FOLDER")
 
@@ -134,6 +139,7 @@ def _export_options(command) -> None:
 
 
 def _bench_options(command) -> None:
+    # Speed and memory are measured by the scripts in benchmarks/.
     text = "what to measure: accuracy, the rate of right answers over random seeds"
     add(command, "question", text, choices=["accuracy"])
     text = "run a few small cases only, which takes seconds"

@@ -18,6 +18,7 @@ def select(arguments: Namespace) -> None:
     run = open_run(arguments.run)
     _require_not_an_input(out, run)
     chosen = selected(run, ranges, least_confidence=arguments.min_confidence)
+    # The whole content before the file is opened: a problem leaves no empty file.
     content = selection(run, chosen, out.suffix.lower())
     write_whole(out, lambda file: file.write(content))
     show(f"{out}: {len(chosen)} of {len(run.rows)} samples")
@@ -52,6 +53,7 @@ def average(arguments: Namespace) -> None:
     factors = "x".join(str(factor) for factor in arguments.factor)
     out = Path(arguments.out or run.folder / f"average-factor{factors}")
     require_new_folder(out, mark="bins.csv", overwrite=arguments.overwrite)
+    # Before the bins are made, so that matching sees only the particles averaged.
     if arguments.view is not None:
         run = run.seen_from(arguments.view, width=arguments.width)
     averages = averaging.average(

@@ -34,6 +34,7 @@ SETTINGS: dict[str, dict] = {
         "metavar": "N",
         "help": "number of eigenfunctions, the constant one included",
     },
+    # The full kernel is the paper's; its memory grows with the square of the samples.
     "n_neighbors": {
         "type": whole_number_or("auto", "all"),
         "metavar": "N",
@@ -50,6 +51,7 @@ SETTINGS: dict[str, dict] = {
         "metavar": "ALPHA",
         "help": "from 0, no correction for the sampling density, to 1, full correction",
     },
+    # The paper measures in quarters of an eigenvalue, hence the factor of 4.
     "eigenvalue_tolerance": {
         "type": number_or("auto"),
         "metavar": "TOL",
@@ -62,6 +64,7 @@ SETTINGS: dict[str, dict] = {
         "help": "for --method triplets: smallest absolute cosine between a function "
         "and a product, in [0, 1] (the paper's gamma)",
     },
+    # In many noisy dimensions all distances are nearly equal, so auto is the default.
     "preparation": {
         "choices": PREPARATIONS,
         "help": "auto drops principal components that are isotropic noise; "
@@ -105,13 +108,17 @@ def fit_options(command) -> None:
 def _start_options(start: Options) -> None:
     text = "print the expected memory and time, and exit"
     add(start, "--dry-run", text, action="store_true")
+    # A checkpoint has a key of samples and settings; with other options none matches.
     text = "continue an interrupted fit from its checkpoints; repeat all other options"
     add(start, "--resume", text, action="store_true")
+    # Another --n-factors or --method needs the same neighbours and the same spectrum.
     text = "take the stages that would be the same from an earlier run"
     add(start, "--reuse", text, metavar="RUN")
 
 
 def _particle_options(particles: Options) -> None:
+    # Coordinates from cryoDRGN and others come without the particles; with both, the
+    # factors can be written back into the STAR or cs file.
     text = "particles that the samples in INPUT belong to, .star or .cs"
     add(particles, "--particles", text, metavar="ORIGINAL")
     text = "cryoDRGN's ind.pkl: the particles of ORIGINAL that INPUT has"
@@ -138,6 +145,7 @@ def _image_options(images: Options) -> None:
         "(default: all above the noise, weighted by signal to noise)"
     )
     add(images, "--components", text, type=int, metavar="K")
+    # Off by default: unit variance lifts noisy components to the level of the signal.
     text = "scale the components to unit variance, as in the paper"
     add(images, "--standardise", text, action="store_true")
 

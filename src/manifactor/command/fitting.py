@@ -173,7 +173,7 @@ def _note_missing_angles(given: Input) -> None:
 
 
 def _note_constant_columns(samples: np.ndarray) -> None:
-    # Often a sign of a wrong file, as an index or a mask among the columns would be.
+    # Harmless to the fit, but often a sign of a wrong file or of an empty column.
     n_columns = samples.shape[1]
     constant = np.flatnonzero(samples.min(axis=0) == samples.max(axis=0))
     if 0 < len(constant) < n_columns:

@@ -30,7 +30,7 @@ def explore(arguments: Namespace) -> None:
     from manifactor.views.explorer.scene import open_scene
     from manifactor.views.explorer.server import application, listening, serve, warm_up
 
-    # A missing package must show before the run is read, which may take a minute.
+    # A missing package must show before the run is read, not after.
     for package in ("starlette", "uvicorn"):
         extra(package)
     folder = None if arguments.save_to is None else Path(arguments.save_to)

@@ -51,11 +51,13 @@ def _shape_options(shapes: Options) -> None:
 def _image_options(molecule: Options) -> None:
     text = "x: rotation, and stretch along x; xy: rotation, and stretch along x and y"
     add(molecule, "--motions", text, default="x", metavar="AXES")
+    # 10 and more is easy, 3 to 10 is like the paper's data, 1 is hopeless.
     text = (
         "signal-to-noise ratio of the fourth principal component; "
         "inf for images without noise"
     )
     add(molecule, "--snr", text, type=float, default=10.0)
+    # Motions that depend on each other are no product; this makes data to show it.
     text = "correlation between rotation and stretch along x, in [-1, 1]"
     add(molecule, "--correlation", text, type=float, default=0.0, metavar="R")
     text = (
@@ -85,5 +87,6 @@ def _structure_options(structure: Options) -> None:
     add(structure, "--rotor", text, nargs="+", metavar="PART")
     text = "biological assembly to build from the file (default: the atoms as stored)"
     add(structure, "--assembly", text, metavar="NAME")
+    # The built-in channel has four equal subunits.
     text = "order of the rotor's symmetry: it looks the same after 360/N degrees"
     add(structure, "--symmetry", text, type=int, default=4, metavar="N")

@@ -110,7 +110,7 @@ def _write_simulation(out: Path, simulation: datasets.Simulation) -> None:
 class DemoSettings:
     """Settings of `demo`, beside its options."""
 
-    # The demo's output is quoted in the documentation, so it is always the same.
+    # Fixed: the demo is the same for everyone, as in the documentation's pictures.
     seed: int = 0
     # The top is fourfold symmetric: 12 frames show its turn in steps of 7.5 degrees,
     # and each is the mean of about 200 images.
