@@ -9,7 +9,7 @@ import starfile
 from PIL import Image
 from pyarrow import parquet
 
-from manifactor.command.exporting import _shortened
+from manifactor.command.exporting import shortened
 from manifactor.inputs.pickles import read_pickled_array
 
 from .conftest import N, manifactor, places, refusal
@@ -239,5 +239,5 @@ def test_averages_can_be_of_one_view_only(molecule, run, folder, capsys):
 
 
 def test_many_files_are_listed_in_short():
-    assert _shortened(["a", "b"]) == "a, b"
-    assert _shortened(["a", "b", "c", "d", "e"]) == "a, b, c, d, ..."
+    assert shortened(["a", "b"]) == "a, b"
+    assert shortened(["a", "b", "c", "d", "e"]) == "a, b, c, d, ..."

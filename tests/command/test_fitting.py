@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manifactor.command.fitting import _note_long_fit
+from manifactor.command.fitting import note_long_fit
 from manifactor.command.terminal import ProgressBars
 from manifactor.spectral.forecast import Forecast
 
@@ -95,9 +95,9 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):
 
 
 def test_only_a_long_fit_is_announced(capsys):
-    _note_long_fit(Forecast(memory=1e9, seconds=19), "")
+    note_long_fit(Forecast(memory=1e9, seconds=19), "")
     assert capsys.readouterr().err == ""
-    _note_long_fit(Forecast(memory=1e9, seconds=600), " on the CPU")
+    note_long_fit(Forecast(memory=1e9, seconds=600), " on the CPU")
     expected = (
         "manifactor: note: the fit will take about 1.0 GB and 10 minutes on the CPU."
     )

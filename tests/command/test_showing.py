@@ -5,6 +5,7 @@ import pytest
 from .conftest import manifactor, record_of, refusal
 
 
+@pytest.mark.slow
 def test_simulate_fit_and_report_follow_each_other(data, folder, capsys):
     assert manifactor("fit data.npz --n-factors 2") == 0
     out = capsys.readouterr().out

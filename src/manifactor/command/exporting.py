@@ -61,10 +61,10 @@ def average(arguments: Namespace) -> None:
     )
     with whole_folder(out) as folder:
         written = averaging.write_averages(averages, folder)
-    show(f"{averages}.\n{out}: {_shortened(written)}")
+    show(f"{averages}.\n{out}: {shortened(written)}")
 
 
-def _shortened(names: list[str], *, n_shown: int = 4) -> str:
+def shortened(names: list[str], *, n_shown: int = 4) -> str:
     """List the first names; volumes have a file for each bin."""
     more = ["..."] if len(names) > n_shown else []
     return ", ".join([*names[:n_shown], *more])

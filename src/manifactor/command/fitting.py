@@ -101,7 +101,7 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
         return
     require_finite(given.samples)
     _note_constant_columns(given.samples)
-    _note_long_fit(cost, where)
+    note_long_fit(cost, where)
     estimator, record = _fit_with_checkpoints(task, given, out, arguments)
     _note_unused_run(arguments.reuse, estimator)
     show("\n".join([summary(estimator), *about_particles(record), ""]))
@@ -183,8 +183,9 @@ def _note_constant_columns(samples: np.ndarray) -> None:
         )
 
 
-def _note_long_fit(cost: Forecast, where: str, *, patience: float = 20.0) -> None:
-    # Shorter fits, in seconds, are over before the forecast has been read.
+def note_long_fit(cost: Forecast, where: str, *, patience: float = 20.0) -> None:
+    """Announce a fit that takes longer than `patience`, in seconds."""
+    # Shorter fits are over before the forecast has been read.
     if cost.seconds > patience:
         note(f"the fit will take {cost}{where}.")
 
