@@ -42,6 +42,8 @@ def test_an_existing_run_is_kept_unless_told_otherwise(data, folder, capsys):
 
 
 def test_an_interrupt_gives_130_and_leaves_nothing(data, folder, capsys, monkeypatch):
+    still = SimpleNamespace(monotonic=lambda: 0.0)  # no stage is long enough to be kept
+    monkeypatch.setattr("manifactor.runs.checkpoints.time", still)
     interrupt_at("spectrum", 0.0, monkeypatch)
     before = sorted(folder.iterdir())
     assert manifactor("fit data.npz") == 130
@@ -227,11 +229,16 @@ def test_a_running_fit_ends_in_the_stage_in_which_it_is_interrupted(folder, rng)
     assert [path.name for path in folder.iterdir()] == ["many.npy"]
 
 
-# The command, with its progress as lines on standard error.
+# The command, with its progress as lines on standard error. On the checkpoints' clock no
+# time passes: on a busy machine a stage might otherwise be long enough to be kept.
 TELLING = """
 import sys
+from types import SimpleNamespace
 from manifactor.__main__ import main
 from manifactor.command.terminal import ProgressBars
+from manifactor.runs import checkpoints
+
+checkpoints.time = SimpleNamespace(monotonic=lambda: 0.0)
 
 def tell(self, stage, fraction):
     print(stage, fraction, file=sys.stderr, flush=True)
