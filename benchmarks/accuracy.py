@@ -2,7 +2,7 @@
 
 import sys
 
-from manifactor.command.cli import main
+from manifactor.command.main import main
 
 if __name__ == "__main__":
     sys.exit(main(["bench", "accuracy", *sys.argv[1:]]))

@@ -18,7 +18,7 @@ import mrcfile
 import numpy as np
 from playwright.sync_api import Page, sync_playwright
 
-from manifactor.command.cli import main as manifactor
+from manifactor.command.main import main as manifactor
 
 from record import record
 

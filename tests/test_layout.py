@@ -113,7 +113,7 @@ def test_only_the_command_line_prints():
             for node in ast.walk(tree)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         }
-        assert name == "manifactor.command.cli" or "print" not in calls, name
+        assert name == "manifactor.command.terminal" or "print" not in calls, name
 
 
 def test_heavy_optional_packages_are_not_imported_at_import_time():

@@ -1,6 +1,6 @@
 import json
 
-from manifactor.command.cli import main
+from manifactor.command.main import main
 from manifactor.studies.accuracy import BASELINES, full_table, render
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from manifactor import DiffusionMap, datasets, plots
 from manifactor._support.threads import interrupts_held
-from manifactor.command.cli import main
+from manifactor.command.main import main
 from manifactor.scores import column_r2
 from manifactor.studies.paper import recipes, textbook
 from manifactor.studies.paper.beyond import angle_error, joint_angles
@@ -29,7 +29,7 @@ from manifactor.studies.paper.rates import in_words, table_of
 from manifactor.studies.paper.recipes import RECIPES, chosen, reproduce
 from manifactor.studies.paper.section import Settings
 
-from .conftest import box_spectrum
+from ..conftest import box_spectrum
 
 QUICK = Settings(quick=True)
 
@@ -129,7 +129,7 @@ def the_page_in_markdown_shows_the_same(folder):
 def what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder, capsys):
     before = (folder / "numbers.json").read_bytes()
     assert main(["reproduce", "fig1", "--quick"]) == 0
-    assert "fig1     there already" in capsys.readouterr().out
+    assert "fig1     already done" in capsys.readouterr().out
     assert main(["reproduce", "fig1", "--quick", "--seed", "1"]) == 2
     assert (
         "reproduction holds a reproduction with other settings"
@@ -157,7 +157,7 @@ def test_a_recipe_can_be_made_anew_and_the_others_stay(tmp_path, capsys, monkeyp
     assert main(["reproduce", "fig1", "table1", "--quick"]) == 0
     table = sections(tmp_path / "reproduction")["table1"]
     assert main(["reproduce", "fig1", "--quick", "--overwrite"]) == 0
-    assert "there already" not in capsys.readouterr().out
+    assert "already done" not in capsys.readouterr().out
     assert sections(tmp_path / "reproduction")["table1"] == table
     assert main(["reproduce", "table1", "--quick", "--seed", "3", "--overwrite"]) == 2
     assert "holds a reproduction with other settings" in capsys.readouterr().err
@@ -243,20 +243,20 @@ def test_an_interrupted_run_leaves_a_folder_that_goes_on(tmp_path, monkeypatch, 
         )
         assert main(["reproduce", "fig1", "--quick"]) == 130
         assert (
-            "interrupted; finished recipes are kept, and the same command goes on"
+            "interrupted; finished recipes are kept; repeat the command to continue"
             in capsys.readouterr().err
         )
         monkeypatch.undo()
         monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "fig1", "--quick"]) == 0
-    assert "there already" in capsys.readouterr().out
+    assert "already done" in capsys.readouterr().out
     assert (
         "analytic and computed eigenfunctions"
         in (tmp_path / "reproduction" / "index.html").read_text()
     )
     (tmp_path / "reproduction" / "fig1.pdf").unlink()
     assert main(["reproduce", "fig1", "--quick"]) == 0
-    assert "there already" not in capsys.readouterr().out
+    assert "already done" not in capsys.readouterr().out
     assert (tmp_path / "reproduction" / "fig1.pdf").is_file()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from manifactor import datasets
 from manifactor._support.extras import extra
-from manifactor.command.cli import main
+from manifactor.command.main import main
 from manifactor.datasets.writing import write_dataset
 from manifactor.views.explorer.scene import open_scene
 from manifactor.views.explorer.server import application, listening

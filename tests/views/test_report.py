@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets, plots
-from manifactor.command.arguments import build_parser
-from manifactor.command.cli import COMMANDS, _Parser, _task, _with_views, main
+from manifactor.command.arguments import parse_arguments
+from manifactor.command.fitting import tasks_of
+from manifactor.command.main import COMMANDS, main
 from manifactor.cryoem.mrc import write_stack
 from manifactor.inputs.reading import ImageSettings
 from manifactor.runs.averaging import average
@@ -218,12 +219,7 @@ TASKS = [
 @pytest.mark.parametrize("task", TASKS)
 def test_the_command_of_a_task_gives_the_task_back(task):
     typed = shlex.split(shlex.join(task.arguments))
-    arguments = build_parser(COMMANDS, _Parser).parse_args(_with_views(typed))
-    back = _task(
-        arguments,
-        Path(arguments.input[0]),
-        arguments.view[0] if arguments.view else None,
-    )
+    (back,) = tasks_of(parse_arguments(typed, COMMANDS))
     usual = ManifoldFactorizer().get_params()
     assert {**usual, **back.settings} == {**usual, **task.settings}
     assert {**vars(back), "settings": {}} == {**vars(task), "settings": {}}
@@ -352,7 +348,7 @@ def test_without_matplotlib_the_words_come_and_then_one_line(run, capsys, monkey
         captured.err
         == "manifactor: error: this needs the package matplotlib: pip install 'manifactor[plots]'.\n"
     )
-    monkeypatch.setattr("manifactor.command.cli.extra", missing)
+    monkeypatch.setattr("manifactor.command.simulating.extra", missing)
     assert main(["demo", "--out", str(run.parent / "demo")]) == 2
     assert not (run.parent / "demo-data").exists()
 

@@ -1,366 +1,182 @@
-"""The command line's grammar: every command with its options."""
+"""The grammar of the command line: every command with its options and its help."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import fill
+from typing import NoReturn
 
-from manifactor import datasets
 from manifactor._support.version import __version__
-from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factorize import METHODS
+from manifactor.command import EXIT_BAD_INPUT, terminal
+from manifactor.command.fit_options import fit_options
+from manifactor.command.options import (
+    add,
+    add_overwrite,
+    add_run,
+    add_seed,
+    add_view_width,
+    view,
+)
+from manifactor.command.simulate_options import demo_options, simulate_options
 from manifactor.runs.bridges import BRIDGES
 from manifactor.runs.selection import SELECTIONS
-from manifactor.spectral.neighbors import SEARCHES
-from manifactor.spectral.preparation import PREPARATIONS
 
 
-def _count_or(*words: str) -> Callable[[str], int | str]:
-    def parse(text: str) -> int | str:
-        return text if text in words else int(text)
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
 
-    parse.__name__ = f"whole number or {' or '.join(words)}"
-    return parse
-
-
-def _number_or(*words: str) -> Callable[[str], float | str]:
-    def parse(text: str) -> float | str:
-        return text if text in words else float(text)
-
-    parse.__name__ = f"number or {' or '.join(words)}"
-    return parse
+    def error(self, message: str) -> NoReturn:
+        """Print the error without the usage, which fills a screen for `fit`."""
+        terminal.error(f"{message}. See {self.prog} --help.")
+        raise SystemExit(EXIT_BAD_INPUT)
 
 
-def _view(text: str) -> tuple[float, float]:
-    rot, tilt = (float(part) for part in text.split(","))
-    return rot, tilt
-
-
-_view.__name__ = "ROT,TILT"
-
-SETTINGS: dict[str, dict] = {
-    "n_factors": {"type": _count_or("auto"), "help": "how many factors to look for"},
-    "method": {"choices": list(METHODS), "help": "how to find them"},
-    "n_functions": {"type": _count_or("auto"), "help": "eigenfunctions to compute"},
-    "n_neighbors": {
-        "type": _count_or("auto", "all"),
-        "help": "neighbours of each sample; all for the full kernel",
-    },
-    "bandwidth": {
-        "type": _number_or("auto", "local"),
-        "help": "eps of the kernel exp(-d^2/eps)",
-    },
-    "density_correction": {"type": float, "help": "0 (none) to 1 (full)"},
-    "eigenvalue_tolerance": {
-        "type": _number_or("auto"),
-        "help": "the paper's delta, times 4",
-    },
-    "similarity_threshold": {
-        "type": _number_or("auto"),
-        "help": "the paper's gamma",
-    },
-    "preparation": {
-        "choices": PREPARATIONS,
-        "help": "against noise; images have their own",
-    },
-    "neighbors": {"choices": ["auto", *SEARCHES], "help": "how neighbours are sought"},
-    "solver": {"help": "eigensolver: auto, dense, arpack or chebyshev"},
-    "device": {"help": "cpu, or a device that torch knows, such as cuda"},
-}
-
-
-def build_parser(
-    commands: Mapping[str, Callable], parser_class: type
-) -> argparse.ArgumentParser:
-    """The parser; `commands` gives the function of each command."""
-    parser = parser_class(
+def parse_arguments(
+    argv: Sequence[str], commands: Mapping[str, Callable]
+) -> argparse.Namespace:
+    """Parse the arguments; `command` of the result is the function to call."""
+    parser = Parser(
         prog="manifactor",
         description="Factor a data manifold into its independent factors.",
+        epilog="Options of a command: manifactor COMMAND --help.",
     )
-    parser.add_argument(
-        "--version", action="version", version=f"manifactor {__version__}"
+    version = f"manifactor {__version__}"
+    parser.add_argument("--version", action="version", version=version)
+    subparsers = parser.add_subparsers(
+        required=True, metavar="COMMAND", title="commands"
     )
-    adders = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, (text, fill) in GRAMMAR.items():
-        command = adders.add_parser(
-            name, help=text, description=text[0].upper() + text[1:] + "."
+    for name, grammar in GRAMMAR.items():
+        command = subparsers.add_parser(
+            name,
+            help=grammar.summary,
+            description=fill(grammar.description),
+            epilog=grammar.epilog,
+            # Keeps the lines of examples and of the list of recipes as they are.
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        fill(command)
+        grammar.add_options(command)
         command.set_defaults(command=commands[name])
-    return parser
+    return parser.parse_args(_with_joined_views(argv))
 
 
-def _demo(command) -> None:
-    command.add_argument(
-        "--out",
-        default="demo-run",
-        help="run folder (demo-run); the data go into OUT-data",
-    )
+def _with_joined_views(argv: Sequence[str]) -> list[str]:
+    """Return the arguments with ``--view X`` as ``--view=X``."""
+    # argparse takes a value that starts with a minus, as in --view -180,120, for an
+    # option unless it is joined to its flag.
+    joined: list[str] = []
+    for argument in argv:
+        if joined and joined[-1] == "--view":
+            joined[-1] = f"--view={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
-def _simulate(command) -> None:
-    command.add_argument(
-        "shape", metavar="SHAPE", help=f"molecule, {', '.join(sorted(datasets.SHAPES))}"
-    )
-    command.add_argument("--n", type=int, default=3000, help="samples (3000)")
-    command.add_argument("--seed", type=int, default=0, help="random seed (0)")
-    command.add_argument(
-        "--out", help="file to write (SHAPE.npz); for the molecule a folder (molecule)"
-    )
-    command.add_argument(
-        "--overwrite", action="store_true", help="replace what is there"
-    )
-    shapes = command.add_argument_group("shapes")
-    shapes.add_argument(
-        "--noise", type=float, help="standard deviation of Gaussian noise"
-    )
-    shapes.add_argument(
-        "--ambient-dimension", type=int, metavar="D", help="rotate into R^D"
-    )
-    shapes.add_argument(
-        "--sampling",
-        default="uniform",
-        help=f"{', '.join(datasets.SAMPLINGS)} (uniform)",
-    )
-    molecule = command.add_argument_group("molecule: particle images with a STAR file")
-    molecule.add_argument(
-        "--motions",
-        default="x",
-        help="x: turn and stretch along x; xy: along x and y (x)",
-    )
-    molecule.add_argument(
-        "--snr",
-        type=float,
-        default=10.0,
-        help="signal to noise of the 4th principal component; inf for none (10)",
-    )
-    molecule.add_argument(
-        "--correlation", type=float, default=0.0, help="between turn and stretch (0)"
-    )
-    molecule.add_argument(
-        "--defocus",
-        type=float,
-        nargs=2,
-        metavar=("LOW", "HIGH"),
-        help="range in A, for a CTF",
-    )
-    molecule.add_argument(
-        "--in-plane", action="store_true", help="turn and shift each image at random"
-    )
-    molecule.add_argument("--size", type=int, default=108, help="pixels (108)")
-    molecule.add_argument("--pixel-size", type=float, default=2.0, help="A (2)")
-    molecule.add_argument(
-        "--route",
-        default="atoms",
-        help="atoms (fast) or volumes (the paper's recipe) (atoms)",
-    )
-    molecule.add_argument(
-        "--structure", metavar="FILE", help="your own PDB or mmCIF file; needs --rotor"
-    )
-    molecule.add_argument(
-        "--rotor",
-        nargs="+",
-        metavar="PART",
-        help="what turns about z: chains (A) or ranges of residues (A:219-421)",
-    )
-    molecule.add_argument(
-        "--assembly", metavar="NAME", help="biological assembly of the file to build"
-    )
-    molecule.add_argument(
-        "--symmetry",
-        type=int,
-        default=4,
-        help="of the rotor: a turn by 360/SYMMETRY is none (4)",
-    )
+def _explore_options(command) -> None:
+    add_run(command)
+    text = "port of the page on this machine (default: 8642, or any free port)"
+    add(command, "--port", text, type=int)
+    # Off by default: whoever has the page's address could otherwise write files.
+    text = "folder in which the page may save selections (default: download only)"
+    add(command, "--save-to", text, metavar="FOLDER")
 
 
-def _fit(command) -> None:
-    command.add_argument(
-        "input",
-        metavar="INPUT",
-        nargs="+",
-        help=".npy .npz .csv .tsv .txt .parquet .pkl .cs: one sample a row; .star, .cs or .mrcs: images of one view; "
-        "a folder of .mrc volumes; several for several views",
+def _select_options(command) -> None:
+    add_run(command)
+    text = "factor that the next --range is on, counted from 1; may be repeated"
+    # Both are repeatable and are paired in order: the first --range belongs to the
+    # first --factor.
+    repeated = {"action": "append", "default": []}
+    add(command, "--factor", text, type=int, metavar="K", **repeated)
+    text = (
+        "range of the coordinate: two numbers in [0, 1] on an interval, two angles in "
+        "degrees on a circle, where 350 10 crosses 0 (default: all samples)"
     )
-    command.add_argument("--out", help="run folder (named after the input)")
-    command.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace an earlier run and all that is in its folder",
-    )
-    command.add_argument("--seed", type=int, default=0, help="random seed (0)")
-    command.add_argument(
-        "--dry-run", action="store_true", help="say what it will cost, and stop"
-    )
-    command.add_argument(
-        "--resume", action="store_true", help="go on where the same command was stopped"
-    )
-    command.add_argument(
-        "--reuse",
-        metavar="RUN",
-        help="take what is the same from an earlier run of the same samples",
-    )
-    command.add_argument(
-        "--fit-samples",
-        type=_count_or("auto", "all"),
-        default="auto",
-        metavar="N",
-        help="samples to fit, the others are placed: auto (3000 images, 20000 of all else), all, or a number (auto)",
-    )
-    particles = command.add_argument_group("particles")
-    particles.add_argument(
-        "--particles",
-        metavar="ORIGINAL",
-        help=".star or .cs that the coordinates belong to",
-    )
-    particles.add_argument(
-        "--ind", metavar="FILE", help="cryoDRGN's ind.pkl: which of them"
-    )
-    particles.add_argument(
-        "--view",
-        type=_view,
-        action="append",
-        metavar="ROT,TILT",
-        help="images seen from here only; may be repeated",
-    )
-    particles.add_argument(
-        "--width", type=float, default=10.0, help="degrees around the view (10)"
-    )
-    particles.add_argument(
-        "--phase-flip", action="store_true", help="correct the phases of the CTF"
-    )
-    particles.add_argument(
-        "--mask-radius",
-        type=float,
-        metavar="A",
-        help="of the circular mask (half the box)",
-    )
-    particles.add_argument(
-        "--low-pass", type=float, metavar="A", help="resolution kept (from the data)"
-    )
-    particles.add_argument(
-        "--components",
-        type=int,
-        metavar="K",
-        help="principal components, unweighted (weighted)",
-    )
-    particles.add_argument(
-        "--standardise",
-        action="store_true",
-        help="components of unit variance, as in the paper",
-    )
-    defaults = ManifoldFactorizer().get_params()
-    settings = command.add_argument_group("settings, chosen from the data unless given")
-    for name, options in SETTINGS.items():
-        text = f"{options['help']} ({defaults[name]})"
-        settings.add_argument(
-            f"--{name.replace('_', '-')}",
-            default=defaults[name],
-            **{**options, "help": text},
-        )
+    bounds = {"nargs": 2, "metavar": ("LOW", "HIGH")}
+    add(command, "--range", text, type=float, **bounds, **repeated)
+    # Samples far from all that were fitted have a coordinate, but confidence 0.
+    text = "smallest confidence on every factor, in [0, 1]"
+    add(command, "--min-confidence", text, type=float, default=0.0, metavar="C")
+    endings = ", ".join(SELECTIONS)
+    text = f"file to write; its ending chooses the format: {endings}"
+    add(command, "--out", text, required=True, metavar="FILE")
+    add_overwrite(command, "replace an existing file")
 
 
-def _run(command) -> None:
-    command.add_argument("run", metavar="RUN", help="folder that fit wrote")
+def _bin_options(command) -> None:
+    add_run(command)
+    text = "number of bins along a factor"
+    add(command, "--bins", text, type=int, default=10, metavar="N")
+    add_overwrite(command, "replace an earlier output of this command")
 
 
-def _explore(command) -> None:
-    _run(command)
-    command.add_argument(
-        "--port",
-        type=int,
-        help="of this machine (8642 if free, any free one otherwise)",
-    )
-    command.add_argument(
-        "--save-to",
-        metavar="FOLDER",
-        help="let the page save selections here, not only download them",
-    )
+def _average_options(command) -> None:
+    _bin_options(command)
+    text = "factor, counted from 1; given twice, the grid of two factors"
+    given = {"required": True, "metavar": "K"}
+    add(command, "--factor", text, type=int, action="append", **given)
+    # Without matching, a bin that holds other states of a second motion shows that
+    # motion, too.
+    text = "weight samples so that all bins have the same distribution of other factors"
+    add(command, "--match", text, action="store_true")
+    text = "average the images seen from this direction only, in degrees"
+    add(command, "--view", text, type=view, metavar="ROT,TILT")
+    add_view_width(command)
+    # Inside the run folder: when `fit --overwrite` replaces the run, averages of the
+    # old one go with it.
+    text = "folder to write (default: RUN/average-factorK)"
+    add(command, "--out", text, metavar="FOLDER")
 
 
-def _select(command) -> None:
-    _run(command)
-    command.add_argument(
-        "--factor",
-        type=int,
-        action="append",
-        default=[],
-        help="factor of the next --range, from 1",
-    )
-    command.add_argument(
-        "--range",
-        type=float,
-        nargs=2,
-        action="append",
-        default=[],
-        metavar=("LOW", "HIGH"),
-        help="in [0, 1] on an interval, degrees on a circle, across 0 too; none for all samples",
-    )
-    command.add_argument(
-        "--min-confidence", type=float, default=0.0, help="on every factor (0)"
-    )
-    command.add_argument(
-        "--out", required=True, help=f"file to write: {' '.join(SELECTIONS)}"
-    )
-    command.add_argument(
-        "--overwrite", action="store_true", help="replace an existing file"
-    )
+def _export_options(command) -> None:
+    _bin_options(command)
+    text = "program to export to"
+    add(command, "--to", text, required=True, choices=list(BRIDGES))
+    text = "factor, counted from 1"
+    add(command, "--factor", text, type=int, required=True, metavar="K")
+    text = "folder to write (default: RUN/PROGRAM-factorK)"
+    add(command, "--out", text, metavar="FOLDER")
 
 
-def _along(command) -> None:
-    _run(command)
-    command.add_argument("--bins", type=int, default=10, help="along a factor (10)")
-    command.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace what this command wrote before",
-    )
+def _bench_options(command) -> None:
+    # Speed and memory are measured by the scripts in benchmarks/.
+    text = "what to measure: accuracy, the rate of right answers over random seeds"
+    add(command, "question", text, choices=["accuracy"])
+    text = "run a few small cases only, which takes seconds"
+    add(command, "--quick", text, action="store_true")
+    text = "file to write, one line of JSON for each fit"
+    add(command, "--out", text, metavar="FILE", default="accuracy.jsonl")
+    add_overwrite(command, "replace an existing file")
 
 
-def _average(command) -> None:
-    _along(command)
-    command.add_argument(
-        "--factor",
-        type=int,
-        action="append",
-        required=True,
-        help="from 1; two for their grid",
-    )
-    command.add_argument(
-        "--match",
-        action="store_true",
-        help="the same distribution of the other factors in every bin",
-    )
-    command.add_argument(
-        "--view", type=_view, metavar="ROT,TILT", help="images seen from here only"
-    )
-    command.add_argument(
-        "--width", type=float, default=10.0, help="degrees around the view (10)"
-    )
-    command.add_argument("--out", help="folder to write (RUN/average-factor1)")
+def _reproduce_options(command) -> None:
+    text = "all, or some of the recipes below (default: all)"
+    add(command, "recipes", text, metavar="RECIPE", nargs="*")
+    text = "use few samples: a check that everything runs, in about a minute"
+    add(command, "--quick", text, action="store_true")
+    add_seed(command)
+    text = "folder that collects the results of all recipes"
+    add(command, "--out", text, metavar="FOLDER", default="reproduction")
+    add_overwrite(command, "run recipes again whose results the folder already has")
 
 
-def _export(command) -> None:
-    _along(command)
-    command.add_argument(
-        "--to", required=True, choices=list(BRIDGES), help="the program"
-    )
-    command.add_argument("--factor", type=int, required=True, help="from 1")
-    command.add_argument("--out", help="folder to write (RUN/cryodrgn-factor1)")
+@dataclass(frozen=True)
+class Grammar:
+    """Options and help of one command."""
+
+    summary: str  # the line in `manifactor --help`
+    description: str  # the paragraph in `manifactor COMMAND --help`
+    add_options: Callable[[argparse.ArgumentParser], None]
+    epilog: str | None = None
 
 
-def _bench(command) -> None:
-    command.add_argument("question", choices=["accuracy"])
-    command.add_argument(
-        "--quick", action="store_true", help="a few small cases, in seconds"
-    )
-    command.add_argument(
-        "--out", default="accuracy.jsonl", help="file to write (accuracy.jsonl)"
-    )
-    command.add_argument(
-        "--overwrite", action="store_true", help="replace an existing file"
-    )
+def _examples(*commands: str) -> str:
+    return "\n".join(["examples:", *(f"  manifactor {line}" for line in commands)])
 
 
-RECIPES = """recipes, numbered as in the paper's code (the paper prints four of the figures):
+# Recipes are numbered as in the code that accompanies the paper; the numbers of the
+# printed figures differ and stand in parentheses.
+RECIPES = """recipes, numbered as in the paper's code (the paper prints four figures):
   fig1    eigenfunctions of a rectangle, analytic and computed
   fig2    noisy rectangle: functions of each side (the paper's Figure 1)
   fig3    simulated cryo-EM images, three trials (Figure 2)
@@ -368,76 +184,92 @@ RECIPES = """recipes, numbered as in the paper's code (the paper prints four of 
   fig5    separability matrix, similarities
   fig6    embeddings of each factor (Figure 4)
   fig7    cube: three factors
-  trials  published method against default method, over seeds: 10 of the 22 minutes of all
+  trials  the paper's method and the default method over seeds; 10 minutes
   beyond  repeated eigenvalues, spheres, a robot arm
-  table1  running times (Table 1): 6 minutes"""
+  table1  running times (Table 1); 6 minutes
+All recipes take 22 minutes."""
 
-
-def _reproduce(command) -> None:
-    command.add_argument(
-        "recipes", metavar="RECIPE", nargs="*", help="all, or some of those below (all)"
-    )
-    command.formatter_class = argparse.RawDescriptionHelpFormatter
-    command.epilog = RECIPES
-    command.add_argument(
-        "--quick",
-        action="store_true",
-        help="few samples: shows that it works, in a minute",
-    )
-    command.add_argument(
-        "--seed",
-        type=int,
-        default=0,
-        help="random seed; the same gives the same numbers (0)",
-    )
-    command.add_argument(
-        "--out",
-        default="reproduction",
-        help="folder that collects what is made (reproduction)",
-    )
-    command.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="make anew what the folder already holds",
-    )
-
-
-GRAMMAR: dict[str, tuple[str, Callable]] = {
-    "demo": (
-        "simulate a molecule with two motions, factor its images, average them",
-        _demo,
+# In the order of a first session: make data, fit, look, hand on; then studies.
+GRAMMAR: dict[str, Grammar] = {
+    "demo": Grammar(
+        "simulate a molecule with two motions, factor its images and average them",
+        "Simulate images of a molecule with two independent motions, factor them "
+        "without any knowledge of the motions, average them along each motion and "
+        "write a report. An earlier demo in the same folder is replaced.",
+        demo_options,
     ),
-    "simulate": (
-        "write samples of a built-in shape, or particle images of a moving molecule",
-        _simulate,
+    "simulate": Grammar(
+        "write samples of a built-in shape, or images of a moving molecule",
+        "Write samples of a built-in shape with the truth behind each sample, or "
+        "particle images of a moving molecule with a STAR file and the truth.",
+        simulate_options,
+        _examples(
+            "simulate torus --n 3000 --seed 1 --out data.npz",
+            "simulate molecule --n 2500 --snr 10 --out data",
+        ),
     ),
-    "fit": (
-        "factor samples, coordinates of particles, images of one view, or volumes",
-        _fit,
+    "fit": Grammar(
+        "factor samples, images of one view, or volumes, and write a run folder",
+        "Factor samples, coordinates of particles, particle images of one view, or "
+        "volumes. The run folder receives the verdict, every sample's coordinate on "
+        "each factor and, for particles, a STAR or cs file with the coordinates. "
+        "Everything that is not given is chosen from the data.",
+        fit_options,
+        _examples(
+            "fit data.npz --out run",
+            "fit z.50.pkl --particles particles.star --out run",
+            "fit particles.star --view 180,120 --width 8 --out run",
+        ),
     ),
-    "report": (
-        "describe a run in words, and on a page with pictures: RUN/report.html",
-        _run,
+    "report": Grammar(
+        "describe a run in words, and write RUN/report.html",
+        "Print a description of a run, and write a page with figures to "
+        "RUN/report.html.",
+        add_run,
     ),
-    "explore": (
-        "look at a run in the browser: move along factors, select samples, save them",
-        _explore,
+    "explore": Grammar(
+        "look at a run in the browser and select samples",
+        "Serve a local web page on a run: move along factors, see the average images, "
+        "select samples and save them. Ctrl-C stops the server.",
+        _explore_options,
     ),
-    "select": (
-        "write the samples in ranges of factors, for RELION, cryoSPARC, cryoDRGN",
-        _select,
+    "select": Grammar(
+        "write the samples in a range of a factor, for other programs",
+        "Write the samples whose coordinates lie in the given ranges, for RELION, "
+        "cryoSPARC, cryoDRGN or as a table.",
+        _select_options,
+        _examples(
+            "select run --factor 1 --range .2 .4 --out subset.star",
+            "select run --factor 2 --range 350 10 --out part.csv",
+        ),
     ),
-    "average": (
-        "mean images or volumes along a factor, or on the grid of two",
-        _average,
+    "average": Grammar(
+        "average images or volumes along a factor, or on the grid of two",
+        "Average the images or volumes of a run in bins along a factor, or on the grid "
+        "of two factors: a stack or volumes, a picture and a movie.",
+        _average_options,
+        _examples("average run --factor 1 --match"),
     ),
-    "export": (
-        "files and commands for programs that make volumes along a factor",
-        _export,
+    "export": Grammar(
+        "write files and commands for programs that reconstruct volumes",
+        "Write the files with which another program computes volumes along a factor, "
+        "and the commands to run it.",
+        _export_options,
+        _examples("export run --to relion --factor 1 --bins 8"),
     ),
-    "bench": ("measure accuracy on shapes of known truth", _bench),
-    "reproduce": (
-        "make every figure and the table of Product Manifold Learning, with numbers",
-        _reproduce,
+    "bench": Grammar(
+        "measure the accuracy on shapes of known truth",
+        "Fit shapes whose factors are known, over many random seeds, and print the "
+        "rates of right answers.",
+        _bench_options,
+        _examples("bench accuracy --quick"),
+    ),
+    "reproduce": Grammar(
+        "make the figures and the table of the paper, with numbers",
+        "Make every figure and the table of Product Manifold Learning, with numbers, "
+        "and collect them on one page. Recipes whose results the folder already has "
+        "are skipped.",
+        _reproduce_options,
+        RECIPES,
     ),
 }

@@ -88,13 +88,13 @@ def diffuse(
         with stages.timed("neighbours"):
             return _searcher(settings)(samples)
 
-    graph = stages.recall("neighbours", keys["neighbours"], search)
-    graph = graph.with_search(samples, settings.n_jobs)
-    walk = stages.recall(
-        "spectrum",
-        keys["spectrum"],
-        lambda: _walk(samples, graph, settings, stages=stages, rng=rng),
-    )
+    def walk_and_solve() -> Walk:
+        graph = stages.recall("neighbours", keys["neighbours"], search)
+        graph = graph.with_search(samples, settings.n_jobs)
+        return _walk(samples, graph, settings, stages=stages, rng=rng)
+
+    # A kept spectrum needs no neighbours: its graph is the one without outliers.
+    walk = stages.recall("spectrum", keys["spectrum"], walk_and_solve)
     walk = replace(walk, graph=walk.graph.with_search(samples, settings.n_jobs))
     return _diffusion(samples, preparation, walk, settings, keys)
 

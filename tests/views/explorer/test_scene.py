@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor.command.cli import main
-from manifactor.cryoem.mrc import write_volume
-from manifactor.cryoem.pictures import as_grey
+from manifactor.command.main import main
+from manifactor.cryoem.pictures import as_grey, write_volume
 from manifactor.views import plots
 from manifactor.views.explorer import scene as scenes
 from manifactor.views.explorer.behind import Look

@@ -15,7 +15,7 @@ from threading import Timer
 import numpy as np
 import pytest
 
-from manifactor.command.cli import main
+from manifactor.command.main import main
 from manifactor.views.explorer.guard import HEADERS
 from manifactor.views.explorer.server import free_name, listening
 

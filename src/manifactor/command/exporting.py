@@ -1,0 +1,85 @@
+"""Commands that write files from a run: `select`, `average` and `export`."""
+
+from argparse import Namespace
+from pathlib import Path
+
+from manifactor._support.files import whole_folder, write_whole
+from manifactor.command.outputs import require_new_file, require_new_folder
+from manifactor.command.terminal import show
+from manifactor.runs import averaging, bridges
+from manifactor.runs.run import Run, open_run
+from manifactor.runs.selection import selected, selection
+
+
+def select(arguments: Namespace) -> None:
+    """Write the samples in ranges of factors."""
+    ranges = _ranges(arguments)
+    out = Path(arguments.out)
+    require_new_file(out, overwrite=arguments.overwrite)
+    run = open_run(arguments.run)
+    _require_not_an_input(out, run)
+    chosen = selected(run, ranges, least_confidence=arguments.min_confidence)
+    # The whole content before the file is opened: a problem leaves no empty file.
+    content = selection(run, chosen, out.suffix.lower())
+    write_whole(out, lambda file: file.write(content))
+    show(f"{out}: {len(chosen)} of {len(run.rows)} samples")
+
+
+def _ranges(arguments: Namespace) -> list[tuple[int, float, float]]:
+    """Pair each factor with its range."""
+    factors, bounds = arguments.factor, arguments.range
+    if len(factors) != len(bounds):
+        raise ValueError(
+            "every --factor needs its own --range; "
+            f"got {len(factors)} --factor and {len(bounds)} --range."
+        )
+    return [
+        (factor, low, high) for factor, (low, high) in zip(factors, bounds, strict=True)
+    ]
+
+
+def _require_not_an_input(out: Path, run: Run) -> None:
+    # --overwrite is meant for earlier selections; the particles themselves may exist
+    # nowhere else.
+    inputs = (run.record.get("input"), run.record.get("particles"))
+    if str(out.resolve()) in inputs:
+        raise ValueError(
+            f"{out} is the input of the run and is not replaced. Choose another --out."
+        )
+
+
+def average(arguments: Namespace) -> None:
+    """Write mean images or volumes along a factor, or on the grid of two."""
+    run = open_run(arguments.run)
+    factors = "x".join(str(factor) for factor in arguments.factor)
+    out = Path(arguments.out or run.folder / f"average-factor{factors}")
+    require_new_folder(out, mark="bins.csv", overwrite=arguments.overwrite)
+    # Before the bins are made, so that matching sees only the particles averaged.
+    if arguments.view is not None:
+        run = run.seen_from(arguments.view, width=arguments.width)
+    averages = averaging.average(
+        run, arguments.factor, n_bins=arguments.bins, matched=arguments.match
+    )
+    with whole_folder(out) as folder:
+        written = averaging.write_averages(averages, folder)
+    show(f"{averages}.\n{out}: {shortened(written)}")
+
+
+def shortened(names: list[str], *, n_shown: int = 4) -> str:
+    """List the first names; volumes have a file for each bin."""
+    more = ["..."] if len(names) > n_shown else []
+    return ", ".join([*names[:n_shown], *more])
+
+
+def export(arguments: Namespace) -> None:
+    """Write files and commands for a program that makes volumes along a factor."""
+    run = open_run(arguments.run)
+    name = f"{arguments.to}-factor{arguments.factor}"
+    out = Path(arguments.out or run.folder / name)
+    require_new_folder(out, mark="commands.txt", overwrite=arguments.overwrite)
+    files = bridges.export(run, arguments.factor, arguments.to, n_bins=arguments.bins)
+    with whole_folder(out) as folder:
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    commands = files["commands.txt"].decode().rstrip("\n")
+    show(f"{out}: {', '.join(files)}. Run in this folder:\n{commands}")

@@ -1,0 +1,202 @@
+"""The command `fit`: an input, or several views of a molecule, to run folders."""
+
+import shutil
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+
+from manifactor._support.files import whole_folder
+from manifactor._support.parameters import require_finite
+from manifactor.command import terminal
+from manifactor.command.fit_options import SETTINGS
+from manifactor.command.outputs import require_new_folder
+from manifactor.command.terminal import ProgressBars, note, show
+from manifactor.estimators import ManifoldFactorizer
+from manifactor.inputs.reading import ImageSettings, Input
+from manifactor.runs.archive import is_run, load
+from manifactor.runs.checkpoints import Checkpoints
+from manifactor.runs.folder import require_new_run
+from manifactor.runs.several import fit_side_by_side
+from manifactor.runs.task import Task
+from manifactor.spectral.forecast import Forecast
+from manifactor.spectral.pipeline import kept_stages
+from manifactor.views.words import about_particles, summary
+
+
+def fit(arguments: Namespace) -> None:
+    """Factor an input, or several views side by side, and write a run folder."""
+    tasks = tasks_of(arguments)
+    out = Path(arguments.out or f"{tasks[0].path.with_suffix('').name}-run")
+    _require_compatible(arguments, n_tasks=len(tasks))
+    if len(tasks) > 1:
+        _fit_views(tasks, out, overwrite=arguments.overwrite)
+    else:
+        _fit_one(tasks[0], out, arguments)
+
+
+def tasks_of(arguments: Namespace) -> list[Task]:
+    """Return one task for each input and view."""
+    paths = [Path(path) for path in arguments.input]
+    views = arguments.view or [None]
+    return [_task(arguments, path, view) for path in paths for view in views]
+
+
+def _task(arguments: Namespace, path: Path, view: tuple[float, float] | None) -> Task:
+    images = ImageSettings(
+        phase_flip=arguments.phase_flip,
+        mask_radius=arguments.mask_radius,
+        low_pass=arguments.low_pass,
+        components=arguments.components,
+        standardise=arguments.standardise,
+    )
+    return Task(
+        path,
+        particles=arguments.particles,
+        indices=arguments.ind,
+        view=view,
+        width=arguments.width,
+        images=images,
+        settings={name: getattr(arguments, name) for name in SETTINGS},
+        seed=arguments.seed,
+        n_fitted=arguments.fit_samples,
+    )
+
+
+def _require_compatible(arguments: Namespace, *, n_tasks: int) -> None:
+    """Refuse options that exclude each other."""
+    single = arguments.dry_run or arguments.resume or arguments.reuse
+    if n_tasks > 1 and single:
+        raise ValueError(
+            "--dry-run, --resume and --reuse work with one input and one view; "
+            f"got {n_tasks}. Remove the option, or fit the views one by one."
+        )
+    if arguments.resume and arguments.reuse:
+        raise ValueError(
+            "--resume continues this run and --reuse starts from another one; "
+            "pass only one of them."
+        )
+
+
+def _fit_views(tasks: list[Task], out: Path, *, overwrite: bool) -> None:
+    """Fit views at the same time and print one row for each."""
+    require_new_folder(out, mark="views.csv", overwrite=overwrite)
+    with whole_folder(out) as folder:
+        rows = fit_side_by_side(tasks, folder)
+    show(terminal.aligned([list(rows[0]), *(list(row.values()) for row in rows)]))
+    failed = sum(row["verdict"] == "failed" for row in rows)
+    failures = f"; {failed} failed" if failed else ""
+    show(f"A run folder for each view, and this table as views.csv: {out}{failures}")
+
+
+def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
+    """Fit one input, or print what that would cost."""
+    _require_usable_paths(task, out, arguments)
+    given = task.read()
+    _note_missing_angles(given)
+    cost = task.forecast(given)
+    # The forecast was measured on CPUs; a device is faster by an unknown factor.
+    on_device = arguments.device not in (None, "cpu")
+    where = " on the CPU, and less on the device" if on_device else ""
+    if arguments.dry_run:
+        show(f"The fit will take {cost}{where}.")
+        return
+    require_finite(given.samples)
+    _note_constant_columns(given.samples)
+    note_long_fit(cost, where)
+    estimator, record = _fit_with_checkpoints(task, given, out, arguments)
+    _note_unused_run(arguments.reuse, estimator)
+    show("\n".join([summary(estimator), *about_particles(record), ""]))
+    show(f"Coordinates of every sample: {out / 'coordinates.csv'}.")
+    show(f"For the details, run: manifactor report {out}")
+
+
+def _require_usable_paths(task: Task, out: Path, arguments: Namespace) -> None:
+    """Refuse paths that would fail, or destroy data, after hours of work."""
+    if not arguments.dry_run:
+        require_new_run(out, overwrite=arguments.overwrite)
+    path = task.path.resolve()
+    if out.resolve() in [path, *path.parents]:
+        raise ValueError(
+            f"the input lies in {out}, which the run would replace. "
+            "Choose another --out."
+        )
+    if arguments.reuse is not None and not is_run(Path(arguments.reuse)):
+        raise ValueError(
+            "--reuse must name the folder of an earlier run; "
+            f"{arguments.reuse} is not one."
+        )
+
+
+def _fit_with_checkpoints(
+    task: Task, given: Input, out: Path, arguments: Namespace
+) -> tuple[ManifoldFactorizer, dict]:
+    """Fit, and keep long stages beside the run folder until that is written."""
+    # Hidden, and beside the run folder: that one appears only when it is complete.
+    folder = out.parent / f".{out.name}.stages"
+    stages = _checkpoints(folder, arguments)
+    try:
+        with ProgressBars() as bars:
+            found = task.fit(
+                given, out, overwrite=arguments.overwrite, stages=stages, callback=bars
+            )
+    except KeyboardInterrupt:
+        # Stages of a few seconds are not written, so there may be nothing to resume.
+        if not folder.is_dir():
+            raise
+        raise KeyboardInterrupt(
+            "checkpoints are kept; repeat the command with --resume to continue"
+        ) from None
+    shutil.rmtree(folder, ignore_errors=True)
+    return found
+
+
+def _checkpoints(folder: Path, arguments: Namespace) -> Checkpoints:
+    """Return what is kept of an interrupted fit or of an earlier run."""
+    if folder.is_dir() and not arguments.resume:
+        note(
+            f"deleting the checkpoints of an interrupted fit in {folder}; "
+            "--resume would have continued it."
+        )
+        shutil.rmtree(folder, ignore_errors=True)
+    stages = Checkpoints(folder, resume=arguments.resume)
+    if arguments.reuse is not None:
+        stages.kept = kept_stages(load(arguments.reuse).diffusion_).kept
+    return stages
+
+
+def _note_missing_angles(given: Input) -> None:
+    # Without angles nothing shows whether the images are of one view, which the fit
+    # assumes: images of several views differ mostly by the view.
+    particles = given.particles
+    images = given.components is not None
+    if images and particles is not None and particles.angles is None:
+        note("the particles have no angles; all images are taken as one view.")
+
+
+def _note_constant_columns(samples: np.ndarray) -> None:
+    # Harmless to the fit, but often a sign of a wrong file or of an empty column.
+    n_columns = samples.shape[1]
+    constant = np.flatnonzero(samples.min(axis=0) == samples.max(axis=0))
+    if 0 < len(constant) < n_columns:
+        note(
+            f"{len(constant)} of {n_columns} columns are constant and have no effect; "
+            f"the first is column {constant[0]}."
+        )
+
+
+def note_long_fit(cost: Forecast, where: str, *, patience: float = 20.0) -> None:
+    """Announce a fit that takes longer than `patience`, in seconds."""
+    # Shorter fits are over before the forecast has been read.
+    if cost.seconds > patience:
+        note(f"the fit will take {cost}{where}.")
+
+
+def _note_unused_run(reused: str | None, estimator: ManifoldFactorizer) -> None:
+    # A stage has a time only if it was computed, and the search for neighbours is the
+    # first stage that an earlier run can save.
+    if reused is not None and "neighbours" in estimator.timings_:
+        note(
+            f"nothing of {reused} could be reused: its samples or settings differ. "
+            "--fit-samples is one of these settings."
+        )

@@ -1,0 +1,57 @@
+"""The table of commands and `main`, which runs one of them."""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+
+from manifactor.command import EXIT_BAD_INPUT, EXIT_DONE, EXIT_INTERRUPTED, terminal
+from manifactor.command.arguments import parse_arguments
+from manifactor.command.exporting import average, export, select
+from manifactor.command.fitting import fit
+from manifactor.command.showing import explore, report
+from manifactor.command.simulating import demo, simulate
+from manifactor.command.studying import bench, reproduce
+
+COMMANDS: dict[str, Callable[[Namespace], None]] = {
+    "demo": demo,
+    "simulate": simulate,
+    "fit": fit,
+    "report": report,
+    "explore": explore,
+    "select": select,
+    "average": average,
+    "export": export,
+    "bench": bench,
+    "reproduce": reproduce,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command.
+
+    Parameters
+    ----------
+    argv : sequence of str or None
+        The arguments; None for those of the process.
+
+    Returns
+    -------
+    int
+        0 when done, 2 for bad input, 130 when interrupted.
+    """
+    try:
+        arguments = parse_arguments(sys.argv[1:] if argv is None else argv, COMMANDS)
+        with terminal.one_line_warnings():
+            arguments.command(arguments)
+    except KeyboardInterrupt as stop:
+        terminal.interrupted(f"{str(stop) or 'no partial output was left'}.")
+        return EXIT_INTERRUPTED
+    # What the library raises for bad input; anything else is a bug, whose traceback is
+    # needed to fix it. MemoryError: a fit that this machine cannot hold.
+    except (ValueError, OSError, MemoryError) as error:
+        terminal.error(str(error).strip() or type(error).__name__)
+        return EXIT_BAD_INPUT
+    # From the parser, which has printed its message: --help, --version, wrong usage.
+    except SystemExit as stop:
+        return int(stop.code or EXIT_DONE)
+    return EXIT_DONE

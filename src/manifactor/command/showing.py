@@ -1,0 +1,64 @@
+"""The commands that show a run: `report` and `explore`."""
+
+from argparse import Namespace
+from contextlib import suppress
+from getpass import getuser
+from pathlib import Path
+from secrets import token_urlsafe
+from socket import gethostname
+
+from manifactor._support.extras import extra
+from manifactor._support.files import require_writable
+from manifactor.command.terminal import show
+from manifactor.runs.folder import read_run
+from manifactor.views.report import write_report
+from manifactor.views.words import report_text
+
+
+def report(arguments: Namespace) -> None:
+    """Print a run as text, and write the page that shows it into its folder."""
+    folder = Path(arguments.run)
+    record, estimator = read_run(folder)
+    # The text first: it needs no matplotlib, the page does.
+    show(report_text(record, estimator))
+    show(f"Report: {write_report(folder, estimator)}")
+
+
+def explore(arguments: Namespace) -> None:
+    """Serve a page on a run until interrupted."""
+    # Imported here: no other command needs the explorer.
+    from manifactor.views.explorer.scene import open_scene
+    from manifactor.views.explorer.server import application, listening, serve, warm_up
+
+    # A missing package must show before the run is read, not after.
+    for package in ("starlette", "uvicorn"):
+        extra(package)
+    folder = None if arguments.save_to is None else Path(arguments.save_to)
+    if folder is not None:
+        require_writable(folder)
+    # Other users of this machine can reach the port; the token keeps them out.
+    token = token_urlsafe(16)
+    with listening(arguments.port) as bound:
+        scene = open_scene(Path(arguments.run))
+        warm_up(scene)
+        _show_address(bound.getsockname()[1], token)
+        # Ctrl-C is the way to stop the server, not an error.
+        with suppress(KeyboardInterrupt):
+            serve(application(scene, token, folder=folder), bound)
+    show("Stopped.")
+
+
+def _show_address(port: int, token: str) -> None:
+    show(f"Open in a browser on this machine: http://127.0.0.1:{port}/?token={token}")
+    tunnel = f"ssh -L {port}:127.0.0.1:{port} {_user()}@{gethostname()}"
+    show(f"From another machine, first run there: {tunnel}")
+    show("Stop with Ctrl-C.")
+
+
+def _user() -> str:
+    # In some containers the user has no name; Python 3.13 raises OSError then, earlier
+    # versions KeyError, and Windows ImportError.
+    try:
+        return getuser()
+    except (KeyError, OSError, ImportError):
+        return "you"

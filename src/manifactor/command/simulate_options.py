@@ -1,0 +1,92 @@
+"""The grammar of the commands that simulate data: `simulate` and `demo`."""
+
+from manifactor import datasets
+from manifactor.command.options import Options, add, add_overwrite, add_seed
+
+
+def demo_options(command) -> None:
+    """Add the options of `demo`."""
+    text = "run folder; the simulated images go into FOLDER-data"
+    add(command, "--out", text, metavar="FOLDER", default="demo-run")
+    # With 2500 images both motions correlate with the truth by 0.99 or more.
+    add(command, "--n", "number of images", type=int, default=2500, metavar="N")
+
+
+def simulate_options(command) -> None:
+    """Add the options of `simulate`."""
+    names = ", ".join(sorted(datasets.SHAPES))
+    text = f"molecule for particle images, or one of the shapes {names}"
+    add(command, "shape", text, metavar="SHAPE")
+    add(command, "--n", "number of samples or images", type=int, default=3000)
+    add_seed(command)
+    # The default depends on SHAPE, so the help says it and the command sets it.
+    text = "file (default: SHAPE.npz), or for the molecule a folder (default: molecule)"
+    add(command, "--out", text, metavar="PATH")
+    add_overwrite(command, "replace the output of an earlier simulation")
+    _shape_options(command.add_argument_group("options for shapes"))
+    title = "options for the molecule"
+    _image_options(command.add_argument_group(title))
+    _structure_options(command.add_argument_group(f"{title}'s structure"))
+
+
+def _shape_options(shapes: Options) -> None:
+    # No number as default: two shapes of the paper come with its noise unless told.
+    text = (
+        "standard deviation of Gaussian noise, in units of the shape "
+        "(default: none; 0.05 for rectangle_z and rectangle_xyz)"
+    )
+    add(shapes, "--noise", text, type=float, metavar="SD")
+    text = "rotate the shape into a random subspace of D dimensions"
+    add(shapes, "--ambient-dimension", text, type=int, metavar="D")
+    text = (
+        "uniform; weighted: the density varies fivefold along each factor; "
+        "dependent: the density couples neighbouring factors; "
+        "duplicates: a tenth of the samples are copies; "
+        "outliers: one in a hundred lies off the shape"
+    )
+    # No `choices`: the library's own error names the argument and the valid values.
+    add(shapes, "--sampling", text, default="uniform", metavar="NAME")
+
+
+def _image_options(molecule: Options) -> None:
+    text = "x: rotation, and stretch along x; xy: rotation, and stretch along x and y"
+    add(molecule, "--motions", text, default="x", metavar="AXES")
+    # 10 and more is easy, 3 to 10 is like the paper's data, 1 is hopeless.
+    text = (
+        "signal-to-noise ratio of the fourth principal component; "
+        "inf for images without noise"
+    )
+    add(molecule, "--snr", text, type=float, default=10.0)
+    # Motions that depend on each other are no product; this makes data to show it.
+    text = "correlation between rotation and stretch along x, in [-1, 1]"
+    add(molecule, "--correlation", text, type=float, default=0.0, metavar="R")
+    text = (
+        "range of the defocus in Angstrom; "
+        "the images then have a contrast transfer function (default: no CTF)"
+    )
+    bounds = ("LOW", "HIGH")
+    add(molecule, "--defocus", text, type=float, nargs=2, metavar=bounds)
+    text = "rotate each image in its plane and shift it, at random"
+    add(molecule, "--in-plane", text, action="store_true")
+    text = "width of an image in pixels, an even number"
+    add(molecule, "--size", text, type=int, default=108, metavar="PIXELS")
+    text = "width of a pixel in Angstrom"
+    add(molecule, "--pixel-size", text, type=float, default=2.0, metavar="A")
+    text = (
+        "atoms: project moved atoms; volumes: interpolate densities "
+        "as in the paper, about a hundred times slower"
+    )
+    add(molecule, "--route", text, default="atoms")
+
+
+def _structure_options(structure: Options) -> None:
+    # A channel is built in, so that no file is needed and nothing is downloaded.
+    text = "PDB or mmCIF file to use instead of the built-in channel; needs --rotor"
+    add(structure, "--structure", text, metavar="FILE")
+    text = "what rotates about z: chains (A) or ranges of residues (A:219-421)"
+    add(structure, "--rotor", text, nargs="+", metavar="PART")
+    text = "biological assembly to build from the file (default: the atoms as stored)"
+    add(structure, "--assembly", text, metavar="NAME")
+    # The built-in channel has four equal subunits.
+    text = "order of the rotor's symmetry: it looks the same after 360/N degrees"
+    add(structure, "--symmetry", text, type=int, default=4, metavar="N")

@@ -1,0 +1,186 @@
+"""The commands that simulate data: `simulate` and `demo`."""
+
+import sys
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
+
+import numpy as np
+
+from manifactor import datasets
+from manifactor._support.extras import extra
+from manifactor._support.files import whole_folder, write_whole
+from manifactor.command.outputs import (
+    name_in_project,
+    require_new_file,
+    require_new_folder,
+    with_suffix,
+)
+from manifactor.command.terminal import ProgressBars, show
+from manifactor.datasets.writing import write_dataset
+from manifactor.runs.archive import is_run
+from manifactor.runs.averaging import average, write_averages
+from manifactor.runs.folder import read_record, require_new_run
+from manifactor.runs.run import Run, open_run
+from manifactor.runs.task import Task
+from manifactor.scores import coordinate_correlation
+from manifactor.views.report import write_report
+from manifactor.views.words import about_particles, summary
+
+
+def simulate(arguments: Namespace) -> None:
+    """Write samples of a shape, or particle images of a moving molecule."""
+    if arguments.shape == "molecule":
+        _simulate_molecule(arguments)
+    else:
+        _simulate_shape(arguments)
+
+
+def _simulate_shape(arguments: Namespace) -> None:
+    out = with_suffix(arguments.out or f"{arguments.shape}.npz", ".npz")
+    require_new_file(out, overwrite=arguments.overwrite)
+    X, truth = datasets.sample(
+        arguments.shape,
+        arguments.n,
+        noise=arguments.noise,
+        ambient_dimension=arguments.ambient_dimension,
+        sampling=arguments.sampling,
+        random_state=arguments.seed,
+    )
+    arrays = {"X": X}
+    for number, latent in enumerate(truth, start=1):
+        arrays[f"truth{number}"] = latent
+    write_whole(out, lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+    n_samples, n_columns = X.shape
+    show(
+        f"{out}: {n_samples} samples with {n_columns} columns (X), "
+        f"{len(truth)} true factors (truth1, ...)"
+    )
+
+
+def _simulate_molecule(arguments: Namespace) -> None:
+    out = Path(arguments.out or "molecule")
+    require_new_folder(out, mark="truth.csv", overwrite=arguments.overwrite)
+    _write_simulation(out, _simulated_molecule(arguments))
+    show(
+        f"{out}: particles.star and particles.mrcs with {arguments.n} images, and "
+        f"truth.csv. Next: manifactor fit {out / 'particles.star'}"
+    )
+
+
+def _simulated_molecule(arguments: Namespace) -> datasets.Simulation:
+    defocus = None if arguments.defocus is None else tuple(arguments.defocus)
+    return datasets.simulate_particles(
+        arguments.n,
+        motions=arguments.motions,
+        signal_to_noise=arguments.snr,
+        correlation=arguments.correlation,
+        defocus=defocus,
+        molecule=_own_molecule(arguments),
+        symmetry=arguments.symmetry,
+        in_plane=arguments.in_plane,
+        size=arguments.size,
+        pixel_size=arguments.pixel_size,
+        route=arguments.route,
+        random_state=arguments.seed,
+    )
+
+
+def _own_molecule(arguments: Namespace) -> datasets.Molecule | None:
+    """Return the molecule in the user's file, or None for the built-in one."""
+    if (arguments.structure is None) != (arguments.rotor is None):
+        raise ValueError(
+            "--structure and --rotor must be given together: a file, and the part of "
+            "it that rotates."
+        )
+    if arguments.structure is None:
+        return None
+    return datasets.read_molecule(
+        arguments.structure, rotor=arguments.rotor, assembly=arguments.assembly
+    )
+
+
+def _write_simulation(out: Path, simulation: datasets.Simulation) -> None:
+    with whole_folder(out) as folder:
+        write_dataset(folder, simulation, name=name_in_project(out))
+
+
+@dataclass(frozen=True)
+class DemoSettings:
+    """Settings of `demo`, beside its options."""
+
+    # Fixed: the demo is the same for everyone, as in the documentation's pictures.
+    seed: int = 0
+    # The top is fourfold symmetric: 12 frames show its turn in steps of 7.5 degrees,
+    # and each is the mean of about 200 images.
+    n_bins: int = 12
+
+
+def demo(arguments: Namespace, *, settings: DemoSettings = DemoSettings()) -> None:
+    """Simulate a molecule with two motions, factor its images and average them."""
+    # Needed for the report, at the end; a missing package must show at the start.
+    extra("matplotlib")
+    out = Path(arguments.out)
+    data = out.with_name(f"{out.name}-data")
+    _require_earlier_demo(out, data)
+    show(
+        f"Simulating {arguments.n} noisy images of a channel whose top rotates and "
+        "whose lower part stretches. The fit is not told about these motions."
+    )
+    simulation = datasets.simulate_particles(arguments.n, random_state=settings.seed)
+    _write_simulation(data, simulation)
+    _fit_demo(data / "particles.star", out)
+    _average_motions(open_run(out), simulation, settings)
+    _show_demo_files(out, data)
+
+
+def _require_earlier_demo(out: Path, data: Path) -> None:
+    """Refuse folders that an earlier demo did not write."""
+    images = str((data / "particles.star").resolve())
+    if is_run(out) and read_record(out)["input"] != images:
+        raise ValueError(
+            f"the demo replaces earlier demos only; {out} is another run. "
+            "Choose another --out."
+        )
+    require_new_run(out, overwrite=True)
+    require_new_folder(data, mark="truth.csv", overwrite=True)
+
+
+def _fit_demo(images: Path, out: Path) -> None:
+    task = Task(images)
+    with ProgressBars() as bars:
+        estimator, record = task.fit(task.read(), out, overwrite=True, callback=bars)
+    show("\n".join(["", summary(estimator), *about_particles(record)]))
+
+
+def _average_motions(
+    run: Run, simulation: datasets.Simulation, settings: DemoSettings
+) -> None:
+    """Compare each factor with the true motion, and average along it."""
+    # The true motions differ in topology, which tells which factor is which.
+    turn, stretch = simulation.truth
+    motions = {"circle": ("rotation", turn), "interval": ("stretch", stretch)}
+    for number, place in enumerate(run.places, start=1):
+        if place.topology not in motions:
+            continue
+        name, truth = motions[place.topology]
+        correlation = coordinate_correlation(place.coordinate, truth)
+        show(f"Factor {number} is the true {name}: correlation {correlation:.3f}.")
+        averages = average(run, [number], n_bins=settings.n_bins, matched=True)
+        with whole_folder(run.folder / f"average-factor{number}") as folder:
+            write_averages(averages, folder)
+
+
+def _show_demo_files(out: Path, data: Path) -> None:
+    page = write_report(out)
+    movies = sorted(out.glob("average-factor*/averages.gif"))
+    # From `make demo` the command is not on the path; the line must work when pasted.
+    program = "manifactor" if which("manifactor") else sys.argv[0]
+    show(f"\nMovies of the motions: {' and '.join(map(str, movies))}")
+    show(
+        f"Coordinates of every particle: {out / 'particles.star'} (for RELION) and "
+        f"{out / 'coordinates.csv'}"
+    )
+    show(f"Report, to open in a browser: {page}. Simulated images: {data}")
+    show(f"To move along the motions yourself, run: {program} explore {out}")

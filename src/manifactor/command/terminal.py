@@ -1,0 +1,106 @@
+"""All output to the terminal: results, notes, warnings, errors and progress bars."""
+
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from tqdm import tqdm
+
+
+def show(text: str) -> None:
+    """Print a result to standard output."""
+    # Flushed at once: `explore` and `reproduce` run for long after they print, and a
+    # program that reads their output through a pipe waits for the line.
+    print(text, flush=True)
+
+
+def note(text: str) -> None:
+    """Print a note, which is no result, to standard error."""
+    _report("note: ", text)
+
+
+def error(text: object) -> None:
+    """Print an error in one line to standard error."""
+    _report("error: ", text)
+
+
+def interrupted(text: object) -> None:
+    """Print that the command was interrupted, and what is left of it."""
+    _report("interrupted; ", text)
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Print warnings in one line each, without the source line that issued them."""
+    # `catch_warnings` restores `showwarning` as well as the filters.
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = lambda message, *_, **__: _report("warning: ", message)
+        yield
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Return a table with its columns aligned to the left.
+
+    Examples
+    --------
+    >>> print(aligned([["view", "verdict"], ["north", "none"]]))
+    view   verdict
+    north  none
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+class ProgressBars:
+    """One progress bar for each stage on a terminal, nothing in a pipe or a file.
+
+    Called as ``bars(stage, fraction)``; a bar is closed when its fraction reaches 1.
+    """
+
+    def __init__(self) -> None:
+        """Start without bars."""
+        self.open: dict[str, tqdm] = {}
+
+    def __call__(self, stage: str, fraction: float) -> None:
+        """Show the fraction of a stage that is done."""
+        if stage not in self.open:
+            self.open[stage] = _bar(stage)
+        bar = self.open[stage]
+        bar.update(fraction - bar.n)
+        if fraction >= 1:
+            self.open.pop(stage).close()
+
+    def __enter__(self) -> "ProgressBars":
+        return self
+
+    def __exit__(self, *_) -> None:
+        # A stage that was interrupted leaves its bar open; closing it ends its line, so
+        # that the message which follows starts on a line of its own.
+        for bar in self.open.values():
+            bar.close()
+
+
+def counted(items, total: int, unit: str) -> tqdm:
+    """Return the items as an iterator with a progress bar."""
+    # `disable=None` is tqdm's value for "only on a terminal".
+    return tqdm(items, total=total, desc=unit, disable=None, file=sys.stderr)
+
+
+def _bar(stage: str) -> tqdm:
+    # Stages take unequal times, so a remaining time would mislead; only elapsed seconds
+    # are shown.
+    layout = "{desc:<12} |{bar:24}| {elapsed_s:.1f} s"
+    return tqdm(total=1.0, desc=stage, bar_format=layout, disable=None, file=sys.stderr)
+
+
+def _report(kind: str, message: object) -> None:
+    # Messages of other libraries may have several lines; scripts that read standard
+    # error rely on one line for each message.
+    line = " ".join(str(message).split())
+    print(f"manifactor: {kind}{line}", file=sys.stderr)

@@ -1,0 +1,118 @@
+"""Commands as they are typed, and what several tests are given."""
+
+import json
+import pickle
+import shlex
+import shutil
+
+import numpy as np
+import pytest
+
+from manifactor import datasets
+from manifactor.command.main import main
+
+N = 700
+
+
+def manifactor(line):
+    """Run a command as it is typed; its exit code."""
+    return main(shlex.split(line))
+
+
+def refusal(line, folder, capsys):
+    """Run a command that must be refused: one line, exit code 2, nothing printed or written. The line."""
+    before = sorted(folder.rglob("*"))
+    capsys.readouterr()
+    assert manifactor(line) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("manifactor: error: ")
+    assert captured.err.count("\n") == 1
+    assert sorted(folder.rglob("*")) == before
+    return captured.err
+
+
+def record_of(run):
+    """What run.json says."""
+    return json.loads((run / "run.json").read_text())
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def data(folder):
+    assert manifactor("simulate rectangle --n 800 --seed 1 --out data.npz") == 0
+    return folder / "data.npz"
+
+
+@pytest.fixture(scope="session")
+def molecule(tmp_path_factory):
+    """A simulated data set, written once."""
+    folder = tmp_path_factory.mktemp("molecule") / "data"
+    size = "--size 54 --pixel-size 4"
+    assert manifactor(f"simulate molecule --n {N} --snr 100 {size} --out {folder}") == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run(molecule, tmp_path_factory):
+    """The run of that data set."""
+    out = tmp_path_factory.mktemp("run") / "run"
+    assert manifactor(f"fit {molecule / 'particles.star'} --out {out}") == 0
+    return out
+
+
+@pytest.fixture
+def latent(molecule, folder):
+    """Coordinates that another program might have found, and the particles they belong to."""
+    truth = truth_of(molecule)
+    z = np.column_stack([truth["circle"], truth["interval"] / 20]).astype(np.float32)
+    with (folder / "z.5.pkl").open("wb") as file:
+        pickle.dump(z, file)
+        pickle.dump(z, file)
+    shutil.copy(molecule / "particles.star", folder / "original.star")
+    return z
+
+
+@pytest.fixture(scope="session")
+def disk_and_circle(tmp_path_factory):
+    """A run of a disk times a circle, with particles, made once."""
+    folder = tmp_path_factory.mktemp("surface")
+    disk = datasets.sample("disk", 1500, random_state=0)[0]
+    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 1500)
+    np.save(folder / "z.npy", np.column_stack([disk, np.cos(angle), np.sin(angle)]))
+    rows = "".join(f"{i + 1:06d}@a.mrcs {i}\n" for i in range(1500))
+    star = folder / "original.star"
+    star.write_text(f"data_\n\nloop_\n_rlnImageName #1\n_rlnCoordinateX #2\n{rows}")
+    line = f"fit {folder / 'z.npy'} --particles {star} --out {folder / 'run'}"
+    assert manifactor(line) == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def surface(disk_and_circle, folder):
+    """A copy of that run, as "run"; the numbers of its disk and of its circle."""
+    shutil.copytree(disk_and_circle, folder / "run")
+    factors = record_of(folder / "run")["factors"]
+    topologies = [factor["topology"] for factor in factors]
+    return str(1 + topologies.index("other")), str(1 + topologies.index("circle"))
+
+
+def truth_of(molecule):
+    angle, x, _ = np.loadtxt(molecule / "truth.csv", delimiter=",", skiprows=1).T
+    phase = np.radians(4 * angle)
+    return {
+        "circle": np.column_stack([np.cos(phase), np.sin(phase)]),
+        "interval": x[:, None],
+    }
+
+
+def places(run):
+    """Places on the factors by topology, and the factors' numbers."""
+    table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
+    topologies = [factor["topology"] for factor in record_of(run)["factors"]]
+    return {t: (table[f"factor{i}"], str(i)) for i, t in enumerate(topologies, start=1)}

@@ -1,0 +1,243 @@
+"""`select`, `average` and `export`: files for other programs."""
+
+import shutil
+
+import mrcfile
+import numpy as np
+import pytest
+import starfile
+from PIL import Image
+from pyarrow import parquet
+
+from manifactor.command.exporting import shortened
+from manifactor.inputs.pickles import read_pickled_array
+
+from .conftest import N, manifactor, places, refusal
+
+
+@pytest.mark.parametrize("suffix", [".star", ".csv", ".parquet", ".pkl", ".npy"])
+def test_a_selection_holds_exactly_the_particles_in_the_range(run, folder, suffix):
+    (stretch, first), (turn, second) = places(run)["interval"], places(run)["circle"]
+    expected = np.flatnonzero(
+        (stretch >= 0.2) & (stretch <= 0.6) & ((turn >= 300) | (turn <= 60))
+    )
+    ranges = f"--factor {first} --range .2 .6 --factor {second} --range 300 60"
+    out = folder / f"subset{suffix}"
+    assert manifactor(f"select {run} {ranges} --out {out}") == 0
+    assert len(expected) > 20
+    np.testing.assert_array_equal(READ[suffix](out), expected)
+
+
+READ = {
+    ".star": lambda path: (
+        starfile.read(path)["particles"]["rlnImageName"].str[:6].astype(int).to_numpy()
+        - 1
+    ),
+    ".csv": lambda path: np.genfromtxt(path, delimiter=",", names=True)[
+        "sample"
+    ].astype(int),
+    ".parquet": lambda path: parquet.read_table(path)["sample"].to_numpy(),
+    ".pkl": read_pickled_array,
+    ".npy": np.load,
+}
+
+
+def test_what_a_run_was_made_of_is_never_replaced(latent, folder, capsys):
+    assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
+    for name in ("original.star", "z.5.pkl"):
+        message = refusal(f"select run --out {name} --overwrite", folder, capsys)
+        assert f"{name} is the input of the run and is not replaced" in message
+
+
+def test_other_particles_under_the_same_name_are_noticed(latent, folder, capsys):
+    assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
+    lines = (folder / "original.star").read_text().splitlines(keepends=True)
+    rows = [i for i, line in enumerate(lines) if "@" in line]
+    lines[rows[0]], lines[rows[1]] = lines[rows[1]], lines[rows[0]]
+    (folder / "original.star").write_text("".join(lines))
+    message = refusal("select run --out all.star", folder, capsys)
+    assert "original.star holds other particles" in message
+
+
+def test_ranges_outside_a_factor_are_refused(run, folder, capsys):
+    _, interval = places(run)["interval"]
+    _, circle = places(run)["circle"]
+    for number, low, high, message in (
+        (interval, ".6", ".2", "two ascending numbers in [0, 1]; got 0.6 0.2"),
+        (circle, "-400", "10", "two numbers of degrees in [-360, 360]; got -400 10"),
+    ):
+        line = f"select {run} --factor {number} --range {low} {high} --out a.csv"
+        assert message in refusal(line, folder, capsys)
+
+
+def test_averages_along_a_factor_are_images_pictures_and_a_movie(run, folder, capsys):
+    _, number = places(run)["circle"]
+    assert (
+        manifactor(f"average {run} --factor {number} --bins 6 --match --out avg") == 0
+    )
+    assert "matched over the other factors" in capsys.readouterr().out
+    with mrcfile.open(folder / "avg" / "averages.mrcs") as stack:
+        assert stack.data.shape == (6, 54, 54)
+        assert stack.voxel_size.x == 4.0
+        assert np.ptp(stack.data.mean(axis=0)) > 0
+    with Image.open(folder / "avg" / "averages.gif") as movie:
+        assert movie.n_frames == 6
+    with Image.open(folder / "avg" / "averages.png") as picture:
+        assert picture.width > 500
+    assert len((folder / "avg" / "bins.csv").read_text().splitlines()) == 7
+
+
+def test_averages_on_the_grid_of_two_factors(run, folder):
+    assert manifactor(f"average {run} --factor 1 --factor 2 --bins 3 --out grid") == 0
+    with mrcfile.open(folder / "grid" / "averages.mrcs") as stack:
+        assert len(stack.data) == 9
+
+
+def test_averages_follow_the_motion_in_order(run, folder):
+    """Along the stretch the lower part of the molecule moves one way, bin after bin."""
+    _, number = places(run)["interval"]
+    assert manifactor(f"average {run} --factor {number} --bins 5 --out avg") == 0
+    with mrcfile.open(folder / "avg" / "averages.mrcs") as stack:
+        mass = np.clip(stack.data - np.median(stack.data), 0, None).sum(axis=2)
+    height = (mass * np.arange(54)).sum(axis=1) / mass.sum(axis=1)
+    steps = np.diff(height)
+    assert (steps > 0).all() or (steps < 0).all()
+
+
+def test_the_cells_of_a_grid_are_the_averages_of_their_bins(run, folder):
+    assert manifactor(f"average {run} --factor 1 --factor 2 --bins 2 --out grid") == 0
+    assert manifactor(f"average {run} --factor 1 --bins 2 --out line") == 0
+    with (
+        mrcfile.open(folder / "grid" / "averages.mrcs") as grid,
+        mrcfile.open(folder / "line" / "averages.mrcs") as line,
+    ):
+        counts = np.genfromtxt(folder / "grid" / "bins.csv", delimiter=",", names=True)[
+            "samples"
+        ].reshape(2, 2)
+        rows = (
+            np.einsum("ab,abij->aij", counts, grid.data.reshape(2, 2, 54, 54))
+            / counts.sum(axis=1)[:, None, None]
+        )
+        np.testing.assert_allclose(
+            rows, line.data, rtol=1e-4, atol=1e-4 * np.abs(line.data).max()
+        )
+
+
+@pytest.mark.parametrize(
+    ("program", "files"),
+    [
+        ("cryodrgn", {"z_values.txt", "commands.txt"}),
+        ("recovar", {"embedding.pkl", "points.txt", "commands.txt"}),
+        ("aspire", {"weights.npy", "rows.npy", "aspire_volumes.py", "commands.txt"}),
+    ],
+)
+def test_bridges_write_files_and_commands(latent, folder, capsys, program, files):
+    assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
+    assert manifactor(f"export run --to {program} --factor 1 --bins 8") == 0
+    out = folder / "run" / f"{program}-factor1"
+    assert {path.name for path in out.iterdir()} == files
+    if "z_values.txt" in files:
+        points = np.loadtxt(out / "z_values.txt")
+        assert points.shape == (8, 3)
+        assert all(
+            (np.abs(latent - point).max(axis=1) < 1e-5).any() for point in points
+        )  # no point lies off the data
+    if "weights.npy" in files:
+        weights = np.load(out / "weights.npy")
+        assert weights.shape == (N, 8)
+        assert (np.count_nonzero(weights, axis=1) <= 1).all()
+
+
+def test_a_run_of_images_has_no_coordinates_to_export(run, folder, capsys):
+    message = refusal(f"export {run} --to cryodrgn --factor 1", folder, capsys)
+    assert "needs the coordinates that the program itself found" in message
+
+
+def test_a_factor_of_two_dimensions_has_a_column_for_each(surface, folder, capsys):
+    other, circle = surface
+    columns = list(starfile.read(folder / "run" / "particles.star"))
+    assert f"mfFactor{other}Dimension1" in columns
+    assert f"mfFactor{other}Dimension2" in columns
+    assert (
+        manifactor(f"select run --factor {circle} --range -20 20 --out some.star") == 0
+    )
+    angle = starfile.read(folder / "some.star")[f"mfFactor{circle}"]
+    assert (np.minimum(angle, 360 - angle) <= 20).all()
+    assert manifactor(f"export run --to cryodrgn --factor {circle} --bins 6") == 0
+    for line in (
+        f"select run --factor {other} --range 0 1 --out a.csv",
+        f"average run --factor {other}",
+        f"export run --factor {other} --to aspire",
+    ):
+        assert "more dimensions" in refusal(line, folder, capsys)
+
+
+def test_points_along_a_factor_hold_the_others_still(surface, folder):
+    _, circle = surface
+    assert manifactor(f"export run --to cryodrgn --factor {circle} --bins 8") == 0
+    points = np.loadtxt(folder / "run" / f"cryodrgn-factor{circle}" / "z_values.txt")
+    assert np.ptp(points[:, :2], axis=0).max() < 0.35  # of a disk of diameter 2
+    turn = np.unwrap(np.arctan2(points[:, 3], points[:, 2]))
+    assert abs(turn[-1] - turn[0]) == pytest.approx(2 * np.pi * 7 / 8, abs=0.5)
+
+
+def test_weights_for_aspire_are_those_of_the_bins(surface, folder):
+    _, circle = surface
+    assert manifactor(f"export run --to aspire --factor {circle} --bins 4") == 0
+    weights = np.load(folder / "run" / f"aspire-factor{circle}" / "weights.npy")
+    angle = np.genfromtxt(
+        folder / "run" / "coordinates.csv", delimiter=",", names=True
+    )[f"factor{circle}"]
+    for k in range(4):
+        inside = weights[:, k] > 0
+        assert (np.abs((angle[inside] - 90 * k + 180) % 360 - 180) <= 45).all()
+        assert inside.sum() > 200
+
+
+def test_every_bin_has_its_own_file_for_relion(run, folder, capsys):
+    assert manifactor(f"export {run} --to relion --factor 1 --bins 4 --out bins") == 0
+    names = [
+        starfile.read(folder / "bins" / f"bin_0{k}.star")["particles"]["rlnImageName"]
+        for k in range(1, 5)
+    ]
+    assert sum(len(part) for part in names) == N
+    assert len(set().union(*names)) == N
+    commands = (folder / "bins" / "commands.txt").read_text()
+    assert commands.count("relion_reconstruct --i bin_") == 4
+    assert capsys.readouterr().out.endswith(f"Run in this folder:\n{commands}")
+    message = refusal(f"export {run} --to cryosparc --factor 1", folder, capsys)
+    assert "particles are particles.star" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("select run --factor 1 --out a.star", "got 1 --factor and 0 --range"),
+        ("select run --factor 3 --range 0 1 --out a.star", "1 to 2; got 3"),
+        ("select run --out a.docx", "--out must end in one of .star, .cs"),
+        ("select run --out a.cs", "choose --out with the same ending"),
+        ("select run --out data", "data was not written by this command"),
+        ("average run --factor 1 --factor 1", "one factor or two different ones"),
+        ("average run --factor 1 --bins 0", "`n_bins` must be a whole number in [1"),
+        ("average run --factor 1 --out data", "data was not written by this command"),
+        ("average run --factor 1 --factor 2 --match", "none beside"),
+        ("average run --factor 1 --view 0,0", "within 10 degrees of rot 0, tilt 0"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    molecule, run, folder, capsys, arguments, message
+):
+    shutil.copytree(molecule, folder / "data")
+    shutil.copytree(run, folder / "run")
+    assert message in refusal(arguments, folder, capsys)
+
+
+def test_averages_can_be_of_one_view_only(molecule, run, folder, capsys):
+    assert manifactor(f"average {run} --factor 1 --view -180,120 --out avg") == 0
+    averaged = np.genfromtxt(folder / "avg" / "bins.csv", delimiter=",", names=True)
+    assert averaged["samples"].sum() == N
+
+
+def test_many_files_are_listed_in_short():
+    assert shortened(["a", "b"]) == "a, b"
+    assert shortened(["a", "b", "c", "d", "e"]) == "a, b, c, d, ..."

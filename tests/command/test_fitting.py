@@ -1,0 +1,258 @@
+"""`fit` on samples: what it writes, says, refuses, keeps and reuses."""
+
+import signal
+import subprocess
+import sys
+from itertools import count
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from manifactor.command.fitting import note_long_fit
+from manifactor.command.terminal import ProgressBars
+from manifactor.spectral.forecast import Forecast
+
+from .conftest import manifactor, record_of, refusal
+
+
+def interrupt_at(stage, fraction, monkeypatch):
+    """Interrupt fits when a stage gets that far."""
+
+    def interrupt(self, *reached):
+        if reached == (stage, fraction):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ProgressBars, "__call__", interrupt)
+
+
+def test_the_same_seed_gives_the_same_run(data, folder):
+    for out in ("one", "two"):
+        assert manifactor(f"fit data.npz --seed 4 --out {out}") == 0
+    assert (folder / "one" / "coordinates.csv").read_bytes() == (
+        folder / "two" / "coordinates.csv"
+    ).read_bytes()
+
+
+def test_an_existing_run_is_kept_unless_told_otherwise(data, folder, capsys):
+    assert manifactor("fit data.npz") == 0
+    assert manifactor("fit data.npz") == 2
+    assert "pass --overwrite" in capsys.readouterr().err
+    assert manifactor("fit data.npz --overwrite") == 0
+
+
+def test_an_interrupt_gives_130_and_leaves_nothing(data, folder, capsys, monkeypatch):
+    still = SimpleNamespace(monotonic=lambda: 0.0)  # no stage is long enough to be kept
+    monkeypatch.setattr("manifactor.runs.checkpoints.time", still)
+    interrupt_at("spectrum", 0.0, monkeypatch)
+    before = sorted(folder.iterdir())
+    assert manifactor("fit data.npz") == 130
+    assert "interrupted; no partial output was left" in capsys.readouterr().err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_constant_column_is_noted(folder, capsys, rng):
+    np.savetxt(
+        folder / "flat.csv",
+        np.c_[rng.uniform(size=(300, 2)), np.ones(300)],
+        delimiter=",",
+    )
+    assert manifactor("fit flat.csv") == 0
+    assert "note: 1 of 3 columns are constant" in capsys.readouterr().err
+
+
+def test_some_samples_are_fitted_and_all_are_placed(data, folder, capsys):
+    assert manifactor("fit data.npz --fit-samples 500 --out part") == 0
+    assert (
+        "500 of 800 samples were fitted, the others placed" in capsys.readouterr().out
+    )
+    assert len((folder / "part" / "coordinates.csv").read_text().splitlines()) == 801
+    message = refusal("fit data.npz --fit-samples 2", folder, capsys)
+    assert "`fit_samples` must be a whole number in [4" in message
+
+
+def test_a_sample_far_from_those_that_were_fitted_is_placed_without_confidence(
+    folder, rng
+):
+    X = rng.uniform(size=(1200, 2)) * [2, 1]
+    X[::400] += 30
+    np.savetxt(folder / "far.csv", X, delimiter=",")
+    assert manifactor("fit far.csv --fit-samples 600 --out run") == 0
+    table = np.genfromtxt(folder / "run" / "coordinates.csv", delimiter=",", names=True)
+    assert len(table) == 1200
+    assert np.isfinite(table["factor1"]).all()
+    assert (table["factor1_confidence"][::400] == 0).all()
+
+
+def test_the_record_says_how_neighbours_were_found(data, folder):
+    assert manifactor("fit data.npz") == 0
+    neighbors = record_of(folder / "data-run")["neighbors"]
+    assert neighbors == {"search": "kd_tree", "count": 64, "recall": 1.0}
+
+
+def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):
+    assert manifactor("fit data.npz --dry-run") == 0
+    assert "The fit will take about" in capsys.readouterr().out
+    assert sorted(path.name for path in folder.iterdir()) == ["data.npz"]
+
+
+def test_only_a_long_fit_is_announced(capsys):
+    note_long_fit(Forecast(memory=1e9, seconds=19), "")
+    assert capsys.readouterr().err == ""
+    note_long_fit(Forecast(memory=1e9, seconds=600), " on the CPU")
+    expected = (
+        "manifactor: note: the fit will take about 1.0 GB and 10 minutes on the CPU."
+    )
+    assert capsys.readouterr().err == f"{expected}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("fit nothing.csv", "nothing.csv does not exist"),
+        ("fit data.npz --n-factors 99", "`n_factors` must be a whole number in [1, 6]"),
+        ("fit data.npz --n-functions 900", "got 900 with 800 samples"),
+        ("fit data.npz --bandwidth 0", "`bandwidth` must be a number above 0"),
+        ("fit data.npz --out no/such/folder", "must be a writable folder"),
+        ("fit data.npz --out data.npz/run", "must be a writable folder"),
+        ("fit data.npz --out /proc/run", "must be a writable folder"),
+        ("fit inside/data.npz --out inside", "inside"),
+        ("fit nan.csv", "row 2, column 1"),
+        ("fit equal.csv", "at least 3"),
+        ("fit one.csv", "minimum of 4 is required"),
+        ("fit data.npz data.npz --dry-run", "work with one input and one view; got 2"),
+        ("fit data.npz data.npz --resume", "work with one input and one view; got 2"),
+        ("fit data.npz --resume --reuse run", "pass only one of them"),
+        ("fit data.npz --resume", ".data-run.stages"),
+        ("fit data.npz --reuse nosuch", "nosuch is not one"),
+        ("fit data.npz --reuse . --dry-run", ". is not one"),
+        ("fit data.npz --reuse data.npz --dry-run", "data.npz is not one"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    data, folder, capsys, arguments, message
+):
+    (folder / "nan.csv").write_text("1,2\n3,4\n5,nan\n6,7\n8,9\n")
+    (folder / "equal.csv").write_text("1,2\n" * 10)
+    (folder / "one.csv").write_text("1,2\n")
+    (folder / "inside").mkdir()
+    (folder / "inside" / "data.npz").write_bytes(data.read_bytes())
+    assert message in refusal(arguments, folder, capsys)
+
+
+def test_a_run_is_not_written_over_its_own_input(data, folder, capsys):
+    assert manifactor("fit data.npz --out run") == 0
+    (folder / "run" / "data.npz").write_bytes(data.read_bytes())
+    line = "fit run/data.npz --out run --overwrite"
+    assert "the input lies in run" in refusal(line, folder, capsys)
+
+
+def test_a_fit_too_large_for_memory_is_bad_input(data, folder, capsys, monkeypatch):
+    monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 1e6)
+    message = refusal("fit data.npz --dry-run", folder, capsys)
+    assert "the fit must fit into memory" in message
+
+
+@pytest.mark.parametrize("more", ["", "--dry-run"])
+def test_a_file_far_too_large_for_memory_is_refused_before_it_is_read(
+    folder, capsys, more
+):
+    np.lib.format.open_memmap(
+        "big.npy", mode="w+", dtype=np.float32, shape=(5 * 10**7, 8)
+    )  # takes no room on a disk
+    message = refusal(f"fit big.npy --fit-samples all {more}", folder, capsys)
+    assert "memory; 50000000 samples need about " in message
+
+
+def test_a_run_is_made_from_the_stages_of_an_earlier_one(data, folder, capsys):
+    assert manifactor("fit data.npz --out first") == 0
+    assert manifactor("fit data.npz --out second --reuse first --n-factors 2") == 0
+    assert list(record_of(folder / "second")["seconds"]) == ["factors"]
+    assert manifactor("simulate rectangle --n 700 --seed 2 --out other.npz") == 0
+    assert manifactor("fit other.npz --out third --reuse first") == 0
+    assert "nothing of first could be reused" in capsys.readouterr().err
+
+
+@pytest.fixture
+def every_stage_is_long(monkeypatch):
+    """Let checkpoints see a clock on which an hour passes whenever they look."""
+    clock = SimpleNamespace(monotonic=count(0, 3600).__next__)
+    monkeypatch.setattr("manifactor.runs.checkpoints.time", clock)
+
+
+def test_a_stopped_fit_is_resumed(
+    data, folder, capsys, monkeypatch, every_stage_is_long
+):
+    with monkeypatch.context() as patch:
+        interrupt_at("factors", 1.0, patch)
+        assert manifactor("fit data.npz --out run") == 130
+    expected = "interrupted; checkpoints are kept; repeat the command with --resume"
+    assert expected in capsys.readouterr().err
+    assert not (folder / "run").exists()
+    assert (folder / ".run.stages" / "spectrum.npz").is_file()
+    assert manifactor("fit data.npz --out run --resume") == 0
+    assert list(record_of(folder / "run")["seconds"]) == ["factors"]
+    assert not (folder / ".run.stages").exists()
+    assert "--resume" in refusal("fit data.npz --out run2 --resume", folder, capsys)
+
+
+def test_checkpoints_of_an_interrupted_fit_are_not_deleted_in_silence(
+    data, folder, capsys
+):
+    (folder / ".data-run.stages").mkdir()
+    assert manifactor("fit data.npz") == 0
+    assert "note: deleting the checkpoints" in capsys.readouterr().err
+    assert not (folder / ".data-run.stages").exists()
+
+
+@pytest.mark.skipif(
+    not hasattr(signal, "pthread_sigmask"),
+    reason="interrupts are sent another way on this system",
+)
+@pytest.mark.slow
+def test_a_running_fit_ends_in_the_stage_in_which_it_is_interrupted(folder, rng):
+    # So many samples are filtered by several threads, for seconds, between two calls
+    # of the progress bars: the interrupt must be answered before the next call.
+    np.save(folder / "many.npy", rng.uniform(size=(80_000, 2)))
+    line = ["fit", "many.npy", "--fit-samples", "all"]
+    with subprocess.Popen(
+        [sys.executable, "-c", TELLING, *line], cwd=folder, stderr=-1, text=True
+    ) as fit:
+        try:
+            said = wait_for("spectrum 0.0\n", fit.stderr)
+            fit.send_signal(signal.SIGINT)
+            _, after = fit.communicate(timeout=300)  # guards against a hang only
+        finally:
+            fit.kill()
+    assert fit.returncode == 130, said + after
+    assert after == "manifactor: interrupted; no partial output was left.\n"
+    assert [path.name for path in folder.iterdir()] == ["many.npy"]
+
+
+# The command, with its progress as lines on standard error. On the checkpoints' clock no
+# time passes: on a busy machine a stage might otherwise be long enough to be kept.
+TELLING = """
+import sys
+from types import SimpleNamespace
+from manifactor.__main__ import main
+from manifactor.command.terminal import ProgressBars
+from manifactor.runs import checkpoints
+
+checkpoints.time = SimpleNamespace(monotonic=lambda: 0.0)
+
+def tell(self, stage, fraction):
+    print(stage, fraction, file=sys.stderr, flush=True)
+
+ProgressBars.__call__ = tell
+sys.exit(main())
+"""
+
+
+def wait_for(line, stream):
+    """Read lines up to this one; what was read."""
+    said = ""
+    while not said.endswith(line):
+        read = stream.readline()
+        assert read, f"ended without {line!r}: {said}"
+        said += read
+    return said

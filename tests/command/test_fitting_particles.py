@@ -1,0 +1,262 @@
+"""`fit` on particles and volumes: files in, coordinates of factors out and back."""
+
+import pickle
+import shutil
+
+import mrcfile
+import numpy as np
+import pytest
+import starfile
+
+from manifactor import datasets, load
+from manifactor.cryoem.cryosparc import read_cs
+from manifactor.cryoem.mrc import write_volume
+from manifactor.scores import coordinate_correlation
+
+from .conftest import N, manifactor, places, record_of, refusal, truth_of
+
+
+def test_both_motions_are_found(molecule, run):
+    assert record_of(run)["verdict"] == "product"
+    for topology, (coordinate, _) in places(run).items():
+        found = np.radians(coordinate) if topology == "circle" else coordinate
+        assert coordinate_correlation(found, truth_of(molecule)[topology]) > 0.98
+
+
+@pytest.mark.slow
+def test_places_that_noise_moves_far_are_no_product(folder, capsys):
+    size = "--size 54 --pixel-size 4 --snr 1"
+    assert manifactor(f"simulate molecule --n 2000 {size} --out noisy") == 0
+    assert manifactor("fit noisy/particles.star --out run") == 0
+    record = record_of(folder / "run")
+    assert record["verdict"] != "product"
+    assert record["reliability"] < 0.9
+    assert "noise makes up" in record["reason"]
+
+
+def test_the_places_are_appended_to_the_particles(molecule, run):
+    before, after = (starfile.read(f / "particles.star") for f in (molecule, run))
+    assert list(after["particles"])[: len(before["particles"].columns)] == list(
+        before["particles"]
+    )
+    table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
+    np.testing.assert_allclose(
+        after["particles"]["mfFactor1"], table["factor1"], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        after["particles"]["mfFactor2Confidence"],
+        table["factor2_confidence"],
+        atol=1e-6,
+    )
+    shortened = [
+        line.rsplit(" ", 4)[0]
+        for line in (run / "particles.star").read_text().splitlines()
+        if "@" in line
+    ]
+    assert shortened == [
+        line
+        for line in (molecule / "particles.star").read_text().splitlines()
+        if "@" in line
+    ]
+
+
+def test_a_subset_can_be_fitted_again(molecule, run, folder):
+    _, number = places(run)["interval"]
+    shutil.copytree(molecule, folder / "data")
+    assert (
+        manifactor(f"select {run} --factor {number} --range 0 .9 --out subset.star")
+        == 0
+    )
+    assert manifactor("fit subset.star --out again") == 0
+    before, after = (
+        starfile.read(path)["particles"]
+        for path in ("subset.star", "again/particles.star")
+    )
+    assert sorted(after.columns) == sorted(
+        before.columns
+    )  # the places are new, and stand there once
+    assert len(after) == len(before)
+
+
+@pytest.mark.slow
+def test_views_are_fitted_side_by_side_with_one_table(molecule, folder, capsys):
+    for name, seed in (("a", 1), ("b", 2)):
+        size = f"--size 54 --pixel-size 4 --snr 100 --seed {seed}"
+        assert manifactor(f"simulate molecule --n 500 {size} --out {name}") == 0
+        (folder / name / "particles.star").rename(folder / name / f"{name}.star")
+    capsys.readouterr()
+    assert manifactor("fit a/a.star b/b.star --out views") == 0
+    out = capsys.readouterr().out
+    titles = "view particles verdict factors problem"
+    assert out.splitlines()[0].split() == titles.split()
+    assert "interval x circle" in out
+    assert load(folder / "views" / "b").n_factors_ == 2
+    again = refusal("fit a/a.star b/b.star --out views", folder, capsys)
+    assert "must not exist yet; views does" in again
+
+
+def test_a_view_is_picked_by_its_direction(molecule, folder, capsys):
+    text = (molecule / "particles.star").read_text().splitlines(keepends=True)
+    seen = [
+        line.replace("180.000000 120.000000", "0.000000 20.000000")
+        if "0@" in line
+        else line
+        for line in text
+    ]
+    (folder / "two.star").write_text("".join(seen))
+    shutil.copytree(molecule, folder / "data")
+    assert "must show one view" in refusal("fit two.star", folder, capsys)
+    assert manifactor("fit two.star --view -180,120 --out one") == 0
+    names = starfile.read(folder / "one" / "particles.star")["particles"][
+        "rlnImageName"
+    ]
+    assert len(names) == N - N // 10
+    assert not names.str.contains("0@").any()
+
+
+def test_coordinates_of_another_program_go_back_to_the_particles(latent, folder):
+    assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
+    particles = starfile.read(folder / "run" / "particles.star")["particles"]
+    assert len(particles) == N
+    assert "mfFactor2" in particles
+
+
+def test_coordinates_of_some_particles_need_their_numbers(latent, folder, capsys):
+    kept = np.arange(0, N, 2)
+    np.savetxt(folder / "half.txt", latent[kept])
+    (folder / "ind.pkl").write_bytes(pickle.dumps(kept))
+    message = refusal("fit half.txt --particles original.star", folder, capsys)
+    assert f"original.star has {N} and half.txt has {N // 2}" in message
+    assert (
+        manifactor("fit half.txt --particles original.star --ind ind.pkl --out run")
+        == 0
+    )
+    names = starfile.read(folder / "run" / "particles.star")["particles"][
+        "rlnImageName"
+    ]
+    assert (names.str[:6].astype(int) - 1).tolist() == kept.tolist()
+
+
+def test_cryosparc_particles_come_back_with_their_uids(latent, folder, capsys):
+    table = np.zeros(
+        N,
+        dtype=[
+            ("uid", "<u8"),
+            *((f"components_mode_{k}/value", "<f4") for k in range(3)),
+        ],
+    )
+    table["uid"] = np.random.default_rng(0).permutation(N) + 10**12
+    for k in range(3):
+        table[f"components_mode_{k}/value"] = latent[:, k]
+    with (folder / "particles.cs").open("wb") as file:
+        np.save(file, table)
+    assert manifactor("fit particles.cs --out run") == 0
+    written = read_cs(folder / "run" / "particles.cs")
+    np.testing.assert_array_equal(written["uid"], table["uid"])
+    assert written.dtype.descr[: len(table.dtype.descr)] == table.dtype.descr
+    number = places(folder / "run")["interval"][1]
+    assert manifactor(f"select run --factor {number} --range 0 .5 --out low.cs") == 0
+    low = read_cs(folder / "low.cs")
+    np.testing.assert_array_equal(
+        low["uid"], table["uid"][places(folder / "run")["interval"][0] <= 0.5]
+    )
+    with (folder / "other.cs").open("wb") as file:
+        np.save(file, table[::-1])
+    line = "fit particles.cs --particles other.cs --out again"
+    assert "other.cs" in refusal(line, folder, capsys)
+
+
+@pytest.mark.slow
+def test_a_series_of_volumes_is_factored_and_averaged(folder, capsys):
+    volumes, angle, _ = datasets.simulate_volumes(
+        400, size=24, pixel_size=9.5, blur=9.0, random_state=0
+    )
+    (folder / "series").mkdir()
+    for i, volume in enumerate(volumes):
+        write_volume(folder / "series" / f"vol_{i}.mrc", volume, pixel_size=9.5)
+    assert manifactor("fit series --out run") == 0
+    turn, number = places(folder / "run")["circle"]
+    ring = np.column_stack([np.cos(4 * angle), np.sin(4 * angle)])
+    assert coordinate_correlation(np.radians(turn), ring) > 0.97
+    assert manifactor(f"average run --factor {number} --bins 4") == 0
+    out = folder / "run" / f"average-factor{number}"
+    with mrcfile.open(out / "average_001.mrc") as volume:
+        assert volume.data.shape == (24, 24, 24)
+        assert volume.voxel_size.x == pytest.approx(9.5)
+    assert "vseries" in (out / "averages.cxc").read_text()
+
+
+@pytest.mark.slow
+def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(
+    folder, capsys
+):
+    size = "--size 54 --pixel-size 4 --snr 100 --in-plane"
+    assert manifactor(f"simulate molecule --n 1000 {size} --out data") == 0
+    assert manifactor("fit data/particles.star --out run") == 0
+    for topology, (coordinate, _) in places(folder / "run").items():
+        found = np.radians(coordinate) if topology == "circle" else coordinate
+        assert coordinate_correlation(found, truth_of(folder / "data")[topology]) > 0.97
+    record = record_of(folder / "run")
+    known = {confounder["name"] for confounder in record["confounders"]}
+    assert known == {"in-plane angle", "shift", "half set"}
+    assert not any(c["meaning"] for c in record["confounders"])
+
+
+@pytest.mark.slow
+def test_uncorrected_defocus_is_named(folder, capsys):
+    size = "--size 54 --pixel-size 4 --snr 30 --defocus 10000 25000"
+    assert manifactor(f"simulate molecule --n 1200 {size} --out data") == 0
+    assert manifactor("fit data/particles.star --out run") == 0
+    out = capsys.readouterr().out
+    assert "Warning: " in out
+    assert "defocus explains" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("gone.star", "gone.star does not exist"),
+        ("gone.mrcs", "gone.mrcs does not exist"),
+        ("lonely.star", "names the stack gone.mrcs"),
+        ("evil.pkl", "evil.pkl was refused and nothing in it was run"),
+        ("empty", "must hold .mrc volumes"),
+        (
+            "data/particles.star --view 180",
+            "two angles in degrees, ROT,TILT; got '180'",
+        ),
+        (
+            "data/particles.star --view 0,0",
+            "within 10 degrees of rot 0, tilt 0 there are 0",
+        ),
+        ("data/particles.star --phase-flip", "defocus is known"),
+        (
+            "data/particles.star --mask-radius 1",
+            "`mask_radius` must be a number in [8, 108]",
+        ),
+        ("data/particles.star --low-pass 500", "`low_pass` must lie between"),
+        (
+            "data/particles.star --components 0",
+            "`n_components` must be a whole number in [1",
+        ),
+        ("data/particles.star --particles data/particles.star", "file of particles"),
+        (
+            "data/particles.star --view 180,120 --width -3",
+            "`width` must be a number in [0, 180]",
+        ),
+        ("data --view 0,0", "folder of volumes"),
+        ("z.5.pkl --view 0,0", "particle images"),
+        ("z.5.pkl --ind z.5.pkl", "with --particles"),
+        ("z.5.pkl --particles gone.star", "gone.star does not exist"),
+        ("z.5.pkl --particles z.5.pkl", "one of .star, .cs"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    molecule, latent, folder, capsys, arguments, message
+):
+    shutil.copytree(molecule, folder / "data")
+    star = (molecule / "particles.star").read_text()
+    elsewhere = star.replace("data/particles.mrcs", "gone.mrcs")
+    (folder / "lonely.star").write_text(elsewhere)
+    (folder / "evil.pkl").write_bytes(b"cos\nsystem\n(S'touch owned'\ntR.")
+    (folder / "empty").mkdir()
+    assert message in refusal(f"fit {arguments}", folder, capsys)

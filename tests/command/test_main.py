@@ -1,0 +1,133 @@
+"""The command itself: exit codes, one-line messages, interrupts while it loads."""
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manifactor.command.main import COMMANDS, main
+
+from .conftest import manifactor, refusal
+
+
+def python(*arguments, **options):
+    """Run Python on the arguments."""
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, **options)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "the following arguments are required: COMMAND"),
+        ("fitt", "invalid choice: 'fitt'"),
+        ("fit", "the following arguments are required: INPUT"),
+        ("fit data.npz --n-factors two", "invalid whole number or auto value: 'two'"),
+        ("fit data.npz --bandwidth wide", "invalid number or auto or local value"),
+        ("fit data.npz --colour", "unrecognized arguments: --colour"),
+        ("select run", "required: --out"),
+    ],
+)
+def test_a_command_that_cannot_be_parsed_is_one_line(folder, capsys, line, message):
+    err = refusal(line, folder, capsys)
+    assert message in err
+    assert err.endswith(" --help.\n")
+
+
+def test_the_version_is_printed(capsys):
+    assert manifactor("--version") == 0
+    assert re.fullmatch(r"manifactor \d+\.\d+\S*\n", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "line"),
+    [
+        (ValueError("two\n lines"), 2, "error: two lines"),
+        (MemoryError(), 2, "error: MemoryError"),
+        (PermissionError(13, "not yours", "a.npz"), 2, "error: [Errno 13] not yours"),
+        (KeyboardInterrupt(), 130, "interrupted; no partial output was left."),
+        (KeyboardInterrupt("half is kept"), 130, "interrupted; half is kept."),
+    ],
+)
+def test_problems_become_one_line_and_an_exit_code(
+    capsys, monkeypatch, problem, code, line
+):
+    def fail(arguments):
+        raise problem
+
+    monkeypatch.setitem(COMMANDS, "report", fail)
+    assert main(["report", "run"]) == code
+    err = capsys.readouterr().err
+    assert err.startswith(f"manifactor: {line}")
+    assert err.count("\n") == 1
+
+
+def test_a_mistake_in_the_program_keeps_its_traceback(monkeypatch):
+    def fail(arguments):
+        raise TypeError
+
+    monkeypatch.setitem(COMMANDS, "report", fail)
+    with pytest.raises(TypeError):
+        main(["report", "run"])
+
+
+def test_warnings_are_one_line_on_standard_error(folder, capsys, rng):
+    X = np.r_[rng.uniform(size=(200, 2)), rng.uniform(size=(100, 2)) + 9]
+    np.savetxt(folder / "two.csv", X, delimiter=",")
+    assert manifactor("fit two.csv --n-neighbors 10") == 0
+    err = capsys.readouterr().err
+    expected = "warning: the neighbour graph has 2 components of 200, 100 samples"
+    assert f"manifactor: {expected}" in err
+    assert "Warning:" not in err
+
+
+@pytest.mark.slow
+def test_the_module_runs_and_is_quiet_in_a_pipe(data, folder):
+    result = python("-m", "manifactor", "fit", "data.npz", cwd=folder)
+    assert result.returncode == 0
+    assert result.stderr == ""
+    assert "Verdict" in result.stdout
+
+
+def test_the_installed_script_runs_the_same_function():
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    assert 'manifactor = "manifactor.__main__:main"' in project.read_text()
+
+
+# A numpy that says that it is being imported, and is imported until interrupted.
+ENDLESS = "import signal; print('importing', flush=True); signal.pause()"
+
+
+@pytest.mark.skipif(not hasattr(signal, "pause"), reason="no POSIX signals here")
+def test_an_interrupt_while_numpy_is_imported_is_one_line(folder):
+    (folder / "numpy").mkdir()
+    (folder / "numpy" / "__init__.py").write_text(ENDLESS)
+    program = (
+        f"import sys; sys.path.insert(0, {str(folder)!r}); "
+        "from manifactor.__main__ import main; sys.exit(main())"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, "fit", "data.npz"],
+        stdout=-1,
+        stderr=-1,
+        text=True,
+    ) as command:
+        try:
+            assert command.stdout.readline() == "importing\n"
+            command.send_signal(signal.SIGINT)
+            _, err = command.communicate(timeout=300)  # guards against a hang only
+        finally:
+            command.kill()
+    assert command.returncode == 130
+    assert err == "manifactor: interrupted; nothing was written.\n"
+
+
+def test_the_package_itself_loads_nothing_until_it_is_asked():
+    code = "import manifactor, manifactor.__main__, sys; print('numpy' in sys.modules, dir(manifactor))"
+    out = python("-c", code).stdout
+    assert out.startswith("False ")
+    assert "'load'" in out

@@ -1,0 +1,47 @@
+"""`report` and `explore`; the page that `explore` serves has tests of its own."""
+
+import pytest
+
+from .conftest import manifactor, record_of, refusal
+
+
+@pytest.mark.slow
+def test_simulate_fit_and_report_follow_each_other(data, folder, capsys):
+    assert manifactor("fit data.npz --n-factors 2") == 0
+    out = capsys.readouterr().out
+    assert "Verdict: " in out
+    assert "Factor 2: " in out
+    assert record_of(folder / "data-run")["arguments"]["n_factors"] == 2
+    table = (folder / "data-run" / "coordinates.csv").read_text()
+    assert len(table.splitlines()) == 801
+    assert manifactor("report data-run") == 0
+    out = capsys.readouterr().out
+    assert "bandwidth" in out
+    assert out.endswith("\nReport: data-run/report.html\n")
+    assert (folder / "data-run" / "report.html").is_file()
+
+
+def test_the_report_has_signal_to_noise_leakage_and_confounders(run, capsys):
+    assert manifactor(f"report {run}") == 0
+    out = capsys.readouterr().out
+    for text in (
+        "Principal components (signal to noise, weight)",
+        "What a place on one factor",
+        "half set",
+    ):
+        assert text in out
+    record = record_of(run)
+    assert record["components"]["signal_to_noise"][0] > 100
+    assert {c["name"] for c in record["confounders"]} == {"half set"}
+    assert 0 < record["agreement"] <= 1
+    assert 0.98 < record["reliability"] <= 1
+
+
+@pytest.mark.parametrize("command", ["report", "explore"])
+def test_a_folder_that_is_no_run_is_refused(folder, capsys, command):
+    assert "is not a run folder" in refusal(f"{command} .", folder, capsys)
+
+
+def test_a_folder_for_selections_must_be_writable(folder, capsys):
+    line = "explore . --save-to no/such/folder"
+    assert "must be a writable folder" in refusal(line, folder, capsys)

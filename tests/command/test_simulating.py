@@ -1,0 +1,80 @@
+"""`simulate` and `demo`."""
+
+import mrcfile
+import numpy as np
+import pytest
+import starfile
+
+from .conftest import N, manifactor, refusal
+
+
+def test_simulated_truth_is_written_beside_the_samples(data):
+    with np.load(data) as stored:
+        assert sorted(stored) == ["X", "truth1", "truth2"]
+        assert stored["X"].shape == (800, 2)
+
+
+def test_a_simulated_data_set_is_one_that_relion_reads(molecule):
+    blocks = starfile.read(molecule / "particles.star")
+    assert list(blocks) == ["optics", "particles"]
+    assert blocks["optics"]["rlnImagePixelSize"][0] == 4.0
+    assert len(blocks["particles"]) == N
+    with mrcfile.open(molecule / "particles.mrcs") as stack:
+        assert stack.data.shape == (N, 54, 54)
+        assert stack.voxel_size.x == 4.0
+        assert stack.is_image_stack()
+
+
+@pytest.mark.slow
+def test_the_demo_finds_both_motions_and_can_be_repeated(folder, capsys):
+    for images in (400, 1000):
+        assert manifactor(f"demo --n {images}") == 0
+    out = capsys.readouterr().out
+    assert "Simulating 400 noisy images" in out
+    assert "Factor 1 is the true stretch: correlation 0.99" in out
+    assert "Factor 2 is the true rotation: correlation 0.99" in out
+    assert (
+        "demo-run/average-factor1/averages.gif and demo-run/average-factor2/averages.gif"
+        in out
+    )
+    for name in ("particles.star", "report.html", "average-factor2/averages.mrcs"):
+        assert (folder / "demo-run" / name).is_file()
+
+
+def test_the_demo_does_not_replace_another_run(data, folder, capsys):
+    assert manifactor("fit data.npz --out mine") == 0
+    message = refusal("demo --out mine", folder, capsys)
+    assert "the demo replaces earlier demos only; mine is another run" in message
+
+
+def test_the_name_of_a_file_is_kept_when_its_suffix_is_added(folder):
+    assert manifactor("simulate torus --n 50 --out noise0.05") == 0
+    assert [path.name for path in folder.iterdir()] == ["noise0.05.npz"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("simulate tours", "must be one of"),
+        ("simulate torus --n -5", "`n_samples` must be at least 1; got -5"),
+        ("simulate torus --out no/such/data.npz", "writable folder: No such file"),
+        ("simulate torus --out data.npz", "must not exist yet; data.npz does"),
+        ("simulate torus --sampling dense", "`sampling` must be one of"),
+        (
+            "simulate molecule --structure a.pdb",
+            "--structure and --rotor must be given",
+        ),
+        ("simulate molecule --rotor A", "--structure and --rotor must be given"),
+        (
+            "simulate molecule --motions z",
+            "`motions` must be one of 'x', 'xy'; got 'z'",
+        ),
+        ("simulate molecule --size 20", "stay inside"),
+        ("simulate molecule --out mine", "mine was not written by this command"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    data, folder, capsys, arguments, message
+):
+    (folder / "mine").mkdir()
+    assert message in refusal(arguments, folder, capsys)

@@ -1,0 +1,74 @@
+"""What is printed, and how."""
+
+import io
+import sys
+import warnings
+
+import pytest
+
+from manifactor.command import terminal
+from manifactor.command.terminal import ProgressBars
+
+
+class Screen(io.StringIO):
+    """Standard error that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def test_results_go_to_standard_output_and_all_else_to_standard_error(capsys):
+    terminal.show("found")
+    terminal.note("slow")
+    terminal.error("wrong\n  input")
+    terminal.interrupted("nothing is left.")
+    captured = capsys.readouterr()
+    assert captured.out == "found\n"
+    assert captured.err.splitlines() == [
+        "manifactor: note: slow",
+        "manifactor: error: wrong input",
+        "manifactor: interrupted; nothing is left.",
+    ]
+
+
+def test_every_warning_is_one_line_and_the_old_way_comes_back(capsys):
+    before = warnings.showwarning
+    with terminal.one_line_warnings():
+        warnings.warn("far\n apart", UserWarning, stacklevel=1)
+    assert capsys.readouterr().err == "manifactor: warning: far apart\n"
+    assert warnings.showwarning is before
+
+
+def test_a_terminal_has_a_bar_for_each_stage(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Screen())
+    with ProgressBars() as bars:
+        bars("neighbours", 0.0)
+        bars("neighbours", 1.0)
+        bars("spectrum", 0.5)
+        assert list(bars.open) == ["spectrum"]
+    drawn = sys.stderr.getvalue()
+    assert "neighbours   |" in drawn
+    assert "spectrum     |" in drawn
+    assert drawn.endswith("\n")
+
+
+def test_a_pipe_has_no_bars(capsys):
+    with ProgressBars() as bars:
+        bars("neighbours", 0.0)
+        bars("neighbours", 1.0)
+    assert list(terminal.counted([1, 2], 2, "runs")) == [1, 2]
+    assert capsys.readouterr().err == ""
+
+
+def test_columns_are_as_wide_as_their_widest_cell():
+    table = [["view", "verdict"], ["a", "product"], ["long name", ""]]
+    assert terminal.aligned(table).splitlines() == [
+        "view       verdict",
+        "a          product",
+        "long name",
+    ]
+
+
+def test_rows_of_a_table_have_the_same_length():
+    with pytest.raises(ValueError, match="shorter"):
+        terminal.aligned([["view", "verdict"], ["a"]])
