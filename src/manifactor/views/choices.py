@@ -111,8 +111,8 @@ def _search(record: dict, fit: ManifoldFactorizer) -> Row:
 
 
 def _bandwidth(record: dict, fit: ManifoldFactorizer) -> Row:
-    choice = fit.bandwidth_curve_.choice
-    why = choice.why if choice.automatic else "asked for"
+    asked = fit.bandwidth != "local" and was_set(record, fit, "bandwidth")
+    why = "asked for" if asked else fit.bandwidth_curve_.choice.why
     return "bandwidth", f"{fit.bandwidth_:.4g}", why
 
 
