@@ -244,7 +244,8 @@ def render(records: Iterable[dict]) -> str:
     """The table in Markdown: one row for each group, then how far verdicts on random problems can be relied on."""
     records = list(records)
     lines = [
-        "| group | runs | solved | 95 % interval | number right | product / partial / none | seconds |"
+        "| group | runs | solved | 95 % interval | number right | product / partial / "
+        "none | seconds |"
     ]
     lines += ["|---|---|---|---|---|---|---|"]
     for group, members in groupby(records, key=lambda record: record["group"]):

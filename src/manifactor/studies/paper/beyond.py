@@ -53,25 +53,28 @@ def beyond(settings: Settings, lab: Lab) -> Section:
 
 
 WHY = (
-    "Where eigenvalues repeat across factors (square, equal circles, equal spheres) the lowest eigenfunctions are "
-    "any rotation of the factors' own, and no grouping of single functions can undo it; where the triplet method "
-    "is right, the draw happened to be turned little. The default works with gradients, which need no eigenvalues "
-    "apart."
+    "Where eigenvalues repeat across factors (square, equal circles, equal spheres) "
+    "the lowest eigenfunctions are any rotation of the factors' own, and no grouping "
+    "of single functions can undo it; where the triplet method is right, the draw "
+    "happened to be turned little. The default works with gradients, which need no "
+    "eigenvalues apart."
 )
 TABLE = (
-    "{n:,} samples, means over seeds {first} to {last}; verdicts are product / partial / none. "
-    "Triplets: the paper's algorithm on this package's kernel, told the number of factors, delta a tenth of each "
-    "eigenvalue, gamma .7; the paper has no settings for these data."
+    "{n:,} samples, means over seeds {first} to {last}; verdicts are product / "
+    "partial / none. Triplets: the paper's algorithm on this package's kernel, told "
+    "the number of factors, delta a tenth of each eigenvalue, gamma .7; the paper has "
+    "no settings for these data."
 )
 PLACES = (
-    "Places found by the default method from {n:,} samples, coloured by the true factor (an interval's against "
-    "the truth itself; a sphere's from the side, coloured by its height). Below each: the R^2 with which places "
-    "tell the true factor."
+    "Places found by the default method from {n:,} samples, coloured by the true "
+    "factor (an interval's against the truth itself; a sphere's from the side, "
+    "coloured by its height). Below each: the R^2 with which places tell the true "
+    "factor."
 )
 ARM = (
-    f"Left: {POSES} poses of an arm with two full-turn joints; what is seen are the positions of two markers, "
-    "elbow and hand. Right: the angles of both joints, found from the markers alone, against the true ones, in "
-    "degrees."
+    f"Left: {POSES} poses of an arm with two full-turn joints; what is seen are the "
+    "positions of two markers, elbow and hand. Right: the angles of both joints, "
+    "found from the markers alone, against the true ones, in degrees."
 )
 
 

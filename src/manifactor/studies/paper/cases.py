@@ -68,8 +68,9 @@ class Case:
     def published_settings(self) -> str:
         """The settings of the published method in words."""
         return (
-            f"dense kernel, eps = {self.bandwidth}, delta = {self.delta} in units of lambda/4 (that is "
-            f"{self.tolerance} in true units), gamma = {self.gamma}, 100 functions or as many as the kernel resolves"
+            f"dense kernel, eps = {self.bandwidth}, delta = {self.delta} in units of "
+            f"lambda/4 (that is {self.tolerance} in true units), gamma = {self.gamma}, "
+            "100 functions or as many as the kernel resolves"
         )
 
 

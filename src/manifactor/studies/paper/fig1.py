@@ -35,9 +35,10 @@ def fig1(settings: Settings, lab: Lab) -> Section:
         )
     ]
     words = (
-        f"Computed functions agree with the analytic ones to cosines of {np.abs(alike).min():.4f} and better; "
-        f"eigenvalues are off by {error.min():+.1%} to {error.max():+.1%}: a bias that random samples have, for "
-        "the most part a common factor, which no method here minds."
+        "Computed functions agree with the analytic ones to cosines of "
+        f"{np.abs(alike).min():.4f} and better; eigenvalues are off by "
+        f"{error.min():+.1%} to {error.max():+.1%}: a bias that random samples have, "
+        "for the most part a common factor, which no method here minds."
     )
     return Section(
         "Rectangle: analytic and computed eigenfunctions (the example of section 2.2)",
@@ -62,9 +63,11 @@ def fig1(settings: Settings, lab: Lab) -> Section:
 
 def _caption(settings: Settings) -> str:
     return (
-        f"The {SHOWN} lowest Neumann eigenfunctions of the rectangle [0, 1 + sqrt(pi)] x [0, 1.5], analytic (a) "
-        f"and computed (c) from {settings.n:,} uniform samples, neighbours and bandwidth chosen from the data, "
-        "density correction on. Above each: m, n of cos(m pi x / a) cos(n pi y / b), and the cosine between both."
+        f"The {SHOWN} lowest Neumann eigenfunctions of the rectangle [0, 1 + sqrt(pi)] "
+        f"x [0, 1.5], analytic (a) and computed (c) from {settings.n:,} uniform "
+        "samples, neighbours and bandwidth chosen from the data, density correction "
+        "on. Above each: m, n of cos(m pi x / a) cos(n pi y / b), and the cosine "
+        "between both."
     )
 
 

@@ -32,9 +32,9 @@ def fig2(settings: Settings, lab: Lab) -> Section:
             Picture(f"fig2-{trial}", _draw(both, lowest), _caption(trial, settings))
         )
         words = [
-            f"{name.capitalize()}: {lowest[name][0].words} functions of the long side and {lowest[name][1].words} "
-            f"of the short one depend on that side alone (R^2 of at least .9), {noise[name]} of all depend on the "
-            "noise"
+            f"{name.capitalize()}: {lowest[name][0].words} functions of the long side "
+            f"and {lowest[name][1].words} of the short one depend on that side alone "
+            f"(R^2 of at least .9), {noise[name]} of all depend on the noise"
             for name in COMPARED
         ]
         text.append(f"{CASES[trial].heading}. {'. '.join(words)}.")
@@ -56,12 +56,14 @@ def fig2(settings: Settings, lab: Lab) -> Section:
 
 
 WHY = (
-    "The paper shows cosines along each side, and so does the published method here for the lowest functions. "
-    "Among higher ones two things get in. The thickness of the noise is a third, short direction: some 20 "
-    "functions up, its own function and its products with those of the sides appear, pass for functions of a "
-    "side, and look like speckle over x and y. And without density correction chance fluctuations of the density "
-    "couple functions whose eigenvalues lie close together. Noise in x and y blurs the edges, near which "
-    "functions then depend on it; no method undoes that. The paper does not say how large the noise is; .05 is "
+    "The paper shows cosines along each side, and so does the published method here "
+    "for the lowest functions. Among higher ones two things get in. The thickness of "
+    "the noise is a third, short direction: some 20 functions up, its own function "
+    "and its products with those of the sides appear, pass for functions of a side, "
+    "and look like speckle over x and y. And without density correction chance "
+    "fluctuations of the density couple functions whose eigenvalues lie close "
+    "together. Noise in x and y blurs the edges, near which functions then depend on "
+    "it; no method undoes that. The paper does not say how large the noise is; .05 is "
     "that of the published data."
 )
 
@@ -78,11 +80,12 @@ def noise_functions(found: Found, lowest: list[Lowest]) -> int:
 
 def _caption(trial: str, settings: Settings) -> str:
     return (
-        f"Rectangle with Gaussian noise of .05 in {TRIALS[trial]}, {settings.n:,} samples. Left: the data, "
-        f"coloured by depth, which is stretched twofold. Right: the {SHOWN} lowest functions of the factor found "
-        "for the long side [0, 1 + sqrt(pi)] and of that for the short side [0, 1.5], over the true x and y. "
-        f"Published: {CASES[trial].published_settings}. Default: nothing set. Above each: R^2 with which its own "
-        "side explains the function."
+        f"Rectangle with Gaussian noise of .05 in {TRIALS[trial]}, {settings.n:,} "
+        "samples. Left: the data, coloured by depth, which is stretched twofold. "
+        f"Right: the {SHOWN} lowest functions of the factor found for the long side "
+        "[0, 1 + sqrt(pi)] and of that for the short side [0, 1.5], over the true x "
+        f"and y. Published: {CASES[trial].published_settings}. Default: nothing set. "
+        "Above each: R^2 with which its own side explains the function."
     )
 
 

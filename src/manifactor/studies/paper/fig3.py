@@ -53,15 +53,18 @@ def fig3(settings: Settings, lab: Lab) -> Section:
 
 
 WHY = (
-    "The paper prints the second trial alone. The molecule is our own four-fold channel, since the paper's "
-    "density is not at hand; noise is given as signal to noise of the fourth principal component, since a "
-    "variance means nothing without a grey scale. The turn is shown over 0 to 360 degrees, four times the rotor's "
-    "0 to 90: a quarter turn of a four-fold rotor is a full circle of states. With stretches along x and y, the "
-    "directions of both in the images have a squared cosine of .04: a sheet times a circle is the exact answer, "
-    "and x, y and turn apart nearly right; two factors are compared with the former, three with the latter. The "
-    "published method gets four components of unit variance, which blows up the weakest and its noise. Its "
-    "eigenvalue criterion, delta = 1, lets nearly every pair pass here, since eigenvalues of data of unit "
-    "variance are about that size."
+    "The paper prints the second trial alone. The molecule is our own four-fold "
+    "channel, since the paper's density is not at hand; noise is given as signal to "
+    "noise of the fourth principal component, since a variance means nothing without "
+    "a grey scale. The turn is shown over 0 to 360 degrees, four times the rotor's 0 "
+    "to 90: a quarter turn of a four-fold rotor is a full circle of states. With "
+    "stretches along x and y, the directions of both in the images have a squared "
+    "cosine of .04: a sheet times a circle is the exact answer, and x, y and turn "
+    "apart nearly right; two factors are compared with the former, three with the "
+    "latter. The published method gets four components of unit variance, which blows "
+    "up the weakest and its noise. Its eigenvalue criterion, delta = 1, lets nearly "
+    "every pair pass here, since eigenvalues of data of unit variance are about that "
+    "size."
 )
 
 
@@ -77,8 +80,9 @@ def _in_words(name: str, found: Found, lowest: dict[str, Lowest]) -> str:
         f"{shown.words} of the {factor}" for factor, shown in lowest.items()
     )
     return (
-        f"{name.capitalize()}: R^2 {found.numbers['own']:.3f} own, {found.score.leak:.3f} leaked; functions shown "
-        f"that depend on their factor alone: {pure}."
+        f"{name.capitalize()}: R^2 {found.numbers['own']:.3f} own, "
+        f"{found.score.leak:.3f} leaked; functions shown that depend on their factor "
+        f"alone: {pure}."
     )
 
 
@@ -90,11 +94,13 @@ def _caption(trial: str, found: Found, settings: Settings) -> str:
         else "over stretch (across) and turn (up)"
     )
     return (
-        f"{settings.n:,} images of 108 x 108 pixels, signal to noise {case.signal_to_noise} (fourth component). "
-        "Left: the molecule, whose orange part turns and whose blue part is stretched, and images of it. Right: "
-        f"the {SHOWN} lowest functions of each factor, {over}. Published: four principal components of unit "
-        f"variance, {case.published_settings}, density correction as in the published code. Default: `manifactor "
-        f"fit`, {len(found.rows):,} of the images fitted, nothing set."
+        f"{settings.n:,} images of 108 x 108 pixels, signal to noise "
+        f"{case.signal_to_noise} (fourth component). Left: the molecule, whose orange "
+        "part turns and whose blue part is stretched, and images of it. Right: the "
+        f"{SHOWN} lowest functions of each factor, {over}. Published: four principal "
+        f"components of unit variance, {case.published_settings}, density correction "
+        f"as in the published code. Default: `manifactor fit`, {len(found.rows):,} of "
+        "the images fitted, nothing set."
     )
 
 

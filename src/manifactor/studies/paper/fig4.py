@@ -93,20 +93,23 @@ def _in_words(panels: list[dict], case: Case) -> str:
     passed = sum(panel["similarity"] > case.gamma for panel in panels)
     right = sum(panel["across_factors"] for panel in panels)
     return (
-        f"Of {len(panels)} true products, {passed} have a pair within delta whose similarity exceeds gamma, and "
-        f"for {right} the best pair is one function of each side. As in the paper the best pair stands far out for "
-        "low functions, and less so for high ones: there several functions, products with the noise's own "
-        "function among them, have nearly the same eigenvalue, and a product is spread over them. The paper says "
-        "that the best is an outlier in most cases; whether it is the right one it does not say."
+        f"Of {len(panels)} true products, {passed} have a pair within delta whose "
+        f"similarity exceeds gamma, and for {right} the best pair is one function of "
+        "each side. As in the paper the best pair stands far out for low functions, "
+        "and less so for high ones: there several functions, products with the "
+        "noise's own function among them, have nearly the same eigenvalue, and a "
+        "product is spread over them. The paper says that the best is an outlier in "
+        "most cases; whether it is the right one it does not say."
     )
 
 
 def _caption(case: Case, settings: Settings) -> str:
     return (
-        f"Products of functions of both sides of the noisy rectangle ({settings.n:,} samples, "
-        f"{case.published_settings}), known to be such from the truth, evenly spread over the spectrum: for all "
-        "pairs of lower functions, similarity of their product, and how far their eigenvalues miss the sum. "
-        "Dashed: gamma and delta. Triangle: the best pair within delta."
+        f"Products of functions of both sides of the noisy rectangle ({settings.n:,} "
+        f"samples, {case.published_settings}), known to be such from the truth, evenly "
+        "spread over the spectrum: for all pairs of lower functions, similarity of "
+        "their product, and how far their eigenvalues miss the sum. Dashed: gamma and "
+        "delta. Triangle: the best pair within delta."
     )
 
 

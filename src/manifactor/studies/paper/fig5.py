@@ -26,8 +26,9 @@ def fig5(settings: Settings, lab: Lab) -> Section:
         )
         text.append(
             f"{case.heading}: {passed} of {len(best)} functions pass gamma, "
-            f"{0 if one.triplets is None else len(one.triplets)} of them become triplets (a function that is a "
-            f"product is no part of another); {between:.0%} of the separability lies between the groups."
+            f"{0 if one.triplets is None else len(one.triplets)} of them become "
+            "triplets (a function that is a product is no part of another); "
+            f"{between:.0%} of the separability lies between the groups."
         )
         gap = None if one.cut is None else one.cut.gap
         numbers[shape] = {
@@ -42,15 +43,18 @@ def fig5(settings: Settings, lab: Lab) -> Section:
 
 
 WHY = (
-    "The separability of two functions is the similarity of the product in which they occur together; functions "
-    "that occur in no triplet are not in the matrix, functions of the noise (figure 2) may be. Gamma divides no "
-    "two heaps: similarities of the rectangle's products fall off with the eigenvalue, as a product is spread "
-    "over several functions of nearly the same eigenvalue, and what lies below gamma is lost. On the torus even "
-    "the lowest products are spread: eigenvalues of a circle come in pairs, the product of two pairs has four "
-    "dimensions, and the computed functions are any rotation of it; a gamma of .85 would leave next to nothing, "
-    "and the paper takes .6. With delta = 1 the product of a circle's own cosine and sine, which is half the sine "
-    "of the doubled angle, passes as well, as evidence that they belong to different factors: that is how the "
-    "torus comes apart wrongly in some draws."
+    "The separability of two functions is the similarity of the product in which they "
+    "occur together; functions that occur in no triplet are not in the matrix, "
+    "functions of the noise (figure 2) may be. Gamma divides no two heaps: "
+    "similarities of the rectangle's products fall off with the eigenvalue, as a "
+    "product is spread over several functions of nearly the same eigenvalue, and what "
+    "lies below gamma is lost. On the torus even the lowest products are spread: "
+    "eigenvalues of a circle come in pairs, the product of two pairs has four "
+    "dimensions, and the computed functions are any rotation of it; a gamma of .85 "
+    "would leave next to nothing, and the paper takes .6. With delta = 1 the product "
+    "of a circle's own cosine and sine, which is half the sine of the doubled angle, "
+    "passes as well, as evidence that they belong to different factors: that is how "
+    "the torus comes apart wrongly in some draws."
 )
 
 
@@ -63,9 +67,10 @@ def between_groups(found: Found) -> float:
 
 def _caption(case: Case, settings: Settings) -> str:
     return (
-        f"{case.heading}, {settings.n:,} samples, {case.published_settings}. Left: separability, functions ordered "
-        "by the factor that the cut puts them in. Right: the best similarity within delta of every function with "
-        "a product of two lower ones, and gamma."
+        f"{case.heading}, {settings.n:,} samples, {case.published_settings}. Left: "
+        "separability, functions ordered by the factor that the cut puts them in. "
+        "Right: the best similarity within delta of every function with a product of "
+        "two lower ones, and gamma."
     )
 
 

@@ -41,8 +41,9 @@ def fig6(settings: Settings, lab: Lab) -> Section:
         figure = _draw(shown, truth, numbers[shape], NAMES[shape])
         pictures.append(Picture(f"fig6-{shape}", figure, _caption(shape, settings)))
     caption = (
-        "R^2 of the factor / R^2 of the other factor, predicted from what each column shows. (Two functions also "
-        "hold the other factor as the thickness of their arc, however thin; nearest neighbours read it.)"
+        "R^2 of the factor / R^2 of the other factor, predicted from what each column "
+        "shows. (Two functions also hold the other factor as the thickness of their "
+        "arc, however thin; nearest neighbours read it.)"
     )
     table = Table(caption, ["data", "factor", *WAYS], rows)
     return Section(
@@ -55,20 +56,22 @@ def fig6(settings: Settings, lab: Lab) -> Section:
 
 
 WHAT = (
-    "Each factor alone should be an arc for an interval and a circle for a circle, coloured by the truth without "
-    "mixing. Two columns of a plain diffusion map show the lowest functions, whosever they are, and nothing tells "
-    "which belong together. FastICA unmixes linearly: it has both sides of the flat rectangle, one in each of two "
-    "columns, and cannot know a circle's two columns to be one factor; shown are the two of its columns that tell "
-    "most of the factor in question, which takes the truth to know. The paper's text gives gamma = .80 for the "
-    "molecule and the caption of its figure .85; the text's is taken."
+    "Each factor alone should be an arc for an interval and a circle for a circle, "
+    "coloured by the truth without mixing. Two columns of a plain diffusion map show "
+    "the lowest functions, whosever they are, and nothing tells which belong "
+    "together. FastICA unmixes linearly: it has both sides of the flat rectangle, one "
+    "in each of two columns, and cannot know a circle's two columns to be one factor; "
+    "shown are the two of its columns that tell most of the factor in question, which "
+    "takes the truth to know. The paper's text gives gamma = .80 for the molecule and "
+    "the caption of its figure .85; the text's is taken."
 )
 
 
 def _in_words(numbers: dict[str, list[dict]]) -> str:
     """Where the published method's embeddings do not show what the paper's do."""
     mixed = [
-        f"{NAMES[shape][true]} of the {CASES[shape].title} ({line['published'][0]:.2f} of it, "
-        f"{line['published'][1]:.2f} of the other)"
+        f"{NAMES[shape][true]} of the {CASES[shape].title} ({line['published'][0]:.2f} "
+        f"of it, {line['published'][1]:.2f} of the other)"
         for shape, lines in numbers.items()
         for true, line in enumerate(lines)
         if line["published"][0] < MIXED
@@ -76,9 +79,9 @@ def _in_words(numbers: dict[str, list[dict]]) -> str:
     if not mixed:
         return "In this draw the published method's embeddings agree with the true factors, as in the paper."
     return (
-        f"In this draw, and unlike in the paper's, the published method's embeddings mix: {'; '.join(mixed)}. The "
-        "cut has put functions of one factor into both groups; figure 5 shows why that happens, the table over "
-        "seeds how often."
+        "In this draw, and unlike in the paper's, the published method's embeddings "
+        f"mix: {'; '.join(mixed)}. The cut has put functions of one factor into both "
+        "groups; figure 5 shows why that happens, the table over seeds how often."
     )
 
 
@@ -132,10 +135,12 @@ def _cell(pair: list[float]) -> str:
 def _caption(shape: str, settings: Settings) -> str:
     case = CASES[shape]
     return (
-        f"{case.heading}, {settings.n:,} samples. Rows: the true factor that gives the colour. Columns: the two "
-        f"lowest functions of the factor found by the published method ({case.published_settings}), as in the "
-        "paper; places on the factor found by the default (an interval's against the true ones, a circle's as "
-        "cosine and sine); the two lowest functions of the plain diffusion map; two components of FastICA."
+        f"{case.heading}, {settings.n:,} samples. Rows: the true factor that gives the "
+        "colour. Columns: the two lowest functions of the factor found by the "
+        f"published method ({case.published_settings}), as in the paper; places on the "
+        "factor found by the default (an interval's against the true ones, a circle's "
+        "as cosine and sine); the two lowest functions of the plain diffusion map; "
+        "two components of FastICA."
     )
 
 

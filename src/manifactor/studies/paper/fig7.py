@@ -37,7 +37,8 @@ def fig7(settings: Settings, lab: Lab) -> Section:
         for name, found in results.items()
     ]
     table = Table(
-        "What each way finds; a function is pure if one side explains at least .9 of it.",
+        "What each way finds; a function is pure if one side explains at least .9 of "
+        "it.",
         HEADER,
         rows,
     )
@@ -56,11 +57,13 @@ def fig7(settings: Settings, lab: Lab) -> Section:
 
 
 WHY = (
-    "Two factors at a time, as published: the first round has to put the functions of three sides into two "
-    "groups; the second, with the first group left out, divides what is left, if anything is. Functions that no "
-    "side explains are products that got in: they are no single product of two lower functions to within gamma, "
-    "so nothing marks them as products, and they serve as parts. Three groups at once ask for products of up to "
-    "three functions and have the same impurities. The default keeps functions only that are pure."
+    "Two factors at a time, as published: the first round has to put the functions of "
+    "three sides into two groups; the second, with the first group left out, divides "
+    "what is left, if anything is. Functions that no side explains are products that "
+    "got in: they are no single product of two lower functions to within gamma, so "
+    "nothing marks them as products, and they serve as parts. Three groups at once "
+    "ask for products of up to three functions and have the same impurities. The "
+    "default keeps functions only that are pure."
 )
 
 
@@ -103,10 +106,12 @@ def _sizes(found: Found) -> str:
 
 def _caption(settings: Settings) -> str:
     return (
-        f"Cube with sides 1 + sqrt(pi), 1.5 and 7, {settings.n:,} samples, {CASES['cube'].published_settings}. "
-        f"Rows: functions of each factor found, the lowest first, lines between factors (of more than {MOST_ROWS} "
-        "the first of each factor). Columns: the true sides. Each cell is the R^2 with which that side alone "
-        "explains the function: one dark cell in each row, the same within a factor, is right."
+        f"Cube with sides 1 + sqrt(pi), 1.5 and 7, {settings.n:,} samples, "
+        f"{CASES['cube'].published_settings}. Rows: functions of each factor found, "
+        f"the lowest first, lines between factors (of more than {MOST_ROWS} the first "
+        "of each factor). Columns: the true sides. Each cell is the R^2 with which "
+        "that side alone explains the function: one dark cell in each row, the same "
+        "within a factor, is right."
     )
 
 

@@ -9,33 +9,41 @@ from manifactor.views.markup import contents, figure, image, page, section, tabl
 
 TITLE = "Product Manifold Learning, reproduced with numbers"
 INTRODUCTION = (
-    "Every figure and the table of Zhang, Moscovich and Singer, *Product Manifold Learning* (AISTATS 2021), made "
-    "by manifactor, each with a number beside the picture. The paper gives pictures and running times; accuracy "
-    "is measured here against the known truth. Recipes are numbered as the figures of the paper's code are, of "
-    "which the paper prints four; titles give the paper's own numbers.",
-    "*Published* is the paper's algorithm as its text has it: a dense Gaussian kernel, 100 eigenvectors, triplets "
-    "under both criteria, a maximum cut. Bandwidths and the size of the noise are not in the paper and are taken "
-    "from the configurations in its repository (github.com/sxzhang25/product-manifold-learning). This "
-    "implementation differs from that repository's: similarities are absolute values, as the paper says; a "
-    "function recognised as a product is never a part of another; the cut is the best of 300 roundings, improved "
-    "by a local search; eigenpairs are computed to residuals of 1e-7 instead of by a randomised SVD, and those "
-    "that the kernel does not resolve are left out.",
-    "*Default* is this package's own method with nothing set. It finds the number of factors, too.",
-    "*Units*: with the kernel exp(-d^2/eps), an eigenvalue s of the random walk belongs to the Laplacian's "
-    "eigenvalue lambda = -4 log(s) / eps. The paper uses -log(s) / eps, so its delta is in units of lambda/4. "
-    "Eigenvalues here are true ones unless said.",
-    "*R^2* is that of nearest-neighbour regression (20 neighbours, 5-fold cross-validation) of the true factor on "
-    "what was found, or of a function on the true factor; a function depends on a factor alone if that R^2 is at "
-    "least .9.",
-    "In `numbers.json`, *own* is the mean R^2 of true factors on those found for them (0 for one not found), "
-    "*worst* the least, *leak* the largest on any other, *solved* whether the number of factors is right, worst "
-    "is at least .95 and leak at most .10; *functions* counts those of each factor as found, *pure_functions* is "
-    "the share that depends on its own true factor alone; *seconds* holds what was timed, *took* the seconds of a "
-    "recipe when those before it had left their fits.",
+    "Every figure and the table of Zhang, Moscovich and Singer, *Product Manifold "
+    "Learning* (AISTATS 2021), made by manifactor, each with a number beside the "
+    "picture. The paper gives pictures and running times; accuracy is measured here "
+    "against the known truth. Recipes are numbered as the figures of the paper's "
+    "code are, of which the paper prints four; titles give the paper's own numbers.",
+    "*Published* is the paper's algorithm as its text has it: a dense Gaussian "
+    "kernel, 100 eigenvectors, triplets under both criteria, a maximum cut. "
+    "Bandwidths and the size of the noise are not in the paper and are taken from "
+    "the configurations in its repository "
+    "(github.com/sxzhang25/product-manifold-learning). This implementation differs "
+    "from that repository's: similarities are absolute values, as the paper says; a "
+    "function recognised as a product is never a part of another; the cut is the "
+    "best of 300 roundings, improved by a local search; eigenpairs are computed to "
+    "residuals of 1e-7 instead of by a randomised SVD, and those that the kernel "
+    "does not resolve are left out.",
+    "*Default* is this package's own method with nothing set. It finds the number of "
+    "factors, too.",
+    "*Units*: with the kernel exp(-d^2/eps), an eigenvalue s of the random walk "
+    "belongs to the Laplacian's eigenvalue lambda = -4 log(s) / eps. The paper uses "
+    "-log(s) / eps, so its delta is in units of lambda/4. Eigenvalues here are true "
+    "ones unless said.",
+    "*R^2* is that of nearest-neighbour regression (20 neighbours, 5-fold "
+    "cross-validation) of the true factor on what was found, or of a function on the "
+    "true factor; a function depends on a factor alone if that R^2 is at least .9.",
+    "In `numbers.json`, *own* is the mean R^2 of true factors on those found for "
+    "them (0 for one not found), *worst* the least, *leak* the largest on any other, "
+    "*solved* whether the number of factors is right, worst is at least .95 and leak "
+    "at most .10; *functions* counts those of each factor as found, *pure_functions* "
+    "is the share that depends on its own true factor alone; *seconds* holds what "
+    "was timed, *took* the seconds of a recipe when those before it had left their "
+    "fits.",
 )
 QUICK = (
-    "This is a quick run on few samples: it shows that everything works, not how well. Explanations are written "
-    "for the full run and need not hold here."
+    "This is a quick run on few samples: it shows that everything works, not how "
+    "well. Explanations are written for the full run and need not hold here."
 )
 STYLE = "@media print { h2 { break-before: page; } }"
 

@@ -112,8 +112,8 @@ def _opened(folder: Path, settings: Settings) -> dict:
     for key in ("settings", "versions"):
         if old[key] != new[key]:
             raise ValueError(
-                f"{folder} holds a reproduction with other {key}: {old[key]}, not {new[key]}. Choose another "
-                "--out, or remove the folder."
+                f"{folder} holds a reproduction with other {key}: {old[key]}, not "
+                f"{new[key]}. Choose another --out, or remove the folder."
             )
     kept = {
         name: section
@@ -139,8 +139,8 @@ def _read(folder: Path) -> dict:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
     raise ValueError(
-        f"{folder} must be new, empty, or hold the {NUMBERS} that this command writes, undamaged; it is none of "
-        "these, and stays as it is. Choose another --out."
+        f"{folder} must be new, empty, or hold the {NUMBERS} that this command writes, "
+        "undamaged; it is none of these, and stays as it is. Choose another --out."
     )
 
 

@@ -83,13 +83,16 @@ def table1(settings: Settings, lab: Lab) -> Section:
 
 def _what(settings: Settings, trials: int) -> str:
     return (
-        f"{settings.n:,} samples of the rectangle with noise of standard deviation {NOISE} in z (the paper's N(0, "
-        f"0.1) may also mean a variance), delta = {DELTA} in units of lambda/4, gamma = {GAMMA}. The paper's "
-        "machine was a 2.9 GHz laptop of 2017 with four cores. The textbook pipeline, run once for each N, is the "
-        f"paper's text in numpy: all pairs of samples, exp(-d^2/{BANDWIDTH}), randomised SVD with 5 iterations, a "
-        f"loop over k, i, j. Ours is the mean of {trials} trials: 64 neighbours, a block eigensolver that is a hundred "
-        "times as accurate as the samples allow, matrix products. The cut is ours in both, since the paper's needs a "
-        "general solver for semidefinite programs."
+        f"{settings.n:,} samples of the rectangle with noise of standard deviation "
+        f"{NOISE} in z (the paper's N(0, 0.1) may also mean a variance), delta = "
+        f"{DELTA} in units of lambda/4, gamma = {GAMMA}. The paper's machine was a 2.9 "
+        "GHz laptop of 2017 with four cores. The textbook pipeline, run once for each "
+        "N, is the paper's text in numpy: all pairs of samples, "
+        f"exp(-d^2/{BANDWIDTH}), randomised SVD with 5 iterations, a loop over k, i, "
+        f"j. Ours is the mean of {trials} trials: 64 neighbours, a block eigensolver "
+        "that is a hundred times as accurate as the samples allow, matrix products. "
+        "The cut is ours in both, since the paper's needs a general solver for "
+        "semidefinite programs."
     )
 
 
@@ -97,9 +100,10 @@ def _ratios(seconds: dict[str, dict], largest: int) -> str:
     theirs, ours = seconds["textbook"][largest], seconds["ours"][largest]
     same = theirs[1] / seconds["our Algorithm 1 on theirs"][largest]
     return (
-        f"At N = {largest} the whole is {theirs.sum() / ours.sum():.0f} times faster than the textbook pipeline, and "
-        f"Algorithm 1 on the very same functions {same:.0f} times. Seconds depend on the machine and on what else it "
-        "does; ratios less so."
+        f"At N = {largest} the whole is {theirs.sum() / ours.sum():.0f} times faster "
+        "than the textbook pipeline, and Algorithm 1 on the very same functions "
+        f"{same:.0f} times. Seconds depend on the machine and on what else it does; "
+        "ratios less so."
     )
 
 
