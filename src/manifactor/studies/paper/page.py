@@ -1,7 +1,7 @@
-"""The page that shows a reproduction: one HTML file with its pictures inside, and the same in Markdown."""
+"""The page that shows a reproduction, as one HTML file and as Markdown."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
@@ -45,47 +45,45 @@ QUICK = (
     "This is a quick run on few samples: it shows that everything works, not how "
     "well. Explanations are written for the full run and need not hold here."
 )
+# On paper every section begins a page: figures are not cut in two.
 STYLE = "@media print { h2 { break-before: page; } }"
 
 
 def as_html(record: dict, folder: Path) -> str:
-    """The page, with the pictures of the folder inside."""
+    """Return the page in HTML, with the pictures of the folder inside."""
     sections = record["sections"]
-    body = (
-        f"<h1>{TITLE}</h1>\n"
-        + "".join(f"<p>{_emphasised(text)}</p>\n" for text in _introduction(record))
-        + contents({name: found["title"] for name, found in sections.items()})
-        + "".join(_section(name, found, folder) for name, found in sections.items())
-    )
-    footer = f'<p>{_footer(record)} All numbers: <a href="numbers.json">numbers.json</a>.</p>'
-    return page(TITLE, body, style=STYLE, footer=footer)
+    titles = {name: found["title"] for name, found in sections.items()}
+    parts = [
+        f"<h1>{TITLE}</h1>\n",
+        *map(_paragraph, _introduction(record)),
+        contents(titles),
+        *(_section(name, found, folder) for name, found in sections.items()),
+    ]
+    link = '<a href="numbers.json">numbers.json</a>'
+    footer = f"<p>{_footer(record)} All numbers: {link}.</p>"
+    return page(TITLE, "".join(parts), style=STYLE, footer=footer)
 
 
 def as_markdown(record: dict) -> str:
-    """The same page, with the pictures beside it."""
-    lines = [f"# {TITLE}", ""]
-    for text in _introduction(record):
-        lines += [text, ""]
+    """Return the same page in Markdown, which refers to the pictures beside it."""
+    blocks = [f"# {TITLE}", *_introduction(record)]
     for name, found in record["sections"].items():
-        lines += [f"## {found['title']}", "", f"`manifactor reproduce {name}`", ""]
-        for text in found["text"]:
-            lines += [text, ""]
-        for picture in found["pictures"]:
-            lines += [
-                f"![{picture['name']}]({picture['name']}.png)",
-                "",
-                picture["caption"],
-                "",
-            ]
-        for made in found["tables"]:
-            lines += [
-                _markdown_row(made["header"]),
-                _markdown_row(["---"] * len(made["header"])),
-            ]
-            lines += [*map(_markdown_row, made["rows"]), "", made["caption"], ""]
-    return "\n".join(
-        [*lines, f"{_footer(record)} All numbers: [numbers.json](numbers.json).", ""]
-    )
+        blocks += _markdown_section(name, found)
+    blocks.append(f"{_footer(record)} All numbers: [numbers.json](numbers.json).")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _markdown_section(name: str, found: dict) -> Iterator[str]:
+    """Yield the blocks of a section, between which a line is left empty."""
+    yield f"## {found['title']}"
+    yield f"`manifactor reproduce {name}`"
+    yield from found["text"]
+    for picture in found["pictures"]:
+        yield f"![{picture['name']}]({picture['name']}.png)"
+        yield picture["caption"]
+    for made in found["tables"]:
+        yield _markdown_table(made)
+        yield made["caption"]
 
 
 def _introduction(record: dict) -> Sequence[str]:
@@ -93,28 +91,41 @@ def _introduction(record: dict) -> Sequence[str]:
 
 
 def _section(name: str, found: dict, folder: Path) -> str:
-    text = "".join(f"<p>{_emphasised(paragraph)}</p>\n" for paragraph in found["text"])
-    pictures = "".join(_figure(picture, folder) for picture in found["pictures"])
-    tables = "".join(
-        table(made["caption"], made["header"], made["rows"]) for made in found["tables"]
-    )
-    command = f"<p><code>manifactor reproduce {name}</code></p>"
-    return section(name, found["title"], f"{command}{text}{pictures}{tables}")
+    parts = [
+        f"<p><code>manifactor reproduce {name}</code></p>",
+        *map(_paragraph, found["text"]),
+        *(_figure(picture, folder) for picture in found["pictures"]),
+        *(table(t["caption"], t["header"], t["rows"]) for t in found["tables"]),
+    ]
+    return section(name, found["title"], "".join(parts))
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{_emphasised(text)}</p>\n"
 
 
 def _figure(picture: dict, folder: Path) -> str:
-    png = (folder / f"{Path(picture['name']).name}.png").read_bytes()
-    links = f'<a href="{picture["name"]}.pdf">PDF</a>, <a href="{picture["name"]}.png">PNG</a>'
-    shown = image(png, picture["caption"].partition(". ")[0])
-    return figure(shown, f"{_emphasised(picture['caption'])} {links}")
+    # The last part of the name only: a record must not lead out of the folder.
+    name = Path(picture["name"]).name
+    png = (folder / f"{name}.png").read_bytes()
+    # The first sentence of the caption says what is seen by those who cannot see it.
+    first, _, _ = picture["caption"].partition(". ")
+    link = '<a href="{}.{}">{}</a>'
+    pdf = link.format(picture["name"], "pdf", "PDF")
+    bitmap = link.format(picture["name"], "png", "PNG")
+    caption = _emphasised(picture["caption"])
+    return figure(image(png, first), f"{caption} {pdf}, {bitmap}")
 
 
 def _emphasised(text: str) -> str:
-    return re.sub(
-        r"`([^`]+)`",
-        r"<code>\1</code>",
-        re.sub(r"\*(\S[^*]*)\*", r"<em>\1</em>", escape(text)),
-    )
+    """Return Markdown's emphasis and code as HTML, everything else escaped."""
+    emphasised = re.sub(r"\*(\S[^*]*)\*", r"<em>\1</em>", escape(text))
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", emphasised)
+
+
+def _markdown_table(made: dict) -> str:
+    rule = ["---"] * len(made["header"])
+    return "\n".join(map(_markdown_row, [made["header"], rule, *made["rows"]]))
 
 
 def _markdown_row(cells: Sequence[str]) -> str:
@@ -126,4 +137,6 @@ def _footer(record: dict) -> str:
         f"{name} {version}" for name, version in record["versions"].items()
     )
     minutes = sum(section["took"] for section in record["sections"].values()) / 60
-    return f"Seed {record['settings']['seed']}; {minutes:.0f} minutes; Python {record['python']}, {versions}."
+    seed = record["settings"]["seed"]
+    python = f"Python {record['python']}"
+    return f"Seed {seed}; {minutes:.0f} minutes; {python}, {versions}."

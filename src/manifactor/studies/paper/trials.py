@@ -1,24 +1,23 @@
-"""Rates over seeds: the published method against the default one on every data set of the paper."""
+"""Rates over seeds of the published and the default method on the paper's data."""
 
 from manifactor.studies.paper.cases import CASES
-from manifactor.studies.paper.lab import METHODS, Lab
-from manifactor.studies.paper.rates import in_words, measured, table_of
+from manifactor.studies.paper.finding import WAYS
+from manifactor.studies.paper.lab import Lab
+from manifactor.studies.paper.rates import by_label, in_words, measured, table_of
 from manifactor.studies.paper.section import Section, Settings
 
 
 def trials(settings: Settings, lab: Lab) -> Section:
-    """The table that the paper does not have."""
-    records = measured(CASES, METHODS, settings.n, settings=settings, lab=lab)
-    results = " ".join(in_words(method, CASES, records) for method in METHODS)
-    table = table_of(
-        CASES, records, "Means over the seeds; verdicts are product / partial / none."
-    )
-    numbers = {f"{case}, {method}": runs for (case, method), runs in records.items()}
+    """Return the table of success rates, which the paper does not have."""
+    methods = tuple(WAYS)
+    records = measured(CASES, methods, settings.n, settings=settings, lab=lab)
+    results = " ".join(in_words(method, CASES, records) for method in methods)
+    caption = "Means over the seeds; verdicts are product / partial / none."
     return Section(
         "Published method against default method, over seeds",
         [_what(settings), results, WHY],
-        tables=[table],
-        numbers=numbers,
+        tables=[table_of(CASES, records, caption)],
+        numbers=by_label(records),
     )
 
 
