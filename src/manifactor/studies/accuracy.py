@@ -202,12 +202,11 @@ def run(table: Sequence[Row], *, n_jobs: int | None = None) -> Iterator[dict]:
     with ProcessPoolExecutor(
         workers, mp_context=context, initializer=threadpool_limits, initargs=(1,)
     ) as pool:
-        yield from pool.map(_record, jobs)
+        yield from pool.map(record, *zip(*jobs, strict=True))
 
 
-def _record(job: tuple[Case, int]) -> dict:
-    """Run one case with one seed and score it."""
-    case, seed = job
+def record(case: Case, seed: int) -> dict:
+    """Run one case with one seed and return its row of the results, scored."""
     X, truth = case.draw(seed)
     start = time.perf_counter()
     recovered, verdict = _recovered(case, X, truth, seed)
@@ -268,9 +267,9 @@ def render(records: Iterable[dict]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     # Consecutive cases of one name are one group: `groupby` keeps the table's order.
-    for group, members in groupby(records, key=lambda record: record["group"]):
+    for group, members in groupby(records, key=lambda one: one["group"]):
         lines.append(_row(group, list(members)))
-    random = [record for record in records if record["group"] == "random"]
+    random = [one for one in records if one["group"] == "random"]
     if random:
         lines += ["", *_reliability(random)]
     return "\n".join(lines) + "\n"
@@ -281,7 +280,7 @@ def _row(group: str, members: Sequence[dict]) -> str:
     solved = _count(members, "solved")
     right = _count(members, "number_right")
     low, high = wilson_interval(solved, n)
-    seconds = np.median([record["seconds"] for record in members])
+    seconds = np.median([one["seconds"] for one in members])
     cells = [
         group,
         f"{n}",
@@ -298,7 +297,7 @@ def _verdict_counts(members: Sequence[dict]) -> str:
     """Return the counts of the verdicts, or "-" for a method that gives none."""
     if not members[0]["verdict"]:
         return "-"
-    said = [record["verdict"] for record in members]
+    said = [one["verdict"] for one in members]
     return " / ".join(str(said.count(verdict)) for verdict in VERDICTS)
 
 
@@ -307,11 +306,11 @@ def _reliability(random: Sequence[dict]) -> Iterator[str]:
     yield "| verdict on random problems | said | number right | solved |"
     yield "|---|---|---|---|"
     for verdict in VERDICTS:
-        said = [record for record in random if record["verdict"] == verdict]
+        said = [one for one in random if one["verdict"] == verdict]
         right = _count(said, "number_right")
         solved = _count(said, "solved")
         yield f"| {verdict} | {len(said)} | {right} | {solved} |"
 
 
 def _count(records: Iterable[dict], key: str) -> int:
-    return sum(record[key] for record in records)
+    return sum(one[key] for one in records)

@@ -125,7 +125,8 @@ def _caption(trial: str, settings: Settings, recipe: Fig2Settings) -> str:
         f"Right: the {recipe.panels.n_functions} lowest functions of the factor found "
         "for the long side [0, 1 + sqrt(pi)] and of that for the short side [0, 1.5], "
         f"over the true x and y. Published: {CASES[trial].published_settings}. "
-        "Default: nothing set. Above each: R^2 with which its own side explains the function."
+        "Default: nothing set. Above each: R^2 with which its own side explains the "
+        "function."
     )
 
 

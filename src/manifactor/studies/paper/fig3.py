@@ -148,7 +148,7 @@ def _over(truth: tuple[np.ndarray, ...], true: int) -> np.ndarray:
 
 def _draw_data(figure, images) -> None:
     """Draw the molecule and some images of it in a column."""
-    axes = figure.subplots(1 + len(images), 1)
+    axes = figure.subplots(1 + len(images), 1, squeeze=False)[:, 0]
     molecule = datasets.channel()
     y, z = molecule.atoms[:, 1:].T
     colours = np.where(molecule.rotor, plots.CATEGORIES[1], plots.CATEGORIES[0])
