@@ -1,6 +1,7 @@
 """How often are the motions of the simulated molecule found, nothing set by hand?
 
-Every run simulates particle images, writes them as a data set, reads them back and fits them as `manifactor fit` does.
+Every run simulates particle images, writes them as a data set, reads them back and fits
+them as `manifactor fit` does.
 """
 
 import argparse
