@@ -81,6 +81,7 @@ def _columns(values: np.ndarray) -> Recovered:
     return [column[:, None] for column in values.T], ""
 
 
+# The names appear in the table's groups.
 BASELINES: dict[str, Method] = {
     "triplets": by_triplets,
     "ica": by_ica,

@@ -35,6 +35,7 @@ def beyond(
     settings: Settings, lab: Lab, *, recipe: BeyondSettings = BeyondSettings()
 ) -> Section:
     """Return data that the paper's introduction names, or that its method cannot do."""
+    # These data need no 10,000 samples: the paper has no figure of them to match.
     n = settings.n if settings.quick else recipe.n_samples
     jobs = [Job(name, "default", n, settings.seed) for name in BEYOND]
     found = dict(zip(BEYOND, lab.find(jobs), strict=True))
@@ -42,6 +43,7 @@ def beyond(
     arm = found["robot_arm"]
     joints = joint_angles(arm)
     errors = {joint: angle_error(*pair) for joint, pair in joints.items()}
+    # A sample is the position of both markers: four columns.
     poses = arm.samples[: recipe.n_poses]
     results = " ".join(in_words(method, BEYOND, records) for method in BEYOND_METHODS)
     return Section(
@@ -112,6 +114,7 @@ def joint_angles(found: Found) -> dict[int, Angles]:
 
     The dictionary is empty where the links were not found as circles.
     """
+    # The order of the true links, not that of the factors found.
     links = [found.matching(true) for true in range(2)]
     rings = [i for i in links if i is not None and _is_circle(found, i)]
     if len(rings) < 2:
@@ -194,6 +197,7 @@ def _turned(places: np.ndarray, truth: np.ndarray) -> np.ndarray:
 def _draw_arm(poses: np.ndarray, joints: dict[int, Angles]):
     figure = plots.new_figure(7.2, 2.5)
     left, *right = figure.subplots(1, 3)
+    # There are fewer colours than poses may be asked for.
     for pose, colour in zip(poses, plots.CATEGORIES, strict=False):
         path = np.array([[0, 0], pose[:2], pose[2:]])
         left.plot(*path.T, "-o", color=colour, linewidth=1.2, markersize=3)

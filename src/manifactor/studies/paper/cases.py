@@ -66,6 +66,7 @@ class Case:
     @property
     def tolerance(self) -> float | str:
         """delta in true units."""
+        # `eigenvalue_tolerance="auto"` is a tenth of each eigenvalue.
         return "auto" if np.isnan(self.delta) else PAPER_UNIT * self.delta
 
     @property
@@ -104,6 +105,7 @@ class Data:
         Stretches along x and y are one factor, a sheet, or two: their directions in
         the images are nearly but not quite orthogonal, so both answers are accepted.
         """
+        # The molecule with both stretches has one true factor of two columns.
         has_sheet = self.simulation is not None and self.truth[1].shape[1] == 2
         if not has_sheet or n_found <= len(self.truth):
             return self.truth
@@ -145,9 +147,12 @@ def _molecule(name: str, title: str, motions: str, signal_to_noise: float) -> Ca
     )
 
 
+# delta and gamma as in the paper, bandwidths as in its published configurations.
 CASES = _by_name(
     Case("rectangle_z", "rectangle, z noise", 0.5, 0.85, bandwidth=0.5),
     Case("rectangle_xyz", "rectangle, xyz noise", 0.5, 0.85, bandwidth=0.5),
+    # Signal to noise of the fourth principal component: the paper gives a variance,
+    # which means nothing without its grey scale.
     _molecule("molecule_low", "molecule, x and theta, low noise", "x", 100.0),
     _molecule("molecule_high", "molecule, x and theta, high noise", "x", 5.0),
     _molecule("molecule_xy", "molecule, x, y and theta, low noise", "xy", 100.0),

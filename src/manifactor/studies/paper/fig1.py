@@ -93,6 +93,7 @@ def compared(X: np.ndarray, spectrum: Spectrum, recipe: Fig1Settings) -> Modes:
     # Function 0 is the constant.
     shown = slice(1, recipe.n_shown + 1)
     functions = spectrum.functions[:, shown]
+    # Under the weights of the spectrum, in which its functions are orthonormal.
     alike = cosines(analytic, functions, spectrum.weights)
     return Modes(
         numbers,
@@ -168,6 +169,7 @@ def _caption(settings: Settings, recipe: Fig1Settings) -> str:
 
 def _draw(X: np.ndarray, modes: Modes, recipe: Fig1Settings):
     figure = plots.new_figure(7, 3.6)
+    # A row of analytic functions and one of computed ones for each block.
     n_rows = 2 * (recipe.n_shown // recipe.n_columns)
     axes = figure.subplots(n_rows, recipe.n_columns)
     for k, (m, n) in enumerate(modes.numbers):
@@ -177,6 +179,7 @@ def _draw(X: np.ndarray, modes: Modes, recipe: Fig1Settings):
         plots.function(above, X, modes.analytic[:, k], title=f"{m}, {n} (a)")
         title = f"(c) {modes.alike[k]:.3f}"
         plots.function(below, X, modes.functions[:, k], title=title)
+    # The panels have the proportions of the rectangle.
     for ax in axes.flat:
         ax.set_aspect("equal")
     return figure

@@ -19,6 +19,7 @@ from manifactor.views import plots
 
 # The directions of the noise in each of the paper's trials.
 NOISY = {"rectangle_z": "z", "rectangle_xyz": "x, y and z"}
+# In the order of the truth.
 SIDES = ("long side", "short side")
 
 
@@ -106,6 +107,7 @@ def sides_of(found: Found, recipe: Fig2Settings = Fig2Settings()) -> Sides:
 
 def noise_functions(found: Found, lowest: list[Lowest], recipe: Fig2Settings) -> int:
     """Return how many of the functions depend on the noise."""
+    # Functions are known on the fitted samples only.
     samples = found.samples[found.rows]
     truth = np.hstack(found.fitted_truth)
     count = 0
@@ -133,6 +135,7 @@ def _caption(trial: str, settings: Settings, recipe: Fig2Settings) -> str:
 def _draw(sides: dict[str, Sides], recipe: Fig2Settings):
     figure = plots.new_figure(7.2, 3.4)
     left, right = figure.subfigures(1, 2, width_ratios=[1, 2.6])
+    # Both methods get the same samples.
     _draw_samples(left, sides["published"].found.samples)
     rows = [(name, side) for name in sides for side in range(len(SIDES))]
     panels = right.subplots(len(rows), recipe.panels.n_functions)

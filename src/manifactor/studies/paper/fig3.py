@@ -18,7 +18,9 @@ from manifactor.studies.paper.panels import (
 from manifactor.studies.paper.section import Picture, Section, Settings
 from manifactor.views import plots
 
+# The paper prints the second of its trials only.
 MOLECULES = ("molecule_low", "molecule_high", "molecule_xy")
+# In the order of the truth.
 TWO_MOTIONS = ("turn", "stretch")
 THREE_MOTIONS = ("turn", "x stretch", "y stretch")
 
@@ -101,6 +103,7 @@ def _caption(
     trial: str, found: Found, settings: Settings, recipe: PanelSettings
 ) -> str:
     case = CASES[trial]
+    # One caption for two ways of drawing: see `_over`.
     over = "over stretch (across) and turn (up)"
     if case.motions == "xy":
         over = "stretches over x and y, the turn over x and turn"
@@ -118,6 +121,7 @@ def _caption(
 def _draw(motions: dict[str, Motions], recipe: PanelSettings):
     figure = plots.new_figure(7.2, 4.2)
     left, right = figure.subfigures(1, 2, width_ratios=[1, 5])
+    # The default has the same images, prepared.
     images = motions["published"].found.images
     _draw_data(left, () if images is None else images)
     rows = [
@@ -139,6 +143,7 @@ def _over(truth: tuple[np.ndarray, ...], true: int) -> np.ndarray:
     A function of a stretch is drawn over both stretches where there are two; all others
     are drawn over the stretch and the turn.
     """
+    # The turn comes first in all trials.
     turn, stretch = truth[0], np.hstack(truth[1:])
     is_stretch = true > 0
     if is_stretch and stretch.shape[1] == 2:
@@ -149,6 +154,7 @@ def _over(truth: tuple[np.ndarray, ...], true: int) -> np.ndarray:
 def _draw_data(figure, images) -> None:
     """Draw the molecule and some images of it in a column."""
     axes = figure.subplots(1 + len(images), 1, squeeze=False)[:, 0]
+    # Seen from the side: the axis of rotation points upwards.
     molecule = datasets.channel()
     y, z = molecule.atoms[:, 1:].T
     colours = np.where(molecule.rotor, plots.CATEGORIES[1], plots.CATEGORIES[0])

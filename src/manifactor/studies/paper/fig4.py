@@ -87,7 +87,9 @@ def product_functions(
     found: Found, *, recipe: Fig4Settings = Fig4Settings()
 ) -> list[int]:
     """Return products of functions of both sides, evenly spread over the spectrum."""
+    # Function 0 is constant, and depends on nothing.
     functions = found.spectrum.functions[:, 1:]
+    # The better of both sides: a function of one side has a large R^2 there.
     alone = np.max([column_r2(true, functions) for true in found.truth], axis=0)
     together = column_r2(np.hstack(found.truth), functions)
     on_neither = alone < recipe.most_alone_r2
@@ -98,6 +100,7 @@ def product_functions(
     if not len(products):
         return []
     spread = np.linspace(0, len(products) - 1, recipe.n_panels).astype(int)
+    # Fewer products than panels would be drawn twice.
     return np.unique(products[spread]).tolist()
 
 
@@ -109,6 +112,7 @@ def best_pair(
     inside = np.flatnonzero(scores.error < case.delta)
     if not len(inside):
         return BestPair(k)
+    # Stable: of equal similarities the lowest pair counts, on every machine.
     order = inside[np.argsort(-scores.similarity[inside], kind="stable")]
     best = order[0]
     return BestPair(
@@ -178,6 +182,7 @@ def _draw(found: Found, case: Case, panels: list[BestPair]):
         _draw_panel(ax, found, case, panel)
     for ax in axes[len(panels) :]:
         plots.nothing(ax, "no more products")
+    # Once for all panels: the axes are the same.
     figure.supxlabel("similarity", fontsize=8)
     figure.supylabel("error of the eigenvalue sum, in units of lambda/4", fontsize=8)
     return figure
@@ -196,4 +201,5 @@ def _draw_panel(ax, found: Found, case: Case, panel: BestPair) -> None:
     ax.axvline(case.gamma, **dashed)
     ax.axhline(case.delta, **dashed)
     ax.set_title(f"function {panel.k}: best is {_pair_words(panel, ' x ')}")
+    # Far above delta there are only pairs that nobody would take.
     ax.set(xlim=(0, 1), ylim=(0, 4 * case.delta))

@@ -9,6 +9,7 @@ from manifactor.studies.paper.pairs import best_similarities
 from manifactor.studies.paper.section import Picture, Section, Settings
 from manifactor.views import plots
 
+# One shape with simple eigenvalues and one whose eigenvalues come in pairs.
 CUT_SHAPES = ("rectangle_z", "torus")
 
 
@@ -82,6 +83,7 @@ def _draw(found: Found, best: np.ndarray, case: Case):
     figure = plots.new_figure(7.2, 2.8)
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.4])
     _draw_separability(left, found)
+    # The same bins for both shapes, so that their histograms can be compared.
     bins = np.linspace(0, 1, 41).tolist()
     right.hist(best, bins=bins, color=plots.CATEGORIES[0])
     right.axvline(case.gamma, color=plots.CATEGORIES[1], linestyle="--", linewidth=1)

@@ -13,6 +13,7 @@ from manifactor.studies.paper.lab import Lab
 from manifactor.studies.paper.section import Picture, Section, Settings, Table
 from manifactor.views import plots
 
+# The shapes of the paper's figure, and their true factors in the order of the truth.
 NAMES = {
     "rectangle_z": ("long side", "short side"),
     "molecule_high": ("turn", "stretch"),
@@ -128,6 +129,7 @@ def embeddings(
     independent = _independent(theirs.samples, seed)
     n_columns = recipe.n_columns
     shown = []
+    # Each way is compared with the factor that it found for the true one.
     for true in range(2):
         lowest, own = theirs.matching(true), ours.matching(true)
         published = default = None
@@ -169,6 +171,7 @@ def _independent(samples: np.ndarray, seed: int) -> np.ndarray:
 def _most_telling(components: np.ndarray, true: np.ndarray) -> np.ndarray:
     """Return the columns in the order in which they predict a true factor."""
     r2 = [regression_r2(column[:, None], true) for column in components.T]
+    # Ascending order of the negative: the most telling first.
     return np.argsort(-np.array(r2))
 
 

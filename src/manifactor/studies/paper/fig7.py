@@ -14,6 +14,7 @@ from manifactor.studies.paper.panels import PanelSettings
 from manifactor.studies.paper.section import Picture, Section, Settings, Table
 from manifactor.views import plots
 
+# Labels of the columns; the first is 1 + sqrt(pi).
 CUBE_SIDES = ("2.77", "1.5", "7")
 
 
@@ -75,6 +76,7 @@ def _in_two_rounds(settings: Settings) -> dict[str, Found]:
         first = found_by(fit, data)
         if len(first.factors) < 2:
             return {"peeling, round 1": first}
+        # All functions that the first factor is made of.
         taken = np.flatnonzero(first.factors[0].coefficients.any(axis=1)).tolist()
         fit = published(case, data, settings.seed, n_factors=2, exclude=taken)
         second = found_by(fit, data)
@@ -134,6 +136,7 @@ def _draw(shares: dict[str, list[np.ndarray]], recipe: Fig7Settings):
     for ax, (name, blocks) in zip(axes, shares.items(), strict=True):
         shown = blocks
         if sum(map(len, blocks)) > recipe.most_rows:
+            # The same number of rows for every factor, so that none disappears.
             shown = [block[: recipe.most_rows // len(blocks)] for block in blocks]
         sizes = [len(block) for block in shown]
         plots.matrix(ax, np.vstack(shown), groups=sizes, numbers=True)

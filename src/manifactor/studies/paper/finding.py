@@ -75,6 +75,7 @@ class Found:
 
     def matching(self, true: int) -> int | None:
         """Return the index of the factor found for a true one; None without one."""
+        # `score` matches one to one: a true factor has one partner at most.
         found = dict(self.score.match.tolist())
         return found.get(true)
 
@@ -106,6 +107,7 @@ def published(
     exclude: Sequence[int] = (),
 ) -> ManifoldFactorizer:
     """Fit the paper's algorithm with the paper's dense kernel and settings."""
+    # The paper uses all pairs of samples, without a neighbour graph.
     return ManifoldFactorizer(
         n_factors or case.n_factors,
         method="triplets",
@@ -149,6 +151,7 @@ def find(job: Job) -> Found:
 
     The default method gets images prepared as `manifactor fit` prepares them.
     """
+    # A job holds names only, so that it can be a key and travel between processes.
     case = {**CASES, **BEYOND}[job.case]
     # Sums of several BLAS threads differ in the last bits, and with them the numbers.
     with one_blas_thread(), warnings.catch_warnings(action="ignore"):

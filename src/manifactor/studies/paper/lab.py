@@ -33,6 +33,7 @@ class Lab:
 
     def find(self, jobs: Sequence[Job]) -> list[Found]:
         """Return what each job found."""
+        # Figures share most of their fits.
         new = [job for job in jobs if job not in self.known]
         self.known.update(self._run(find, new))
         return [self.known[job] for job in jobs]
@@ -63,6 +64,7 @@ class Lab:
 
     def _run(self, function: Callable, jobs: Sequence[Job]) -> dict:
         """Return results by job; jobs on the same draw run in one process, in turn."""
+        # Images take longer to simulate than to fit, so a draw is made once.
         draws: dict[tuple, list[Job]] = {}
         for job in jobs:
             draws.setdefault((job.case, job.n, job.seed), []).append(job)

@@ -41,6 +41,7 @@ INTRODUCTION = (
     "was timed, *took* the seconds of a recipe when those before it had left their "
     "fits.",
 )
+# Explanations quote what the full run finds.
 QUICK = (
     "This is a quick run on few samples: it shows that everything works, not how "
     "well. Explanations are written for the full run and need not hold here."
@@ -136,6 +137,7 @@ def _footer(record: dict) -> str:
     versions = ", ".join(
         f"{name} {version}" for name, version in record["versions"].items()
     )
+    # Recipes that were kept from an earlier run count with the time they took then.
     minutes = sum(section["took"] for section in record["sections"].values()) / 60
     seed = record["settings"]["seed"]
     python = f"Python {record['python']}"

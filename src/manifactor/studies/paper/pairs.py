@@ -34,6 +34,7 @@ def pair_scores(spectrum: Spectrum, k: int) -> PairScores:
     # Matrix products give the cosines of all pairs at once, without forming a product.
     inner = (lower * (weights * spectrum.functions[:, [k]])).T @ lower
     norms = np.sqrt((lower**2 * weights).T @ lower**2)
+    # Each pair once, and no function with itself.
     i, j = np.triu_indices(k - 1, 1)
     similarity = np.abs(inner[i, j]) / norms[i, j]
     pairs = np.column_stack([1 + i, 1 + j])

@@ -61,6 +61,7 @@ def function_row(axes, lowest: Lowest, xy: np.ndarray, *, name: str) -> None:
             title = f"$R^2$ = {lowest.r2[k]:.2f}"
             plots.function(ax, xy, lowest.functions[:, k], title=title)
         else:
+            # An empty panel says why: too few functions, or no factor at all.
             plots.nothing(ax, "no more" if len(lowest.r2) else "not found")
     axes[0].set_ylabel(name)
 

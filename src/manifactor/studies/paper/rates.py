@@ -9,6 +9,7 @@ from manifactor.studies.paper.finding import Job
 from manifactor.studies.paper.lab import Lab
 from manifactor.studies.paper.section import Settings, Table
 
+# The columns that `_means` fills, after data and method.
 HEADER = [
     "data",
     "method",
@@ -88,6 +89,7 @@ def in_words(method: str, cases: Mapping[str, Case], records: Records) -> str:
     mine = {case: runs for (case, by), runs in records.items() if by == method}
     total = sum(len(runs) for runs in mine.values())
     right = sum(solved(runs) for runs in mine.values())
+    # Only the data on which something went wrong are named.
     missed = [
         f"{cases[case].title} ({solved(runs)} of {len(runs)})"
         for case, runs in mine.items()

@@ -39,7 +39,9 @@ RECIPES: dict[str, Callable[[Settings, Lab], Section]] = {
     "table1": table1,
 }
 NUMBERS = "numbers.json"
+# PDF to print, PNG for the page.
 SUFFIXES = (".pdf", ".png")
+# Written into the record, and asked for before a folder is touched.
 FORMAT = "manifactor reproduction"
 
 
@@ -113,6 +115,7 @@ def _opened(folder: Path, settings: Settings) -> dict:
         "python": platform.python_version(),
         "sections": {},
     }
+    # The parent must exist: a misspelt path makes no tree of folders.
     if not folder.exists():
         require_writable(folder.parent)
         folder.mkdir()
@@ -121,6 +124,7 @@ def _opened(folder: Path, settings: Settings) -> dict:
         _write_record(folder, new)
         return new
     old = _read(folder)
+    # Numbers of different runs must not stand on one page.
     for key in ("settings", "versions"):
         if old[key] != new[key]:
             raise ValueError(

@@ -25,6 +25,7 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        # Refused here, before hours of work, not by the first generator.
         require_count("seed", self.seed, 0, 2**31)
 
     @property

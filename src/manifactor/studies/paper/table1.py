@@ -16,6 +16,7 @@ from manifactor.studies.paper.cases import PAPER_UNIT
 from manifactor.studies.paper.lab import Lab
 from manifactor.studies.paper.section import Section, Settings, Table
 
+# The columns of the paper's table.
 PARTS = ("diffusion map", "Algorithm 1", "cut")
 # Seconds of each part in the paper, by the number of functions.
 PAPER_SECONDS = {
@@ -83,6 +84,7 @@ def table1(
     X, _ = datasets.sample(
         "rectangle_z", settings.n, noise=recipe.noise, random_state=settings.seed
     )
+    # The paper's smallest number of functions takes the loop seconds already.
     sizes = recipe.quick_n_functions if settings.quick else recipe.n_functions
     n_trials = 1 if settings.quick else recipe.n_trials
     timings = {
@@ -148,6 +150,7 @@ def _header() -> list[str]:
     columns = [
         f"{part}, {who}" for who in ("paper", "textbook", "ours") for part in PARTS
     ]
+    # On the same functions: the number of candidates depends on the eigenvalues.
     same = "Algorithm 1: textbook / ours, same functions"
     return ["N", *columns, "textbook / ours", same]
 
@@ -174,6 +177,7 @@ def _timing(
 ) -> Timing:
     """Run both pipelines."""
     trials = range(n_trials)
+    # The first trial has the seed of the textbook pipeline.
     runs = [_run_ours(X, n_functions, seed + trial, recipe) for trial in trials]
     theirs, quarter, functions, loop = _run_textbook(X, n_functions, seed, recipe)
     spectrum = Spectrum(
@@ -200,6 +204,7 @@ def _run_ours(
     X: np.ndarray, n_functions: int, seed: int, recipe: Table1Settings
 ) -> tuple[np.ndarray, int]:
     """Return the seconds of each part, and the number of triplets."""
+    # Without density correction, as in the paper.
     embedding = DiffusionMap(n_functions, density_correction=0, random_state=seed)
     spectrum, first = timed(lambda: embedding.fit(X).spectrum_)
     found, second = timed(lambda: _triplets(spectrum, recipe))

@@ -25,6 +25,7 @@ def diffusion_map(
     vectors, values, _ = randomized_svd(
         symmetric, n_functions, n_iter=5, random_state=seed
     )
+    # Divided by the first eigenvector, the conjugate's vectors become the walk's.
     return -np.log(values) / bandwidth, vectors / vectors[:, :1]
 
 
