@@ -1,4 +1,7 @@
-"""How often are factors found rightly? The whole table, or --quick; the same as `manifactor bench accuracy`."""
+"""How often are the factors right? The same as `manifactor bench accuracy`.
+
+python benchmarks/accuracy.py [--quick]
+"""
 
 import sys
 

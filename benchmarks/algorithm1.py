@@ -1,10 +1,11 @@
 """How much faster is Algorithm 1 as matrix products than as the paper writes it?
 
-    python benchmarks/algorithm1.py                 n = 10,000, N = 100
-    python benchmarks/algorithm1.py --functions 400  the paper's largest case: the loop takes minutes
+    python benchmarks/algorithm1.py                   n = 10,000, N = 100
+    python benchmarks/algorithm1.py --functions 400   the paper's largest case: minutes
 
-The loops skip triplets outside the eigenvalue window before they multiply, as the paper does. All get the same
-functions; that matrix products find what a loop under the same rules finds is shown in the tests.
+The loops skip triplets outside the eigenvalue window before they multiply, as the paper
+does. All get the same functions. The tests show that matrix products find what a loop
+under the same rules finds.
 """
 
 import argparse
@@ -14,13 +15,15 @@ import numpy as np
 
 from manifactor import DiffusionMap, datasets
 from manifactor.factoring.triplets import find_triplets
+from manifactor.studies.paper.cases import PAPER_UNIT
+from manifactor.studies.paper.table1 import Table1Settings
 from manifactor.studies.paper.textbook import algorithm_1, cosine
 
 from record import record
 
 
 def tight(eigenvalues, functions, delta, gamma):
-    """The same for pairs alone, with all that does not need numpy taken out of the inner loop."""
+    """The same for pairs only, without numpy in the inner loop where it can be."""
     eigenvalues, columns, triplets = eigenvalues.tolist(), list(functions.T), {}
     for k in range(2, len(eigenvalues)):
         best, parts = 0.0, None
@@ -43,20 +46,17 @@ def timed(function, *arguments, **settings):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--samples", type=int, default=10000)
     parser.add_argument("--functions", type=int, default=100)
     arguments = parser.parse_args()
-    delta, gamma = (
-        8.0,
-        0.75,
-    )  # the paper's 2.0 in its units of a quarter of the eigenvalue
-    X, _ = datasets.sample("rectangle_z", arguments.samples, noise=0.1, random_state=0)
-    spectrum = (
-        DiffusionMap(arguments.functions, density_correction=0, random_state=0)
-        .fit(X)
-        .spectrum_
+    workload = Table1Settings()
+    delta, gamma = PAPER_UNIT * workload.delta, workload.gamma
+    X, _ = datasets.sample(
+        "rectangle_z", arguments.samples, noise=workload.noise, random_state=0
     )
+    embedding = DiffusionMap(arguments.functions, density_correction=0, random_state=0)
+    spectrum = embedding.fit(X).spectrum_
     columns = np.asfortranarray(spectrum.functions)
     _, products = timed(find_triplets, spectrum, tolerance=delta, threshold=gamma)
     quick, inner = timed(tight, spectrum.eigenvalues, columns, delta, gamma)

@@ -4,9 +4,9 @@
     python benchmarks/behaviour.py write after.npz        with the other one
     python benchmarks/behaviour.py compare before.npz after.npz
 
-Twelve shapes, the demo's images and both other methods are fitted. The comparison covers
-verdict, number of factors, topologies and the place of every sample. It exits with 1 when
-anything differs by more than 1e-6.
+Twelve shapes, noisy and many samples, and both other methods are fitted. The comparison
+covers verdict, number of factors, topologies and the place of every sample. It exits
+with 1 when anything differs by more than 1e-6.
 """
 
 import argparse
@@ -35,7 +35,7 @@ TOLERANCE = 1e-6
 
 
 def problems():
-    """Name, samples and parameters of each fit."""
+    """Yield name, samples and parameters of each fit."""
     for shape, n_samples in SHAPES.items():
         yield shape, datasets.sample(shape, n_samples, random_state=1)[0], {}
     noisy = datasets.sample(
@@ -75,7 +75,7 @@ def compare(before, after):
 
 
 def _difference(name, old, new):
-    """Largest difference relative to the spread; infinite where shapes or words differ."""
+    """Return the largest relative difference; infinite where shapes or words differ."""
     if old.shape != new.shape:
         return np.inf
     if name.endswith("/said"):
@@ -85,7 +85,7 @@ def _difference(name, old, new):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("write").add_argument("path")
     both = commands.add_parser("compare")

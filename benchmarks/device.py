@@ -1,8 +1,9 @@
-"""How fast is the default factorization of a torus on a device, and how much faster than on the CPU?
+"""How fast is the default factorization on a device, and how much faster than the CPU?
 
-    python benchmarks/device.py [--device cuda] [--samples 100000 1000000] [--repeats 3] [--cpu]
+    python benchmarks/device.py [--device cuda] [--samples 100000 1000000] [--cpu]
 
-Of several fits the median counts; one before them, of as many samples, loads libraries and makes room on the device.
+The median of several fits counts. One fit before them, of as many samples, loads
+libraries and allocates memory on the device.
 """
 
 import argparse
@@ -15,14 +16,13 @@ from record import record
 
 
 def timed(X, device):
-    """Seconds of a fit, of its stages, and what of it is needed later; it must be right."""
+    """Return the seconds of a fit and its stages, and a result, which must be right."""
     start = time.perf_counter()
     fit = ManifoldFactorizer(device=device, random_state=0).fit(X)
     seconds = round(time.perf_counter() - start, 2)
     assert fit.verdict_ == "product", fit.verdict_
-    assert [factor.topology for factor in fit.factors_] == ["circle", "circle"], (
-        fit.factors_
-    )
+    topologies = [factor.topology for factor in fit.factors_]
+    assert topologies == ["circle", "circle"], topologies
     thin = slice(None, None, max(1, len(X) // 10_000))
     places = [factor.embedding[thin] for factor in fit.factors_]
     stages = {stage: round(value, 2) for stage, value in fit.timings_.items()}
@@ -30,7 +30,7 @@ def timed(X, device):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--samples", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--repeats", type=int, default=3)
@@ -40,12 +40,11 @@ def main():
     arguments = parser.parse_args()
     for n in arguments.samples:
         X, truth = datasets.sample("torus", n, random_state=0)
-        runs = [timed(X, arguments.device) for _ in range(1 + arguments.repeats)][
-            arguments.repeats > 0 :
-        ]
-        seconds, stages, (verdict, places, residual) = sorted(
-            runs, key=lambda run: run[0]
-        )[len(runs) // 2]
+        runs = [timed(X, arguments.device)]
+        if arguments.repeats:
+            runs = [timed(X, arguments.device) for _ in range(arguments.repeats)]
+        by_seconds = sorted(runs, key=lambda run: run[0])
+        seconds, stages, (verdict, places, residual) = by_seconds[len(runs) // 2]
         found = {
             "seconds": {arguments.device: seconds},
             "stages": {arguments.device: stages},

@@ -1,8 +1,9 @@
 """How soon does the explorer show a run, and how soon does the image follow a slider?
 
-Images of a bright spot on a small or a large ring: a circle times an interval. They are written as a stack and a STAR
-file, factored by their true places, and looked at with a real browser on this machine. The first view is there when
-all pictures are drawn and the mean image is loaded; an answer is there when the new image is loaded.
+The images show a bright spot on a small or a large ring: a circle times an interval.
+They are written as a stack and a STAR file, factored by their true places, and looked
+at with a real browser on this machine. The first view is complete when all pictures are
+drawn and the mean image is loaded, an answer when the new image is loaded.
 """
 
 import argparse
@@ -24,7 +25,8 @@ from record import record
 
 MOVES = 20
 MOVE = """value => new Promise(done => {
-  const image = document.querySelector("#seen img"), slider = document.querySelector("input.slide");
+  const image = document.querySelector("#seen img");
+  const slider = document.querySelector("input.slide");
   const start = performance.now();
   image.addEventListener("load", () => done(performance.now() - start), { once: true });
   slider.value = value;
@@ -42,7 +44,7 @@ RANGE = """bounds => new Promise(done => {
 
 
 def written(folder: Path, n: int, size: int, turned: bool) -> list[str]:
-    """The arguments of `manifactor fit` for n images that were written into the folder."""
+    """Write n images into the folder; return the arguments of `manifactor fit`."""
     rng = np.random.default_rng(0)
     angle, far = rng.uniform(0, 2 * np.pi, n), rng.uniform(size=n)
     np.save(
@@ -53,15 +55,11 @@ def written(folder: Path, n: int, size: int, turned: bool) -> list[str]:
         for start in range(0, n, 2000):
             part = slice(start, start + 2000)
             radius = 0.12 + 0.25 * far[part]
-            across = np.exp(
-                -(((grid - (radius * np.cos(angle[part]))[:, None]) / 0.08) ** 2)
-            )
-            down = np.exp(
-                -(((grid - (radius * np.sin(angle[part]))[:, None]) / 0.08) ** 2)
-            )
-            stack.data[part] = down[:, :, None] * across[:, None] + rng.normal(
-                scale=0.5, size=(len(radius), size, size)
-            )
+            x, y = radius * np.cos(angle[part]), radius * np.sin(angle[part])
+            across = np.exp(-(((grid - x[:, None]) / 0.08) ** 2))
+            down = np.exp(-(((grid - y[:, None]) / 0.08) ** 2))
+            noise = rng.normal(scale=0.5, size=(len(radius), size, size))
+            stack.data[part] = down[:, :, None] * across[:, None] + noise
     psi = rng.uniform(-180, 180, n) if turned else np.zeros(n)
     names = ["rlnImageName", "rlnAngleRot", "rlnAngleTilt", "rlnAnglePsi"]
     with (folder / "spots.star").open("w") as star:
@@ -70,24 +68,13 @@ def written(folder: Path, n: int, size: int, turned: bool) -> list[str]:
             + "".join(f"_{name} #{i}\n" for i, name in enumerate(names, start=1))
         )
         star.writelines(f"{i + 1}@spots.mrcs 0.0 0.0 {psi[i]:.3f}\n" for i in range(n))
-    return [
-        "fit",
-        str(folder / "places.npy"),
-        "--particles",
-        str(folder / "spots.star"),
-    ]
+    places, particles = str(folder / "places.npy"), str(folder / "spots.star")
+    return ["fit", places, "--particles", particles]
 
 
 def looked_at(run: Path, **known) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "manifactor.__main__",
-        "explore",
-        str(run),
-        "--port",
-        "0",
-    ]
+    command = [sys.executable, "-m", "manifactor.__main__"]
+    command += ["explore", str(run), "--port", "0"]
     begun = time.perf_counter()
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server,
@@ -138,7 +125,7 @@ def measure(page: Page, address: str, known: dict) -> None:
 
 
 def lassoed(page: Page) -> float:
-    """Milliseconds from the end of a lasso around half of the picture of both factors to the count."""
+    """Return milliseconds from the end of a lasso to the count of its samples."""
     page.get_by_role("button", name="Clear").click()
     page.wait_for_selector("#selected:has-text('All')")
     plot = page.locator(".cloud.joint .plot > svg")

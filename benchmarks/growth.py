@@ -1,9 +1,10 @@
-"""How do time and memory of the default factorization grow with the samples, and those of the spectrum with functions?
+"""How do time and memory grow with the samples, and with the functions?
 
-    python benchmarks/growth.py                               a torus of 10,000, 100,000 and 1,000,000 samples
-    python benchmarks/growth.py --functions 50 100 200 400    the spectrum of 10,000 samples
+    python benchmarks/growth.py                              samples of a torus
+    python benchmarks/growth.py --functions 50 100 200 400   functions of 10,000 samples
 
-Each size is fitted in a process of its own, so that its peak memory can be read.
+The first is the default factorization, the second the spectrum. Each size is fitted in
+a process of its own, so that its peak memory can be read.
 """
 
 import argparse
@@ -44,7 +45,7 @@ def measure(n_samples, n_functions):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
         "--samples", type=int, nargs="+", default=[10_000, 100_000, 1_000_000]
     )
@@ -52,35 +53,27 @@ def main():
     parser.add_argument("--only", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.only:
-        measure(
-            arguments.samples[0],
-            arguments.functions[0] if arguments.functions else None,
-        )
+        n_functions = arguments.functions[0] if arguments.functions else None
+        measure(arguments.samples[0], n_functions)
         return
     sizes = arguments.functions or arguments.samples
     found = {}
     for size in sizes:
-        command = [
-            sys.executable,
-            __file__,
-            "--only",
-            "--samples",
-            str(10_000 if arguments.functions else size),
-        ]
-        command += ["--functions", str(size)] if arguments.functions else []
-        found[size] = json.loads(
-            subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        )
+        command = [sys.executable, __file__, "--only", "--samples"]
+        if arguments.functions:
+            command += ["10000", "--functions", str(size)]
+        else:
+            command += [str(size)]
+        run = subprocess.run(command, check=True, capture_output=True, text=True)
+        found[size] = json.loads(run.stdout)
         print(size, found[size], flush=True)
-    exponents = np.polyfit(
-        np.log(sizes), np.log([found[size]["seconds"] for size in sizes]), 1
-    )
+    seconds = [found[size]["seconds"] for size in sizes]
+    exponent = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+    grown = "functions" if arguments.functions else "samples"
     record(
-        "growth with the functions"
-        if arguments.functions
-        else "growth with the samples",
+        f"growth with the {grown}",
         sizes=found,
-        exponent=round(float(exponents[0]), 3),
+        exponent=round(float(exponent), 3),
     )
 
 

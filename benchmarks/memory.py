@@ -13,7 +13,7 @@ from record import record
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--samples", type=int, default=10000)
     parser.add_argument("--functions", type=int, default=400)
     arguments = parser.parse_args()

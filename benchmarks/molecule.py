@@ -1,6 +1,7 @@
 """How often are the motions of the simulated molecule found, nothing set by hand?
 
-Every run simulates particle images, writes them as a data set, reads them back and fits them as `manifactor fit` does.
+Every run simulates particle images, writes them as a data set, reads them back and fits
+them as `manifactor fit` does.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from manifactor import datasets
 from manifactor.datasets.writing import write_dataset
 from manifactor.inputs.reading import ImageSettings, read_input
 from manifactor.runs.confounders import confounders
-from manifactor.runs.task import fit_input
+from manifactor.runs.fitting import fit_input, plan_fit
 from manifactor.scores import coordinate_correlation, regression_r2
 
 from record import record
@@ -49,7 +50,8 @@ def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
             rng=np.random.default_rng(seed),
         )
         with warnings.catch_warnings(action="ignore"):
-            fit, places = fit_input(given, settings={}, seed=seed)
+            plan = plan_fit(given, settings={}, seed=seed)
+            fit, places = fit_input(given, plan)
         seconds = time.perf_counter() - start
     ring, stretch = simulation.truth
     found = [f"{place.topology}: " + describe(place, ring, stretch) for place in places]
@@ -68,7 +70,7 @@ def run(n: int, case: dict, seed: int, *, phase_flip: bool = False) -> dict:
 
 def describe(place, ring, stretch) -> str:
     if place.topology == "circle":
-        return f"turn {coordinate_correlation(np.radians(place.coordinate), ring):.4f}"
+        return f"turn {coordinate_correlation(place.coordinate, ring):.4f}"
     if place.topology == "interval":
         columns = [
             coordinate_correlation(place.coordinate, stretch[:, [k]])

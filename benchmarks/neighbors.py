@@ -1,11 +1,12 @@
-"""How long do the neighbour searches take, and what share of the neighbours do they find?
+"""How long do neighbour searches take, and which share of the neighbours do they find?
 
-    python benchmarks/neighbors.py                                 100,000 samples in 3, 16 and 64 dimensions
+    python benchmarks/neighbors.py      100,000 samples in 3, 16 and 64 dimensions
     python benchmarks/neighbors.py --samples 30000 --columns 64
 
-The samples are those of a 4-dimensional torus mapped into as many columns (of a square, where there are at most three),
-with a little noise. The exact search of scikit-learn, a tree in three dimensions and brute force in more, is the
-measure. The ratio is that of the CPU seconds.
+The samples lie on a 4-dimensional torus (a square, in up to three columns), mapped
+linearly into the columns, with a little noise. The reference is the exact search of
+scikit-learn: a tree in three dimensions, brute force in more. The ratio is that of the
+CPU seconds.
 """
 
 import argparse
@@ -24,11 +25,9 @@ FEW = 3  # columns of a square, which a tree is for
 
 def samples(n, columns, rng):
     angles = rng.uniform(0, 2 * np.pi, (n, 4))
-    flat = (
-        rng.uniform(size=(n, 2))
-        if columns <= FEW
-        else np.hstack([np.cos(angles), np.sin(angles)])
-    )
+    flat = np.hstack([np.cos(angles), np.sin(angles)])
+    if columns <= FEW:
+        flat = rng.uniform(size=(n, 2))
     turned = flat @ rng.normal(size=(flat.shape[1], columns)) / np.sqrt(columns)
     return (turned + 0.01 * rng.normal(size=(n, columns))).astype(np.float32)
 
@@ -43,24 +42,23 @@ def timed(search, X):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--samples", type=int, default=100_000)
     parser.add_argument("--columns", type=int, nargs="+", default=[3, 16, 64])
     arguments = parser.parse_args()
     for columns in arguments.columns:
         X = samples(arguments.samples, columns, np.random.default_rng(0))
-        algorithm = "kd_tree" if columns <= FEW else "brute"
-        name = "kd_tree" if columns <= FEW else "faiss"
+        few = columns <= FEW
+        algorithm = "kd_tree" if few else "brute"
+        name = "kd_tree" if few else "faiss"
         ours = make_search(name, NEIGHBORS)
         found = {name: timed(ours, X)}
         plain = KNeighborsTransformer(
             n_neighbors=NEIGHBORS, algorithm=algorithm, n_jobs=-1
         )
-        found[f"scikit-learn {algorithm}"] = timed(plain, X)
-        theirs, mine = (
-            found[f"scikit-learn {algorithm}"]["cpu_seconds"],
-            found[name]["cpu_seconds"],
-        )
+        reference = f"scikit-learn {algorithm}"
+        found[reference] = timed(plain, X)
+        theirs, mine = found[reference]["cpu_seconds"], found[name]["cpu_seconds"]
         record(
             "neighbour search: scikit-learn's exact one over ours",
             samples=arguments.samples,

@@ -1,11 +1,11 @@
-"""How fast are 100 eigenpairs at n = 100,000, and how accurate, against other packages on the same graph?
+"""How fast and how accurate are 100 eigenpairs at n = 100,000 in other packages?
 
     pip install umap-learn pydiffmap pyamg
     python benchmarks/peers.py [--samples 100000] [--functions 100] [--minutes 20]
 
-Every solver gets our affinity as its graph (pydiffmap makes its own, with as many neighbours), and is stopped after
-some minutes. Residuals are of the unit eigenvectors of the matrix that the solver was given. Packages that are not
-installed are left out.
+Every solver gets our affinity as its graph (pydiffmap makes its own, with as many
+neighbours), and is stopped after some minutes. Residuals are of the unit eigenvectors
+of the matrix that the solver was given. Packages that are not installed are left out.
 """
 
 import argparse
@@ -42,9 +42,8 @@ def residual(matrix, vectors):
     """The largest residual of columns as eigenvectors of a matrix."""
     vectors = vectors / np.linalg.norm(vectors, axis=0)
     image = matrix @ vectors
-    return float(
-        np.linalg.norm(image - vectors * (vectors * image).sum(axis=0), axis=0).max()
-    )
+    values = (vectors * image).sum(axis=0)
+    return float(np.linalg.norm(image - vectors * values, axis=0).max())
 
 
 def normalized(adjacency):
@@ -128,14 +127,14 @@ PEERS = {
 
 
 def ratio(peer, mine):
-    """Seconds of a peer over ours: the fastest of our runs with no larger residuals, None where there is none."""
+    """Return seconds of a peer over our fastest run with residuals as small, if any."""
     asked = max(ROUNDING, peer["largest_residual"])
     seconds = [run["seconds"] for run in mine if run["largest_residual"] <= asked]
     return round(peer["seconds"] / min(seconds), 1) if seconds else None
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--samples", type=int, default=100_000)
     parser.add_argument("--functions", type=int, default=100)
     parser.add_argument("--minutes", type=float, default=20)
@@ -152,14 +151,8 @@ def main():
     for name, (_, package) in PEERS.items():
         if find_spec(package) is None:
             continue
-        command = [
-            sys.executable,
-            __file__,
-            "--only",
-            name,
-            "--samples",
-            str(arguments.samples),
-        ]
+        command = [sys.executable, __file__, "--only", name]
+        command += ["--samples", str(arguments.samples)]
         command += ["--functions", str(arguments.functions)]
         try:
             run = subprocess.run(
@@ -173,16 +166,10 @@ def main():
         except subprocess.TimeoutExpired:
             found[name] = f"not done after {arguments.minutes:g} minutes"
         print(name, found[name], flush=True)
-    rivals = {
-        name: peer
-        for name, peer in found.items()
-        if "manifactor" not in name and isinstance(peer, dict)
-    }
-    mine = [
-        peer
-        for name, peer in found.items()
-        if "manifactor" in name and isinstance(peer, dict)
-    ]
+    # A solver that failed or was stopped has a message instead of numbers.
+    done = {name: peer for name, peer in found.items() if isinstance(peer, dict)}
+    mine = [peer for name, peer in done.items() if "manifactor" in name]
+    rivals = {name: peer for name, peer in done.items() if "manifactor" not in name}
     record(
         "eigenpairs: seconds of other packages over ours at equal or smaller residuals",
         samples=arguments.samples,

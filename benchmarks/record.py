@@ -1,4 +1,4 @@
-"""One line of JSON for each measurement, printed and appended to benchmarks/results.jsonl."""
+"""Measurements as lines of JSON, printed and appended to benchmarks/results.jsonl."""
 
 import json
 import platform

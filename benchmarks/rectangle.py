@@ -1,8 +1,9 @@
 """Does the paper's algorithm separate the sides of the paper's rectangle?
 
-    python benchmarks/rectangle.py [--seeds 5] [--shape rectangle_z] [--density-correction 1]
+    python benchmarks/rectangle.py [--seeds 5] [--shape rectangle_z]
 
-For each seed: the R^2 with which the true side explains the two leading functions of each factor.
+For each seed: the R^2 with which the true side explains the two leading functions of
+each factor.
 """
 
 import argparse
@@ -17,13 +18,13 @@ from record import record
 
 
 def explained(side, function):
-    """R^2 of nearest-neighbour regression of a function on a side, on held-out samples."""
+    """Return the held-out R^2 of a function regressed on a side by its neighbours."""
     model = KNeighborsRegressor(20).fit(side[::2], function[::2])
     return round(float(model.score(side[1::2], function[1::2])), 3)
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--samples", type=int, default=10000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--shape", default="rectangle")

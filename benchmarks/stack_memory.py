@@ -1,7 +1,7 @@
 """How much memory does reading and preparing a stack of 20 GB take?
 
-The stack is a sparse file: its header says 20 GB of images, of which the first few are real, the others zeros that
-take no room on the disk.
+The stack is a sparse file: its header says 20 GB of images. The first few are real, the
+others are zeros that take no room on the disk.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SIZE = 256
 
 
 def sparse_stack(path: Path, gigabytes: float) -> int:
-    """Write a stack whose first images are of the molecule and the others zero; the number of images."""
+    """Write a stack of some real images and many zeros; return the number of images."""
     n = int(gigabytes * 1e9 / (4 * SIZE**2))
     images = datasets.simulate_particles(
         500, size=SIZE, pixel_size=1.0, random_state=0

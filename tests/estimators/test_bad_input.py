@@ -98,7 +98,11 @@ BAD = [
         X20,
         "must hold distances; got ones only",
     ),
-    ({"exclude": [99]}, X20, r"`exclude` must be a whole number in \[1, 2\]; got 99"),
+    (
+        {"method": "triplets", "exclude": [99]},
+        X20,
+        r"`exclude` must be a whole number in \[1, 2\]; got 99",
+    ),
 ]
 
 

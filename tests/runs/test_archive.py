@@ -59,7 +59,8 @@ def test_arrays_can_be_read_without_the_package(fit, tmp_path):
     save(fit, tmp_path / "fit.npz")
     with np.load(tmp_path / "fit.npz", allow_pickle=False) as stored:
         np.testing.assert_array_equal(
-            stored["spectrum_/eigenvalues"], fit.spectrum_.eigenvalues
+            stored["factorization_/diffusion/distinct/eigenvalues"],
+            fit.spectrum_.eigenvalues,
         )
         assert (
             json.loads(stored["manifest"].tobytes())["estimator"]
@@ -118,7 +119,7 @@ def tampered(path, change):
 
 
 def another_class(manifest, arrays):
-    manifest["fitted"]["spectrum_"]["record"] = "Popen"
+    manifest["fitted"]["factorization_"]["record"] = "Popen"
 
 
 def a_method(manifest, arrays):
@@ -126,15 +127,18 @@ def a_method(manifest, arrays):
 
 
 def indices_out_of_range(manifest, arrays):
-    arrays["_affinity/kernel/indices"] = arrays["_affinity/kernel/indices"] + 10**6
+    name = "factorization_/diffusion/affinity/kernel/indices"
+    arrays[name] = arrays[name] + 10**6
 
 
 def no_graph(manifest, arrays):
-    del manifest["fitted"]["_graph"]
+    diffusion = manifest["fitted"]["factorization_"]["fields"]["diffusion"]
+    del diffusion["fields"]["graph"]
 
 
 def samples_cut_short(manifest, arrays):
-    arrays["_samples"] = arrays["_samples"][:3]
+    name = "factorization_/diffusion/samples"
+    arrays[name] = arrays[name][:3]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +223,7 @@ def test_a_run_that_cannot_be_replaced_is_kept(fit, run, monkeypatch):
 def test_a_folder_that_is_no_run_is_never_overwritten(fit, tmp_path):
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.tex").write_text("x")
-    with pytest.raises(ValueError, match="It is no run; choose another"):
+    with pytest.raises(ValueError, match="It is no run folder; choose another"):
         write_run(fit, tmp_path / "precious", record={}, overwrite=True)
     assert (tmp_path / "precious" / "thesis.tex").exists()
 

@@ -42,7 +42,9 @@ def test_a_factor_that_is_the_defocus_is_a_microscope_factor(particles, rng):
     defocus = (particles.microscope["defocus_u"] - 10_000) / 15_000
     noisy = np.clip(defocus**2 + 0.05 * rng.normal(size=N), 0, 1)
     result = found(
-        particles, Place(rng.uniform(0, 360, N), "circle"), Place(noisy, "interval")
+        particles,
+        Place(rng.uniform(0, 2 * np.pi, N), "circle"),
+        Place(noisy, "interval"),
     )
     assert result["defocus", 2].r2 > 0.9
     assert result["defocus", 2].p == 0.01
@@ -68,7 +70,7 @@ def test_independent_quantities_explain_nothing(particles, rng):
 
 
 def test_a_circle_that_follows_the_in_plane_angle_is_a_pose_factor(particles):
-    turned = Place((particles.turned() + 40) % 360, "circle")
+    turned = Place(np.radians((particles.turned() + 40) % 360), "circle")
     meaning = found(particles, turned)["in-plane angle", 1].meaning
     assert meaning.startswith("factor 1 is a pose factor, not a motion")
 
@@ -104,7 +106,7 @@ def test_a_quantity_behind_what_no_factor_explains_is_named(particles, rng):
     )
     found = confounders(
         particles,
-        [Place(turn, "circle")],
+        [Place(np.radians(turn), "circle")],
         samples=samples,
         rng=np.random.default_rng(0),
     )

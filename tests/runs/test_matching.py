@@ -52,7 +52,7 @@ def test_effective_sizes_are_those_of_the_weights_and_below_the_counts(rng):
 def test_independent_factors_lose_little_by_matching(rng):
     a, b = rng.uniform(size=(2, 4000))
     labels, _ = bin_labels(a, "interval", n_bins=8)
-    matching = match(labels, [Place(360 * b, "circle")], n_bins=8)
+    matching = match(labels, [Place(2 * np.pi * b, "circle")], n_bins=8)
     assert (matching.effective_sizes > 0.85 * matching.counts).all()
     assert matching.n_cells == 12
     assert matching.dropped == 0
@@ -65,7 +65,9 @@ def test_several_factors_circles_and_surfaces_are_matched_at_once(rng):
     )
     angle = (120 * a + 40 * rng.normal(size=len(a))) % 360
     labels, _ = bin_labels(a, "interval", n_bins=4)
-    matching = match(labels, [Place(angle, "circle"), Place(sheet, "other")], n_bins=4)
+    matching = match(
+        labels, [Place(np.radians(angle), "circle"), Place(sheet, "other")], n_bins=4
+    )
     assert matching.unevenness[0] > 1.3
     assert matching.unevenness[1] < 0.2
 
@@ -75,7 +77,7 @@ def test_the_start_of_a_circle_does_not_matter(rng):
     angle = 120 * a + 40 * rng.normal(size=4000)
     labels, _ = bin_labels(a, "interval", n_bins=4)
     matchings = [
-        match(labels, [Place((angle + start) % 360, "circle")], n_bins=4)
+        match(labels, [Place(np.radians((angle + start) % 360), "circle")], n_bins=4)
         for start in (0, 77, 200)
     ]
     assert all(

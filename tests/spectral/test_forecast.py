@@ -58,3 +58,22 @@ def test_a_forecast_reads_in_seconds_minutes_or_hours():
         "90 minutes",
         "1.5 hours",
     ]
+
+
+def test_a_forecast_grows_with_the_samples_and_reads_as_prose():
+    small, large = (
+        forecast(n, 4, n_neighbors=64, n_functions=100) for n in (10_000, 1_000_000)
+    )
+    assert 50 < large.memory / small.memory < 200
+    assert 100 < large.seconds / small.seconds < 1000
+    assert str(Forecast(5.8e9, 540)) == "about 5.8 GB and 9 minutes"
+    assert str(Forecast(1e8, 8000)) == "about 0.1 GB and 2.2 hours"
+
+
+def test_what_does_not_fit_into_memory_is_refused_with_what_would():
+    huge = forecast(10**9, 4, n_neighbors=64, n_functions=100)
+    with pytest.raises(
+        MemoryError, match=r"the fit must fit into memory; .* Fit at most \d+ samples"
+    ):
+        require_memory(huge, 10**9)
+    require_memory(Forecast(0.5 * available_memory(), 1), 10)

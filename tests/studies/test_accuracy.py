@@ -1,9 +1,22 @@
 import json
 
+import numpy as np
+import pytest
+
 from manifactor.command.main import main
-from manifactor.studies.accuracy import BASELINES, full_table, render
+from manifactor.studies.accuracy import (
+    Case,
+    TableSettings,
+    full_table,
+    record,
+    render,
+)
+from manifactor.studies.baselines import BASELINES, METHODS
+
+FIELDS = {"group", "shape", "seed", "verdict", "solved", "own", "leak", "seconds"}
 
 
+@pytest.mark.slow
 def test_the_quick_benchmark_prints_a_table_and_writes_every_run(
     tmp_path, monkeypatch, capsys
 ):
@@ -11,33 +24,73 @@ def test_the_quick_benchmark_prints_a_table_and_writes_every_run(
     assert main(["bench", "accuracy", "--quick"]) == 0
     out = capsys.readouterr().out
     assert "| the paper's | 2 | 100% |" in out
-    records = [
-        json.loads(line)
-        for line in (tmp_path / "accuracy.jsonl").read_text().splitlines()
-    ]
-    assert len(records) == 7
-    assert {
-        "group",
-        "shape",
-        "seed",
-        "verdict",
-        "solved",
-        "own",
-        "leak",
-        "seconds",
-    } <= set(records[0])
+    lines = (tmp_path / "accuracy.jsonl").read_text().splitlines()
+    assert len(lines) == 7
+    assert set(json.loads(lines[0])) >= FIELDS
     assert main(["bench", "accuracy", "--quick"]) == 2
     assert "must not exist yet" in capsys.readouterr().err
 
 
 def test_the_table_has_every_group_and_every_baseline():
-    cases = [case for case, _ in full_table()]
-    assert {case.method for case in cases} >= set(BASELINES)
-    assert {
-        seeds
-        for case, seeds in full_table()
-        if case.group in ("the paper's", "repeated eigenvalues")
-    } == {20}
+    table = full_table()
+    assert {case.method for case, _ in table} == set(METHODS)
+    assert set(BASELINES) < set(METHODS)
+    for case, seeds in table:
+        if case.group in ("the paper's", "repeated eigenvalues"):
+            assert seeds == 20
+
+
+def test_the_settings_say_how_many_seeds_and_which_levels():
+    few = TableSettings(seeds=1, noise_levels=(0.1,), small_sizes=())
+    table = full_table(few)
+    groups = {case.group: seeds for case, seeds in table}
+    assert groups["the paper's"] == groups["noise 0.10"] == 1
+    assert "noise 0.05" not in groups
+    assert not any(group.startswith("n = ") for group in groups)
+
+
+def test_a_run_is_scored_against_the_truth():
+    found = record(Case("boxes", "square", n=300, method="pca"), 0)
+    assert set(found) >= FIELDS
+    # The axes of a square's principal components are arbitrary.
+    assert found["number_right"]
+    assert not found["solved"]
+    assert found["attainable"] == 1.0
+    flat = record(Case("boxes", "rectangle", n=300, method="pca"), 0)
+    assert flat["solved"]
+
+
+def test_a_method_that_fails_is_recorded_and_not_solved(monkeypatch):
+    def failing(X, truth, seed):
+        raise RuntimeError("no convergence")
+
+    monkeypatch.setitem(METHODS, "failing", failing)
+    found = record(Case("boxes", "square", n=100, method="failing"), 0)
+    assert found["verdict"] == "error: no convergence"
+    assert not found["solved"]
+
+
+def test_noise_bounds_what_can_be_attained():
+    noisy = Case("noise", "square", n=400, noise=0.1, columns=20, method="pca")
+    assert 0.5 < record(noisy, 0)["attainable"] < 0.95
+
+
+def test_a_case_is_rotated_scaled_and_blurred_relative_to_its_diameter():
+    plain, truth = Case("x", "square", n=200).draw(1)
+    turned, same = Case("x", "square", n=200, columns=50, scale=10.0).draw(1)
+    assert turned.shape == (200, 50)
+    gram = plain @ plain.T
+    np.testing.assert_allclose(turned @ turned.T, 100 * gram, atol=1e-9)
+    np.testing.assert_array_equal(truth[0], same[0])
+    blurred, _ = Case("x", "square", n=200, noise=0.01).draw(1)
+    diameter = np.linalg.norm(np.ptp(plain, axis=0))
+    assert np.std(blurred - plain) == pytest.approx(0.01 * diameter, rel=0.1)
+
+
+def test_the_default_method_solves_the_paper_s_torus():
+    found = record(Case("the paper's", "torus", n=600), 0)
+    assert found["solved"]
+    assert found["verdict"] in ("product", "partial")
 
 
 def test_the_reliability_of_verdicts_is_counted():
@@ -46,5 +99,13 @@ def test_the_reliability_of_verdicts_is_counted():
         {**run, "verdict": "product", "solved": True},
         {**run, "verdict": "none", "solved": False},
     ]
-    assert "| product | 1 | 1 | 1 |" in render(records)
-    assert "| none | 1 | 1 | 0 |" in render(records)
+    table = render(records)
+    assert "| random | 2 | 50% | 9%-91% | 100% | 1 / 0 / 1 | 1.0 |" in table
+    assert "| product | 1 | 1 | 1 |" in table
+    assert "| none | 1 | 1 | 0 |" in table
+
+
+def test_a_method_without_a_verdict_has_none_counted():
+    run = {"group": "pca", "number_right": True, "seconds": 0.04}
+    row = render([{**run, "verdict": "", "solved": False}]).splitlines()[2]
+    assert row == "| pca | 1 | 0% | 0%-79% | 100% | - | 0.0 |"

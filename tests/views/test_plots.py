@@ -1,7 +1,9 @@
 import re
+from io import BytesIO
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring.ownership import angles, owners
@@ -123,3 +125,16 @@ def test_a_drawing_for_a_page_shares_no_names_with_another_and_is_the_same_each_
 def test_clouds_show_so_many_of_the_samples(ax, n, drawn):
     plots.points(ax, np.zeros((n, 2)), np.arange(n))
     assert len(ax.collections[0].get_offsets()) == plots.drawn(n) == drawn
+
+
+def test_drawings_look_the_same_each_time():
+    pictures = []
+    for _ in range(2):
+        with plots.style():
+            figure = plots.new_figure(2, 2)
+            ax = figure.subplots()
+            xy = np.random.default_rng(0).uniform(size=(50, 2))
+            assert plots.function(ax, xy, np.arange(50.0)) is ax
+            pictures.append(plots.picture(figure))
+    assert pictures[0] == pictures[1]
+    assert Image.open(BytesIO(pictures[0][".png"])).size == (320, 320)

@@ -18,7 +18,8 @@ from manifactor.cryoem.mrc import write_stack
 from manifactor.inputs.reading import ImageSettings
 from manifactor.runs.averaging import average
 from manifactor.runs.folder import read_run, write_run
-from manifactor.runs.task import Task, open_run
+from manifactor.runs.run import open_run
+from manifactor.runs.task import Task
 from manifactor.views.choices import choices
 from manifactor.views.report import report_page, write_report
 from manifactor.views.words import shapes_in_words, verdict_sentence

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from threading import Lock
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -18,50 +18,35 @@ from manifactor._support.arithmetic import ceil_div
 T = TypeVar("T")
 
 
-class _SharedLimit:
-    """One BLAS thread for the process while at least one context is open.
-
-    The limit belongs to the process, so two fits in two threads must share it: the
-    first to enter sets it, the last to leave lifts it. The lock is held while they
-    count, never while they work: nobody waits for another fit, and a worker that is
-    forked during a fit inherits no lock that will never be released.
-    """
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget all contexts; those of the parent do not exist in a forked child."""
-        self._lock = Lock()
-        self._open = 0
-        self._limiter: Any = None
-
-    def enter(self) -> None:
-        with self._lock:
-            if self._open == 0:
-                self._limiter = _libraries().limit(limits=1, user_api="blas")
-            self._open += 1
-
-    def leave(self) -> None:
-        with self._lock:
-            self._open -= 1
-            if self._open == 0:
-                self._limiter.restore_original_limits()
-
-
-_shared_limit = _SharedLimit()
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_shared_limit.reset)
+_blas_limit = Lock()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit BLAS to one thread inside this context; contexts may nest and overlap."""
-    _shared_limit.enter()
-    try:
+    """Limit BLAS to one thread inside this context; contexts may nest and overlap.
+
+    The limit belongs to the process. The first context to enter sets it and lifts it
+    again; contexts that are entered meanwhile, in this or in other threads, do nothing.
+    Nobody ever waits, so a worker that is forked inside a context cannot deadlock.
+    """
+    if not _blas_limit.acquire(blocking=False):
         yield
+        return
+    try:
+        with _libraries().limit(limits=1, user_api="blas"):
+            yield
     finally:
-        _shared_limit.leave()
+        _blas_limit.release()
+
+
+def _forget_blas_limit() -> None:
+    """Make a new lock in a forked child: the holder of the old one is not there."""
+    global _blas_limit
+    _blas_limit = Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forget_blas_limit)
 
 
 @cache

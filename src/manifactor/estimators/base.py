@@ -132,7 +132,8 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
 
     def _functions_at(self, X) -> np.ndarray:
         """Return the spectrum's functions at new samples."""
-        return self.diffusion_.extended(self._prepared(X))
+        prepared = self._prepared(X)  # first, as it checks that there is a fit
+        return self.diffusion_.extended(prepared)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

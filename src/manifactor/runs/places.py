@@ -38,9 +38,11 @@ class Place:
     @cached_property
     def displayed(self) -> np.ndarray:
         """Coordinate as people read it: a circle's in degrees."""
-        if self.topology == "circle":
-            return np.degrees(self.coordinate)
-        return self.coordinate
+        if self.topology != "circle":
+            return self.coordinate
+        # Rounded, so that the 8 digits of a file come back exactly: the ends of a range
+        # belong to it.
+        return np.round(np.degrees(self.coordinate), 10)
 
     @property
     def features(self) -> np.ndarray:

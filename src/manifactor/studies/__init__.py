@@ -1,1 +1,1 @@
-"""Benchmarks of accuracy, and the paper reproduced."""
+"""Studies of the methods: the accuracy benchmark and the paper's figures."""

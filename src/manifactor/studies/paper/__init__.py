@@ -1,1 +1,1 @@
-"""The paper's figures and table, made by this package, each with numbers beside the picture."""
+"""The figures and the table of the Product Manifold Learning paper, with numbers."""

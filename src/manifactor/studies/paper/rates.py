@@ -1,13 +1,15 @@
-"""Rates over seeds, and the rows of the table they make."""
+"""Rates over seeds, and the table of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from manifactor.studies.paper.cases import Case
-from manifactor.studies.paper.lab import Job, Lab
+from manifactor.studies.paper.finding import Job
+from manifactor.studies.paper.lab import Lab
 from manifactor.studies.paper.section import Settings, Table
 
+# The columns that `_means` fills, after data and method.
 HEADER = [
     "data",
     "method",
@@ -21,38 +23,35 @@ HEADER = [
 ]
 VERDICTS = ("product", "partial", "none")
 
+# One record for each seed, by data set and method.
+Records = Mapping[tuple[str, str], Sequence[dict]]
+
 
 def measured(
     cases: Iterable[str],
-    methods: Iterable[str],
+    methods: Sequence[str],
     n: int,
     *,
     settings: Settings,
     lab: Lab,
 ) -> dict[tuple[str, str], list[dict]]:
-    """The numbers of every data set and method, one record a seed."""
-    keys = [(case, method) for case in cases for method in methods]
-    numbers = iter(
-        lab.measure(
-            [
-                Job(case, method, n, seed)
-                for case, method in keys
-                for seed in settings.seeds
-            ]
-        )
-    )
-    return {
-        key: [{"seed": seed, **next(numbers)} for seed in settings.seeds]
-        for key in keys
-    }
+    """Return the numbers of every data set, method and seed."""
+    jobs = [
+        Job(case, method, n, seed)
+        for case in cases
+        for method in methods
+        for seed in settings.seeds
+    ]
+    records: dict[tuple[str, str], list[dict]] = {}
+    # All jobs in one call: the lab spreads them over the processes.
+    for job, numbers in zip(jobs, lab.measure(jobs), strict=True):
+        runs = records.setdefault((job.case, job.method), [])
+        runs.append({"seed": job.seed, **numbers})
+    return records
 
 
-def table_of(
-    cases: Mapping[str, Case],
-    records: Mapping[tuple[str, str], Sequence[dict]],
-    caption: str,
-) -> Table:
-    """One row for each data set and method: means over the seeds."""
+def table_of(cases: Mapping[str, Case], records: Records, caption: str) -> Table:
+    """Return a table of means over the seeds: a row for each data set and method."""
     rows = [
         [cases[case].title, method, *_means(runs)]
         for (case, method), runs in records.items()
@@ -61,40 +60,45 @@ def table_of(
 
 
 def _means(runs: Sequence[dict]) -> list[str]:
-    own, leak, pure = (
-        np.mean([run[key] for run in runs]) for key in ("own", "leak", "pure_functions")
-    )
+    # A fit that found one factor has no completeness: it is nan.
     complete = [run["completeness"] for run in runs if np.isfinite(run["completeness"])]
+    functions = [np.mean(run["functions"]) for run in runs]
+    said = [run["verdict"] for run in runs]
     return [
         f"{solved(runs)} of {len(runs)}",
-        f"{own:.3f}",
-        f"{leak:.3f}",
+        f"{_mean(runs, 'own'):.3f}",
+        f"{_mean(runs, 'leak'):.3f}",
         f"{np.mean(complete):.2f}" if complete else "-",
-        f"{np.mean([np.mean(run['functions']) for run in runs]):.1f}",
-        f"{pure:.0%}",
-        " / ".join(
-            str(sum(run["verdict"] == verdict for run in runs)) for verdict in VERDICTS
-        ),
+        f"{np.mean(functions):.1f}",
+        f"{_mean(runs, 'pure_functions'):.0%}",
+        " / ".join(str(said.count(verdict)) for verdict in VERDICTS),
     ]
 
 
+def _mean(runs: Sequence[dict], key: str) -> float:
+    return float(np.mean([run[key] for run in runs]))
+
+
 def solved(runs: Sequence[dict]) -> int:
-    """How many runs were solved."""
+    """Return how many runs were solved."""
     return sum(run["solved"] for run in runs)
 
 
-def in_words(
-    method: str,
-    cases: Mapping[str, Case],
-    records: Mapping[tuple[str, str], Sequence[dict]],
-) -> str:
-    """How often a method was right, and on which data it was not always."""
+def in_words(method: str, cases: Mapping[str, Case], records: Records) -> str:
+    """Say how often a method was right, and on which data it was not always."""
     mine = {case: runs for (case, by), runs in records.items() if by == method}
     total = sum(len(runs) for runs in mine.values())
+    right = sum(solved(runs) for runs in mine.values())
+    # Only the data on which something went wrong are named.
     missed = [
         f"{cases[case].title} ({solved(runs)} of {len(runs)})"
         for case, runs in mine.items()
         if solved(runs) < len(runs)
     ]
     tail = f"; not always: {'; '.join(missed)}" if missed else ""
-    return f"{method.capitalize()}: solved in {sum(map(solved, mine.values()))} of {total} runs{tail}."
+    return f"{method.capitalize()}: solved in {right} of {total} runs{tail}."
+
+
+def by_label(records: Records) -> dict[str, Sequence[dict]]:
+    """Return the records with keys that JSON can hold."""
+    return {f"{case}, {method}": runs for (case, method), runs in records.items()}

@@ -1,4 +1,4 @@
-"""All recipes by name, and a folder that collects what they make."""
+"""All recipes by name, and the folder that holds what they make."""
 
 import json
 import platform
@@ -39,18 +39,25 @@ RECIPES: dict[str, Callable[[Settings, Lab], Section]] = {
     "table1": table1,
 }
 NUMBERS = "numbers.json"
+# PDF to print, PNG for the page.
 SUFFIXES = (".pdf", ".png")
+# Written into the record, and asked for before a folder is touched.
 FORMAT = "manifactor reproduction"
 
 
 def chosen(names: Sequence[str]) -> list[str]:
-    """The recipes that are meant, each once, in the order of the table; none or "all" for all."""
+    """Return the named recipes, each once, in the order of `RECIPES`.
+
+    No name or "all" stands for all of them.
+    """
     unknown = [name for name in names if name not in (*RECIPES, "all")]
     if unknown:
         raise ValueError(
             f"a recipe must be one of all, {', '.join(RECIPES)}; got {unknown[0]!r}."
         )
-    return [name for name in RECIPES if not names or "all" in names or name in names]
+    if not names or "all" in names:
+        return list(RECIPES)
+    return [name for name in RECIPES if name in names]
 
 
 def reproduce(
@@ -62,11 +69,13 @@ def reproduce(
     n_jobs: int | None = None,
     callback: Callable[[str, float], None] | None = None,
 ) -> Iterator[tuple[str, float | None]]:
-    """Run recipes and keep what they make in a folder; the name of each that is done, and its seconds.
+    """Run recipes, write what they make to a folder, and yield names and seconds.
 
-    Pictures, numbers and the page are written after each recipe, so that an interrupted run can be taken up again: what
-    the folder already holds of the same settings and version is kept, with None for its seconds.
+    Pictures, numbers and the page are written after each recipe, so that an interrupted
+    reproduction can be resumed: what the folder already holds of the same settings and
+    version is kept, and None is yielded for its seconds.
     """
+    # Before anything is computed: the first figure would fail after minutes.
     extra("matplotlib")
     names = chosen(names)
     record = _opened(folder, settings)
@@ -79,21 +88,26 @@ def reproduce(
         start = time.perf_counter()
         lab.callback = partial(callback, name)
         callback(name, 0.0)
-        with style():
-            section = RECIPES[name](settings, lab)
-            _write_pictures(folder, section)
-        record["sections"][name] = {
-            **section.record(),
-            "took": round(time.perf_counter() - start, 1),
-        }
+        record["sections"][name] = _made(name, folder, settings, lab)
         _write_record(folder, record)
         callback(name, 1.0)
         yield name, time.perf_counter() - start
-    _write_record(folder, record)  # the page may have been lost to an interrupt
+    # Once more: an interrupt between numbers and page may have lost the page.
+    _write_record(folder, record)
+
+
+def _made(name: str, folder: Path, settings: Settings, lab: Lab) -> dict:
+    """Run a recipe, write its pictures and return its section of the record."""
+    start = time.perf_counter()
+    with style():
+        section = RECIPES[name](settings, lab)
+        _write_pictures(folder, section)
+    took = round(time.perf_counter() - start, 1)
+    return {**section.record(), "took": took}
 
 
 def _opened(folder: Path, settings: Settings) -> dict:
-    """What the folder holds already of these settings, or an empty record in it."""
+    """Return the record that the folder holds of these settings, or start one."""
     new = {
         "format": FORMAT,
         "settings": asdict(settings),
@@ -101,6 +115,7 @@ def _opened(folder: Path, settings: Settings) -> dict:
         "python": platform.python_version(),
         "sections": {},
     }
+    # The parent must exist: a misspelt path makes no tree of folders.
     if not folder.exists():
         require_writable(folder.parent)
         folder.mkdir()
@@ -109,12 +124,14 @@ def _opened(folder: Path, settings: Settings) -> dict:
         _write_record(folder, new)
         return new
     old = _read(folder)
+    # Numbers of different runs must not stand on one page.
     for key in ("settings", "versions"):
         if old[key] != new[key]:
             raise ValueError(
-                f"{folder} holds a reproduction with other {key}: {old[key]}, not {new[key]}. Choose another "
-                "--out, or remove the folder."
+                f"{folder} holds a reproduction with other {key}: {old[key]}, not "
+                f"{new[key]}. Choose another --out, or remove the folder."
             )
+    # A section without its files is made again.
     kept = {
         name: section
         for name, section in old["sections"].items()
@@ -124,24 +141,29 @@ def _opened(folder: Path, settings: Settings) -> dict:
 
 
 def _read(folder: Path) -> dict:
-    """The record of an earlier reproduction."""
+    """Return the record of an earlier reproduction."""
     try:
         record = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))
-        if (
-            record["format"] == FORMAT
-            and dict(record["settings"])
-            and dict(record["versions"])
-        ):
-            as_markdown(record)  # whether all is there that the page needs
-            for section in record["sections"].values():
-                _has_pictures(folder, section)
+        if _is_whole(record, folder):
             return record
+    # What a damaged or foreign file raises depends on where it is damaged.
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
     raise ValueError(
-        f"{folder} must be new, empty, or hold the {NUMBERS} that this command writes, undamaged; it is none of "
-        "these, and stays as it is. Choose another --out."
+        f"{folder} must be new, empty, or hold the {NUMBERS} that this command writes, "
+        "undamaged; it is none of these, and stays as it is. Choose another --out."
     )
+
+
+def _is_whole(record: dict, folder: Path) -> bool:
+    """Return whether a record is of this format; raise where part of it is missing."""
+    if record["format"] != FORMAT:
+        return False
+    # Rendering reads every field that the page needs.
+    as_markdown(record)
+    for section in record["sections"].values():
+        _has_pictures(folder, section)
+    return bool(dict(record["settings"]) and dict(record["versions"]))
 
 
 def _has_pictures(folder: Path, section: dict) -> bool:
@@ -159,10 +181,10 @@ def _write_pictures(folder: Path, section: Section) -> None:
 
 
 def _write_record(folder: Path, record: dict) -> None:
-    """The numbers, then the page."""
-    record["sections"] = {
-        name: record["sections"][name] for name in RECIPES if name in record["sections"]
-    }
+    """Write the numbers, then the page."""
+    done = record["sections"]
+    # The order of the page, not that in which recipes were run.
+    record["sections"] = {name: done[name] for name in RECIPES if name in done}
     _write_bytes(folder / NUMBERS, json.dumps(record, indent=1).encode())
     _write_bytes(folder / "index.html", as_html(record, folder).encode())
     _write_bytes(folder / "index.md", as_markdown(record).encode())

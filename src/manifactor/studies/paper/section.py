@@ -1,4 +1,4 @@
-"""What a recipe takes, how much to compute, and gives back: pictures with captions, tables, words, all numbers."""
+"""The input of a recipe, how much to compute, and its output, a section of the page."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,31 +16,35 @@ class Settings:
     Attributes
     ----------
     quick : bool
-        Few samples and one seed: shows that everything runs, not what it finds.
+        Use few samples and one seed: this shows that everything runs, not how well.
     seed : int
-        Of the samples in the figures, and the first of the seeds that rates are taken over.
+        Seed of the samples in figures, and the first of the seeds of rates.
     """
 
     quick: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
+        # Refused here, before hours of work, not by the first generator.
         require_count("seed", self.seed, 0, 2**31)
 
     @property
     def n(self) -> int:
-        """Samples of each of the paper's data sets."""
+        """Number of samples of each of the paper's data sets."""
+        # The paper's own number, and the fewest that all recipes run with.
         return 500 if self.quick else 10_000
 
     @property
     def seeds(self) -> range:
         """Seeds that rates are taken over."""
-        return range(self.seed, self.seed + (1 if self.quick else 5))
+        # Five seeds of every data set and method take half an hour on two cores.
+        count = 1 if self.quick else 5
+        return range(self.seed, self.seed + count)
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure and what it shows; `name` is that of its files."""
+    """A figure and its caption; `name` is that of its files without suffix."""
 
     name: str
     figure: Any
@@ -64,13 +68,14 @@ class Section:
     ----------
     title : str
     text : sequence of str
-        What was run, and how and why the result differs from the paper's.
+        What was run, and how and why the result differs from the paper's; a paragraph
+        each.
     pictures : sequence of Picture
     tables : sequence of Table
     numbers : dict
-        All that was measured, the same for the same seed.
+        All measurements that are the same for the same seed.
     seconds : dict
-        What was timed.
+        All measurements of time, which never are.
     """
 
     title: str
@@ -81,14 +86,15 @@ class Section:
     seconds: dict = field(default_factory=dict)
 
     def record(self) -> dict:
-        """Everything but the drawings, as JSON holds it."""
+        """Return everything but the drawings, in types of JSON."""
+        pictures = [
+            {"name": picture.name, "caption": picture.caption}
+            for picture in self.pictures
+        ]
         return {
             "title": self.title,
             "text": list(self.text),
-            "pictures": [
-                {"name": picture.name, "caption": picture.caption}
-                for picture in self.pictures
-            ],
+            "pictures": pictures,
             "tables": [asdict(table) for table in self.tables],
             "numbers": plain(self.numbers),
             "seconds": plain(self.seconds),
@@ -96,7 +102,7 @@ class Section:
 
 
 def plain(value):
-    """Numbers of numpy as JSON's, rounded to what can be relied on; NaN as None.
+    """Return a value in types of JSON: numbers rounded to 5 digits, NaN as None.
 
     Examples
     --------
@@ -107,10 +113,12 @@ def plain(value):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | list | tuple):
         return [plain(item) for item in value]
+    # Before the integers: a bool is one of them.
     if isinstance(value, bool | np.bool_):
         return bool(value)
     if isinstance(value, int | np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
+        # Beyond five digits, numbers differ between processors and library versions.
         return float(f"{value:.5g}") if np.isfinite(value) else None
     return value

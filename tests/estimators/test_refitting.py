@@ -1,0 +1,91 @@
+import logging
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets
+
+
+def test_what_did_not_change_is_kept(torus):
+    fit = ManifoldFactorizer(random_state=0).fit(torus[0])
+    first = fit.coordinates()
+    assert "neighbours" in fit.timings_
+    assert list(fit.set_params(n_factors=2).fit(torus[0]).timings_) == ["factors"]
+    assert list(fit.set_params(bandwidth=0.3).fit(torus[0]).timings_) == [
+        "affinity",
+        "spectrum",
+        "factors",
+    ]
+    assert "neighbours" in fit.set_params(n_neighbors=40).fit(torus[0]).timings_
+    again = fit.set_params(n_factors="auto", bandwidth="auto", n_neighbors="auto").fit(
+        torus[0]
+    )
+    np.testing.assert_array_equal(again.coordinates(), first)
+
+
+def test_other_samples_are_never_taken_for_those_before(torus):
+    fit = ManifoldFactorizer(random_state=0).fit(torus[0])
+    moved = torus[0].copy()
+    moved[7, 0] += 1e-9
+    assert "neighbours" in fit.fit(moved).timings_
+
+
+def test_a_fit_that_keeps_stages_equals_one_that_does_not(torus):
+    kept = (
+        ManifoldFactorizer(random_state=0)
+        .fit(torus[0])
+        .set_params(n_factors=2)
+        .fit(torus[0])
+    )
+    fresh = ManifoldFactorizer(n_factors=2, random_state=0).fit(torus[0])
+    np.testing.assert_array_equal(kept.coordinates(), fresh.coordinates())
+
+
+def test_a_fit_that_is_too_large_is_refused_before_it_starts(torus, monkeypatch):
+    monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 1e6)
+    with pytest.raises(MemoryError, match="Fit at most"):
+        ManifoldFactorizer().fit(torus[0])
+
+
+def test_the_forecast_is_logged_and_kept(torus, caplog):
+    with caplog.at_level(logging.INFO, "manifactor"):
+        fit = ManifoldFactorizer(random_state=0).fit(torus[0])
+    assert f"forecast: {fit.forecast_}" in caplog.text
+    assert ManifoldFactorizer().forecast(torus[0]) == fit.forecast_
+
+
+def test_an_automatic_number_of_functions_is_not_taken_for_one_that_was_asked_for():
+    X = np.repeat(datasets.sample("torus", 300, random_state=0)[0], 4, axis=0)
+    fit = DiffusionMap(random_state=0).fit(X)
+    assert fit.n_functions_ == 37
+    assert fit.set_params(n_functions=100).fit(X).n_functions_ == 100
+
+
+def test_a_forecast_leaves_the_estimator_unfitted(torus):
+    fit = ManifoldFactorizer()
+    fit.forecast(torus[0])
+    with pytest.raises(NotFittedError):
+        fit.transform(torus[0])
+
+
+def test_samples_that_change_after_the_fit_do_not_change_it(torus):
+    mine = torus[0].copy()
+    fit = ManifoldFactorizer(random_state=0).fit(mine)
+    before = fit.transform(torus[0][:20])
+    mine[:] = 99
+    np.testing.assert_array_equal(fit.transform(torus[0][:20]), before)
+
+
+def test_functions_that_do_not_fit_into_memory_are_not_computed_and_that_is_said(
+    torus, monkeypatch, caplog
+):
+    fit = ManifoldFactorizer(random_state=0).fit(torus[0])
+    diffusion = fit.diffusion_
+    assert (
+        len(diffusion.grown(np.random.default_rng(0)).spectrum.eigenvalues)
+        > fit.n_functions_
+    )
+    monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 1e6)
+    assert diffusion.grown(np.random.default_rng(0)) is None
+    assert "functions would help and were not computed" in caplog.text

@@ -1,0 +1,52 @@
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from manifactor._support.threads import interrupts_held
+from manifactor.studies.paper.finding import Job, find
+from manifactor.studies.paper.lab import COMPARED, Lab
+from manifactor.studies.paper.section import Settings
+
+
+@pytest.mark.slow
+def test_jobs_side_by_side_find_what_they_find_alone():
+    jobs = [Job("torus", method, 400, 0) for method in ("triplets", "default")]
+    alone = [find(job).numbers for job in jobs]
+    assert str(Lab(n_jobs=2).measure(jobs)) == str(alone)
+
+
+def test_what_was_found_is_remembered_and_compared_by_method(lab):
+    settings = Settings(quick=True, seed=3)
+    known = {
+        Job("torus", method, settings.n, 3): lab.by_method[method]
+        for method in COMPARED
+    }
+    # Nothing is run: a job that is not known would need a process.
+    remembering = Lab(n_jobs=1, known=dict(known))
+    both = remembering.compare(["torus"], settings)["torus"]
+    assert list(both) == list(COMPARED)
+    assert all(both[method] is lab.by_method[method] for method in COMPARED)
+    assert remembering.measure(list(known)) == [one.numbers for one in known.values()]
+
+
+def test_progress_never_reaches_the_whole_before_the_figure_is_drawn():
+    shares = []
+    jobs = [Job("square", "default", 120, seed) for seed in range(2)]
+    Lab(n_jobs=1, callback=shares.append).measure(jobs)
+    assert shares == [1 / 3, 2 / 3]
+
+
+def test_workers_do_not_see_interrupts():
+    program = "print('ready', flush=True); input(); print('whole')"
+    with interrupts_held():
+        child = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+    assert child.stdout.readline() == "ready\n"
+    child.send_signal(signal.SIGINT)
+    assert child.communicate("\n")[0] == "whole\n"
