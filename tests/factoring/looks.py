@@ -7,8 +7,8 @@ from manifactor.factoring.deflation import WalkSpectrum
 from manifactor.factoring.gradients import measure_geometry
 from manifactor.factoring.proposals import Look
 from manifactor.spectral.kernel import affinity
+from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.spectrum import laplacian_spectrum
 
 
 def walk_spectrum(X, n_functions, n_neighbors=64):

@@ -9,8 +9,8 @@ from manifactor.factoring.factorize import METHODS, factorize
 from manifactor.factoring.settings import METHOD_NAMES, FactoringSettings
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
-from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.spectrum import laplacian_spectrum
+from manifactor.spectral.laplacian import laplacian_spectrum
+from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
 
 from ..conftest import box_spectrum
 
@@ -19,8 +19,25 @@ PAPER = FactoringSettings(
 )
 
 
+def one_to_one(n_samples):
+    """A graph of distinct samples without outliers; it has no distances."""
+    rows = np.arange(n_samples)
+    return NeighborGraph(
+        distances=None,
+        bridges=np.empty((0, 2), dtype=int),
+        distinct=rows,
+        inverse=rows,
+        components=np.zeros(n_samples, dtype=int),
+        search=None,
+        method=given("exact"),
+        n_neighbors=None,
+        recall=1.0,
+        outliers=np.zeros(n_samples, dtype=bool),
+    )
+
+
 def factor(spectrum, n_factors, **changes):
-    diffusion = Diffusion(None, None, None, spectrum, spectrum)
+    diffusion = Diffusion(None, one_to_one(len(spectrum.weights)), None, spectrum)
     settings = replace(PAPER, n_factors=n_factors, **changes)
     return factorize(diffusion, settings, rng=np.random.default_rng(0))
 
@@ -30,7 +47,7 @@ def diffuse(X, n_functions, **more):
     walk = affinity(graph)
     rng = np.random.default_rng(0)
     spectrum = laplacian_spectrum(walk, n_functions, rng=rng)
-    return Diffusion(X, graph, walk, spectrum.with_copies(graph), spectrum, **more)
+    return Diffusion(X, graph, walk, spectrum, **more)
 
 
 def used(factorization):
@@ -166,9 +183,9 @@ def test_what_the_caller_decided_is_no_choice_of_the_program():
 @pytest.mark.filterwarnings("ignore::manifactor.factoring.evidence.SampleWarning")
 def test_more_functions_are_a_choice_where_a_dimension_was_missing():
     X, _ = datasets.sample("strip10", 1500, random_state=0)
-    start = diffuse(X, 8, growing=True)
+    start = diffuse(X, 8, max_functions=len(X) // 8)
     found = factorize(start, rng=np.random.default_rng(0))
-    count = len(found.spectrum.eigenvalues)
+    count = len(found.diffusion.distinct.eigenvalues)
     assert count > 8
     assert found.choices["functions"].value == count
     assert "fewer dimensions than the data" in found.choices["functions"].why

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -5,13 +7,13 @@ from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.placement import (
     PlacementSettings,
-    Training,
     place,
     signal_shares,
 )
+from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
+from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.spectrum import laplacian_spectrum
 
 
 @pytest.fixture(scope="module")
@@ -24,27 +26,27 @@ def circle():
     distinct = laplacian_spectrum(walk, 5, rng=np.random.default_rng(0))
     spectrum = distinct.with_copies(graph)
     factors = make_factors(spectrum, [selection(spectrum, [1, 2])])
-    return X, factors, Training(X, graph, walk, spectrum)
+    return X, factors, Diffusion(X, graph, walk, distinct)
 
 
 def test_samples_of_the_fit_are_placed_where_the_fit_has_them(circle):
-    X, factors, training = circle
-    (placed,) = place(X, factors, training)
+    X, factors, diffusion = circle
+    (placed,) = place(X, factors, diffusion)
     np.testing.assert_allclose(placed.embedding, factors[0].embedding, atol=1e-6)
     np.testing.assert_array_equal(placed.confidence, factors[0].confidence)
     assert placed.coordinate.shape == (1000,)
 
 
 def test_blocks_do_not_change_the_places(circle):
-    X, factors, training = circle
-    (whole,) = place(X, factors, training)
-    (parts,) = place(X, factors, training, settings=PlacementSettings(block=70))
+    X, factors, diffusion = circle
+    (whole,) = place(X, factors, diffusion)
+    (parts,) = place(X, factors, diffusion, settings=PlacementSettings(block=70))
     np.testing.assert_allclose(parts.embedding, whole.embedding, atol=1e-12)
     np.testing.assert_allclose(parts.coordinate, whole.coordinate, atol=1e-9)
 
 
 def test_each_block_is_prepared_by_itself(circle):
-    X, factors, training = circle
+    X, factors, diffusion = circle
     sizes = []
 
     def prepare(block):
@@ -52,17 +54,17 @@ def test_each_block_is_prepared_by_itself(circle):
         return block / 2
 
     settings = PlacementSettings(block=400)
-    (placed,) = place(2 * X, factors, training, prepare=prepare, settings=settings)
+    (placed,) = place(2 * X, factors, diffusion, prepare=prepare, settings=settings)
     assert max(sizes) <= 400
     assert sum(sizes) == 1000
     np.testing.assert_allclose(placed.embedding, factors[0].embedding, atol=1e-6)
 
 
 def test_a_far_sample_lies_where_the_nearest_one_lies_without_confidence(circle):
-    X, factors, training = circle
+    X, factors, diffusion = circle
     far = np.array([[100.0, 0.0]])
     nearest = np.argmin(((X - far) ** 2).sum(axis=1))
-    (placed,) = place(far, factors, training)
+    (placed,) = place(far, factors, diffusion)
     assert placed.confidence.tolist() == [0.0]
     np.testing.assert_allclose(
         placed.embedding[0], factors[0].embedding[nearest], atol=1e-6
@@ -70,22 +72,22 @@ def test_a_far_sample_lies_where_the_nearest_one_lies_without_confidence(circle)
 
 
 def test_noise_leaves_all_of_a_circle_or_little_of_it(circle, rng):
-    _, factors, training = circle
-    (little,) = signal_shares(factors, training, np.full(2, 1e-4), rng=rng)
-    (much,) = signal_shares(factors, training, np.full(2, 1.0), rng=rng)
+    _, factors, diffusion = circle
+    (little,) = signal_shares(factors, diffusion, np.full(2, 1e-4), rng=rng)
+    (much,) = signal_shares(factors, diffusion, np.full(2, 1.0), rng=rng)
     assert little > 0.999
     assert much < 0.6
 
 
 def test_noise_counts_in_the_columns_that_have_it(circle, rng):
-    _, factors, training = circle
-    (share,) = signal_shares(factors, training, np.zeros(2), rng=rng)
+    _, factors, diffusion = circle
+    (share,) = signal_shares(factors, diffusion, np.zeros(2), rng=rng)
     assert share == pytest.approx(1, abs=1e-6)
 
 
 def test_a_graph_of_distances_has_no_samples_to_place_by(circle, rng):
-    X, factors, training = circle
-    distances = Training(None, training.graph, training.affinity, training.spectrum)
+    X, factors, diffusion = circle
+    distances = replace(diffusion, samples=None)
     with pytest.raises(ValueError, match="a precomputed graph does not have"):
         place(X, factors, distances)
     with pytest.raises(ValueError, match="`noise` is the noise of samples"):

@@ -11,10 +11,11 @@ from manifactor._support.threads import map_panels, map_threads, one_blas_thread
 
 
 def blas_threads():
+    """Threads of numpy's BLAS; other packages may bring one that has fewer."""
     return {
         library["num_threads"]
         for library in threadpool_info()
-        if library["user_api"] == "blas"
+        if library["user_api"] == "blas" and "numpy" in library["filepath"]
     }
 
 
