@@ -110,7 +110,3 @@ def interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-# The names that rooms not yet rebuilt call.
-at_once, in_panels = map_threads, map_panels

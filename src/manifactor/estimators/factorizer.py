@@ -18,7 +18,7 @@ from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.resident import device_memory, like
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
 
-SMALL_SAMPLES = 200_000
+SMALL_SAMPLES, SMALL_SIZE = 200_000, 20_000_000
 
 
 class ManifoldFactorizer(SpectralEstimator):
@@ -144,7 +144,7 @@ class ManifoldFactorizer(SpectralEstimator):
         require_factoring(factoring, n_functions=self._given_functions())
         self._require_used()
         X, cost, stages, (rng, later) = self._begin(X, stages)
-        with device_memory(), _blas_threads(X.shape[0]):
+        with device_memory(), _blas_threads(X):
             diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
             with stages.timed("factors"):
                 found = factorize(diffusion, factoring, noise=noise, rng=later)
@@ -304,11 +304,13 @@ class ManifoldFactorizer(SpectralEstimator):
 
 
 @contextmanager
-def _blas_threads(n_samples: int) -> Iterator[None]:
+def _blas_threads(X) -> Iterator[None]:
     """Limit BLAS to one thread where matrices are small.
 
-    Up to 200,000 samples the products of the fit are faster on one thread, since our
-    own threads use the other cores.
+    Our own threads use the other cores, and results then do not depend on the number
+    of cores. Beyond 200,000 samples, or 20 million numbers, whose covariance takes
+    most of the time, more BLAS threads pay.
     """
-    with one_blas_thread() if n_samples <= SMALL_SAMPLES else nullcontext():
+    small = X.shape[0] <= SMALL_SAMPLES and X.size <= SMALL_SIZE
+    with one_blas_thread() if small else nullcontext():
         yield

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
-from manifactor._support.threads import in_panels
+from manifactor._support.threads import map_panels
 from manifactor.spectral.spectrum import Spectrum
 
 # Numbers of the neighbours' places in memory at a time; it steers no result.
@@ -84,11 +84,11 @@ class Chart:
         def at(rows: slice) -> np.ndarray:
             return self._at(spectrum_functions[rows] @ coefficients)
 
-        return np.concatenate(in_panels(at, len(spectrum_functions)))
+        return np.concatenate(map_panels(at, len(spectrum_functions)))
 
     def read(self, values: np.ndarray) -> np.ndarray:
         """Return coordinates, (n, m), given the values of `combinations` at samples."""
-        panels = in_panels(lambda rows: self._at(values[rows]), len(values))
+        panels = map_panels(lambda rows: self._at(values[rows]), len(values))
         return np.concatenate(panels)
 
     def _at(self, values: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from manifactor._support.threads import at_once
+from manifactor._support.threads import map_threads
 from manifactor.factoring.commutant import commutant, squared_cosine, unit_energy
 from manifactor.factoring.gradients import Geometry
 from manifactor.factoring.noise import excess_in_halves
@@ -147,7 +147,7 @@ def divide(
     most = min(int(near_zero.sum()) + 1, max_blocks)
     for count in range(most, 1, -1):
         find_basis = partial(_block_basis, count, settings=settings)
-        bases = at_once(find_basis, measured, rng.spawn(len(measured)))
+        bases = map_threads(find_basis, measured, rng.spawn(len(measured)))
         if _orthogonal(measured, bases, settings):
             blocks = list(map(BlockBasis.blocks, bases, measured))
             return blocks, Split(count, in_all, noise)

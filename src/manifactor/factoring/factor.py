@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from manifactor._support.threads import at_once
+from manifactor._support.threads import map_threads
 from manifactor.factoring.charts import (
     Chart,
     ChartSettings,
@@ -153,7 +153,7 @@ def make_factors(
     ]
     measuring = partial(_confidence, spectrum, blocks, settings=settings)
     # Concurrently: none of them needs another.
-    confidence, *factors = at_once(lambda task: task(), [measuring, *making])
+    confidence, *factors = map_threads(lambda task: task(), [measuring, *making])
     return tuple(
         replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True)
     )

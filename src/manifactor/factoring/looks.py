@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from manifactor._support.threads import at_once
+from manifactor._support.threads import map_threads
 from manifactor.factoring.gradients import GradientSettings, measure_geometry
 from manifactor.factoring.proposals import Look
 from manifactor.spectral.diffusion import Diffusion
@@ -56,7 +56,7 @@ def take_looks(
         return Look(part.rows, geometry)
 
     # A generator for each, so that results do not depend on the order of threads.
-    return at_once(look, parts, rng.spawn(len(parts)))
+    return map_threads(look, parts, rng.spawn(len(parts)))
 
 
 def _halves(

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import PCA
 
-from manifactor._support.threads import at_once
+from manifactor._support.threads import map_threads
 from manifactor.factoring.division import Split
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging import NOT_MEASURED
@@ -211,7 +211,9 @@ def twist(looks: Sequence[Look]) -> Measurement:
     Noise doubles in half of the samples, so what the halves add is the noise of the
     whole.
     """
-    full, *halves = at_once(lambda look: impurity(look.geometry, look.blocks), looks)
+    full, *halves = map_threads(
+        lambda look: impurity(look.geometry, look.blocks), looks
+    )
     if not halves:
         return Measurement(full)
     return Measurement(full, max(0.0, float(np.mean(halves)) - full))

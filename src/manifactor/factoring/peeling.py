@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from manifactor._support.threads import at_once
+from manifactor._support.threads import map_threads
 from manifactor.factoring.division import DivisionSettings, Split
 from manifactor.factoring.noise import deficit_in_halves
 from manifactor.factoring.products import ProductSettings, product_share
@@ -216,7 +216,7 @@ def _try(
         )
         return replace(look, blocks=blocks)
 
-    whole, *halves = at_once(refined, looks, new)
+    whole, *halves = map_threads(refined, looks, new)
     share, *in_halves = [
         product_share(look.geometry, look.blocks, settings=settings.products)
         for look in (whole, *(half for half in halves if half.blocks))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manifactor._support.threads import at_once
+from manifactor._support.threads import map_threads
 from manifactor.factoring.division import DivisionSettings, Split, divide
 from manifactor.factoring.gradients import Geometry
 from manifactor.factoring.purity import PuritySettings, batch_size, without_energy
@@ -76,7 +76,7 @@ def propose(
     def rest_of(look: Look) -> np.ndarray:
         return without_energy(look.geometry, look.blocks, settings=purity)
 
-    rests = at_once(rest_of, looks)
+    rests = map_threads(rest_of, looks)
     eigenvalues = looks[0].geometry.rayleigh(rests[0])
     size = batch_size(eigenvalues, settings=purity)
     if size == 0:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.threads import at_once
+from manifactor._support.threads import map_threads
 from manifactor.factoring import measures
 from manifactor.factoring.blocks import Dimensions, Misfit
 from manifactor.factoring.criteria import EvidenceSettings, criteria
@@ -114,7 +114,7 @@ def _measure(
         "twist": partial(measures.twist, peeling.looks),
         "undivided": partial(measures.undivided, peeling.splits),
     }
-    values = at_once(lambda measure: measure(), list(work.values()))
+    values = map_threads(lambda measure: measure(), list(work.values()))
     return dict(zip(work, values, strict=True))
 
 

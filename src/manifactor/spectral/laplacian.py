@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from manifactor._support.threads import in_panels
+from manifactor._support.threads import map_panels
 from manifactor.spectral.eigenpairs import EigenpairWarning, Pairs, Start, required
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.resident import from_tensor, functions_there, is_tensor
@@ -166,7 +166,7 @@ def _divided(
         some -= constant_parts
         return some.max(axis=0), some.min(axis=0)
 
-    extremes = in_panels(work, len(vectors))
+    extremes = map_panels(work, len(vectors))
     highest, lowest = zip(*extremes, strict=True)
     top, bottom = np.max(highest, axis=0), np.min(lowest, axis=0)
     # Eigenvectors have no sign; this makes it the same for every solver and seed.

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from manifactor._support.choices import Choice
-from manifactor._support.threads import in_panels
+from manifactor._support.threads import map_panels
 from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.resident import (
     combined,
@@ -89,7 +89,7 @@ class Spectrum:
             squares = np.einsum("xp,xp->p", weighted, product)
             return functions.T @ weighted, squares
 
-        panels = in_panels(work, len(self.weights))
+        panels = map_panels(work, len(self.weights))
         found, squares = zip(*panels, strict=True)
         return sum(found), sum(squares)  # type: ignore[return-value]
 
@@ -101,7 +101,7 @@ class Spectrum:
         def work(rows: slice) -> np.ndarray:
             return self.functions[rows] @ coefficients
 
-        return np.concatenate(in_panels(work, len(self.weights)))
+        return np.concatenate(map_panels(work, len(self.weights)))
 
     def local_products(
         self, near: np.ndarray, weights: np.ndarray, *, gathered: int = 2**13
@@ -205,4 +205,4 @@ def _gathered(functions: np.ndarray, rows: np.ndarray) -> np.ndarray:
     def work(some: slice) -> np.ndarray:
         return functions[rows[some]]
 
-    return np.concatenate(in_panels(work, len(rows)))
+    return np.concatenate(map_panels(work, len(rows)))
