@@ -1,6 +1,6 @@
 """Which settings of the gradient method decide what it finds?
 
-    python benchmarks/sensitivity.py                  all settings; 100 of them: 35 min
+    python benchmarks/sensitivity.py                  all settings; 45 min on 2 cores
     python benchmarks/sensitivity.py --only peeling   those with this in their name
 
 Each number among the settings of `factorize`, and of the kernel and neighbours of
@@ -29,6 +29,12 @@ from varying import FACTORS, changed, variations
 
 PRODUCTS = ("square", "torus", "sphere_interval", "cube", "strip3")
 CONTROLS = ("moebius", "disk", "sphere")
+# What the gradient method uses; the other methods have settings of their own.
+PARTS = [
+    *(("factoring", part) for part in ("looks", "gradients", "peeling", "residuals")),
+    *(("factoring", part) for part in ("factors", "measures", "evidence")),
+    *(("diffusion", part) for part in ("kernel", "searching", "outliers")),
+]
 
 
 @dataclass(frozen=True)
@@ -116,14 +122,19 @@ def table(records):
     return "\n".join([*lines, "", silent])
 
 
+def wanted(variation, only):
+    """Return whether to run a variation; searches of many samples have no part here."""
+    searches = {"cells", "faiss"} & set(variation.path)
+    return only in variation.name and not searches
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="settings whose name contains this")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     arguments = parser.parse_args()
     core, pairs, records = package(), cases(), []
-    parts = [("factoring",), ("diffusion", "kernel"), ("diffusion", "neighbors")]
-    chosen = [one for one in variations(core, parts) if arguments.only in one.name]
+    chosen = [one for one in variations(core, PARTS) if wanted(one, arguments.only)]
     before = [outcome(core, case, seed) for case, seed in pairs]
     spawn = get_context("spawn")
     with ProcessPoolExecutor(arguments.jobs, spawn, threadpool_limits, (1,)) as pool:
