@@ -18,8 +18,8 @@ class Choice:
 
     Examples
     --------
-    >>> Choice(64, "the lowest functions are most accurate with 64 to 128 neighbours")
-    Choice(value=64, why='the lowest functions are most accurate with 64 to 128 neighbours')
+    >>> Choice("kd_tree", "a tree is fastest in few dimensions")
+    Choice(value='kd_tree', why='a tree is fastest in few dimensions')
     """
 
     value: Any
