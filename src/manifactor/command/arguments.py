@@ -187,7 +187,7 @@ RECIPES = """recipes, numbered as in the paper's code (the paper prints four fig
   trials  the paper's method and the default method over seeds; 10 minutes
   beyond  repeated eigenvalues, spheres, a robot arm
   table1  running times (Table 1); 6 minutes
-All recipes take 22 minutes."""
+All recipes take half an hour on 2 cores."""
 
 # In the order of a first session: make data, fit, look, hand on; then studies.
 GRAMMAR: dict[str, Grammar] = {

@@ -26,7 +26,7 @@ SETTINGS: dict[str, dict] = {
     "method": {
         "choices": list(METHODS),
         "help": "gradients: functions of different factors have orthogonal gradients; "
-        "triplets: Algorithm 1 of Product Manifold Learning, needs --n-factors; "
+        "triplets: Algorithm 1 of Product Manifold Learning; "
         "deflation: for samples that are a sum of functions of two factors",
     },
     "n_functions": {

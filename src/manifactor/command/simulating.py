@@ -172,11 +172,17 @@ def _average_motions(
             write_averages(averages, folder)
 
 
+def _program() -> str:
+    """Return how this program was called; `python -m` leaves a module's path."""
+    called = Path(sys.argv[0])
+    return "python -m manifactor" if called.name == "__main__.py" else str(called)
+
+
 def _show_demo_files(out: Path, data: Path) -> None:
     page = write_report(out)
     movies = sorted(out.glob("average-factor*/averages.gif"))
     # From `make demo` the command is not on the path; the line must work when pasted.
-    program = "manifactor" if which("manifactor") else sys.argv[0]
+    program = "manifactor" if which("manifactor") else _program()
     show(f"\nMovies of the motions: {' and '.join(map(str, movies))}")
     show(
         f"Coordinates of every particle: {out / 'particles.star'} (for RELION) and "

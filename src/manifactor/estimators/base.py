@@ -48,8 +48,8 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """Check samples and parameters; return samples, cost, stages and generators.
 
         A second fit of the same samples starts where the first one differs: `stages`
-        keeps what was computed. Diffusion and factorization have generators of their own,
-        so that a kept diffusion leaves the factors as they are.
+        keeps what was computed. Diffusion and factorization have generators of their
+        own, so that a kept diffusion leaves the factors as they are.
         """
         X = self._owned(self._validated(X, reset=True), X)
         cost = self.forecast_shape(*_shape(X))

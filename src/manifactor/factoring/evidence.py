@@ -135,6 +135,10 @@ class Evidence:
         """Smallest share of a factor's variance that is no noise of known size."""
         return self.value("reliability")
 
+    def __repr__(self) -> str:
+        n_passed = sum(test.passed for test in self.tests)
+        return f"Evidence({self.verdict}, {n_passed} of {len(self.tests)} tests passed)"
+
     def with_test(self, test: Test) -> "Evidence":
         """Return the evidence with one more test."""
         return replace(self, tests=(*self.tests, test))

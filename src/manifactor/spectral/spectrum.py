@@ -61,6 +61,13 @@ class Spectrum:
     solver: Choice
     resident: Any = field(default=None, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        n_samples, n_functions = self.functions.shape
+        return (
+            f"Spectrum({n_functions} functions of {n_samples} samples, eigenvalues up "
+            f"to {self.eigenvalues[-1]:.4g})"
+        )
+
     def triple_products(
         self, left: np.ndarray, right: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
