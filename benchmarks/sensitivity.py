@@ -1,6 +1,6 @@
 """Which settings of the gradient method decide what it finds?
 
-    python benchmarks/sensitivity.py                  all settings; 45 min on 2 cores
+    python benchmarks/sensitivity.py                  all settings; 5 min on 16 cores
     python benchmarks/sensitivity.py --only peeling   those with this in their name
 
 Each number among the settings of `factorize`, and of the kernel and neighbours of
