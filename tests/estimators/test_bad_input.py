@@ -139,3 +139,19 @@ def test_what_cannot_be_used_is_refused_before_anything_is_computed(
 ):
     with pytest.raises(ValueError, match=message):
         ManifoldFactorizer(callback=never, **parameters).fit(torus[0])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "noise", "message"),
+    [
+        ({}, [0.1], "for each of the 4 columns; got array"),
+        ({}, [0.1, 0.1, -1, 0.1], "a standard deviation of 0 or more"),
+        ({}, [0.1, 0.1, np.nan, 0.1], "a standard deviation of 0 or more"),
+        ({"method": "deflation"}, [0.1] * 4, "a method that places new ones"),
+    ],
+)
+def test_noise_that_cannot_be_used_is_refused_before_anything_is_computed(
+    torus, parameters, noise, message
+):
+    with pytest.raises(ValueError, match=message):
+        ManifoldFactorizer(callback=never, **parameters).fit(torus[0], noise=noise)

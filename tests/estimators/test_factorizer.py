@@ -313,3 +313,25 @@ def test_directions_that_are_coupled_are_one_factor_beside_a_third():
         ("other", 2),
     ]
     assert score([f.embedding for f in fit.factors_], (sheet, ring)).solved
+
+
+def test_known_noise_adds_a_test_that_large_noise_fails(torus):
+    X, _ = torus
+    quiet, loud = (
+        ManifoldFactorizer(random_state=0).fit(X, noise=np.full(4, size))
+        for size in (1e-3, 2.0)
+    )
+    assert quiet.verdict_ == "product"
+    assert quiet.evidence_.reliability > 0.99
+    assert loud.verdict_ == "partial"
+    (test,) = (test for test in loud.evidence_.tests if not test.passed)
+    assert (test.name, test.limit) == ("reliability", 0.9)
+    np.testing.assert_array_equal(quiet.coordinates(), loud.coordinates())
+
+
+def test_noise_is_that_of_the_columns_before_preparation(rng):
+    X, _ = datasets.sample("rectangle", 1500, ambient_dimension=20, random_state=0)
+    X = X + 0.02 * rng.normal(size=X.shape)
+    fit = ManifoldFactorizer(random_state=0).fit(X, noise=np.full(20, 0.02))
+    assert fit.preparation_ is not None
+    assert 0.9 < fit.evidence_.reliability < 1

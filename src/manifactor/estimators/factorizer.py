@@ -6,6 +6,7 @@ from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from manifactor._support.threads import one_blas_thread
@@ -144,6 +145,7 @@ class ManifoldFactorizer(SpectralEstimator):
         require_factoring(factoring, n_functions=self._given_functions())
         self._require_used()
         X, cost, stages, (rng, later) = self._begin(X, stages)
+        noise = None if noise is None else self._checked_noise(noise, X)
         with device_memory(), _blas_threads(X):
             diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
             with stages.timed("factors"):
@@ -186,6 +188,23 @@ class ManifoldFactorizer(SpectralEstimator):
                 f"`n_functions`={self.n_functions!r}. Leave it at 'auto', or choose "
                 "another `method`."
             )
+
+    def _checked_noise(self, noise, X) -> np.ndarray:
+        """Return the noise of every column as an array, if it can be used."""
+        if sp.issparse(X) or self.method == "deflation":
+            raise ValueError(
+                "`noise` needs samples, and a method that places new ones; got "
+                f"`neighbors`={self.neighbors!r} and `method`={self.method!r}. Leave "
+                "it out."
+            )
+        noise = np.asarray(noise, dtype=float)
+        known = noise.shape == (X.shape[1],) and np.isfinite(noise).all()
+        if not known or (noise < 0).any():
+            raise ValueError(
+                "`noise` must hold a standard deviation of 0 or more for each of the "
+                f"{X.shape[1]} columns; got {noise!r:.60}."
+            )
+        return noise
 
     def restore_search(self) -> None:
         """Build the neighbour search again, which archives do not hold."""

@@ -125,7 +125,8 @@ def signal_shares(
     diffusion : Diffusion
         Of the training samples.
     noise : ndarray of shape (n_features,)
-        Standard deviation of the noise in each column of the training samples.
+        Standard deviation of the noise in each column of the samples, as they were
+        before preparation.
     """
     samples = diffusion.points
     if samples is None:
@@ -133,7 +134,10 @@ def signal_shares(
             "`noise` is the noise of samples; got it with a precomputed graph of "
             "distances. Pass samples, or leave `noise` out."
         )
-    noisy = samples + noise * rng.normal(size=samples.shape)
+    shift = noise * rng.normal(size=(len(samples), len(noise)))
+    if diffusion.preparation is not None:
+        shift = shift @ diffusion.preparation.components
+    noisy = samples + shift
     moved = place(noisy, factors, diffusion, settings=settings)
     return [
         _signal_share(factor.embedding, after.embedding)

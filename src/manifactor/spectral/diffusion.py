@@ -73,7 +73,8 @@ class Diffusion:
     @property
     def preparation(self) -> Preparation | None:
         """What was done to the samples against noise; None for nothing."""
-        return self.choices["preparation"].value
+        choice = self.choices.get("preparation")
+        return None if choice is None else choice.value
 
     @property
     def points(self) -> np.ndarray | None:
