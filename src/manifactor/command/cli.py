@@ -411,13 +411,8 @@ def demo(arguments) -> None:
     for number, place in enumerate(run.places, start=1):
         if place.topology in true:
             name, latent = true[place.topology]
-            found = (
-                np.radians(place.coordinate)
-                if place.topology == "circle"
-                else place.coordinate
-            )
             print(
-                f"Factor {number} is the true {name}: correlation {coordinate_correlation(found, latent):.3f}."
+                f"Factor {number} is the true {name}: correlation {coordinate_correlation(place.coordinate, latent):.3f}."
             )
             with whole_folder(out / f"average-factor{number}") as folder:
                 write_averages(average(run, [number], n_bins=12, matched=True), folder)

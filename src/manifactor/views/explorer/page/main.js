@@ -3,7 +3,7 @@
 import { dark, drawBar } from "./colours.js";
 import { control } from "./controls.js";
 import { byId, html, short, whole } from "./elements.js";
-import { showNear } from "./near.js";
+import { showNear } from "./neighbourhood.js";
 import { showPage } from "./pages.js";
 import { ask, column, file, latest, read, Refusal } from "./server.js";
 import { conditions, initial, named, pairOf, restored, rounded, sound, written } from "./state.js";
@@ -149,7 +149,7 @@ function describeRun() {
       : "";
   byId("modes").hidden = about.factors.length < 2;
   byId("count").max = about.most_averaged;
-  byId("cut").hidden = about.behind.kind !== "volumes";
+  byId("cut").hidden = about.preview.kind !== "volumes";
   byId("colour").append(...options(about));
   byId("by").append(...options(about));
   byId("suffix").append(

@@ -8,7 +8,7 @@ export function initial(about) {
     at: about.factors.map(({ start }) => start),
     factor: 0,
     mode: "matched",
-    count: about.behind.count,
+    count: about.preview.count,
     axis: 0,
     depth: 0.5,
     tool: "lasso",
