@@ -72,7 +72,9 @@ def report_page(
     record = run.record
     bodies = {
         "factors": factors_section(run, fit, settings),
-        "evidence": _spectrum_and_angles(fit, settings) + evidence_section(fit),
+        "evidence": _spectrum_and_angles(fit, settings)
+        + paragraph(words.tests_sentence(fit))
+        + evidence_section(fit),
         "diagnostics": diagnostics_section(
             record, fit, picture=figures.bandwidth(fit, settings=settings.figures)
         ),
@@ -157,11 +159,8 @@ def _spectrum_and_angles(fit: ManifoldFactorizer, settings: ReportSettings) -> s
 
 def evidence_section(fit: ManifoldFactorizer) -> str:
     """Return the tests behind the verdict, and the leakage between factors."""
-    return (
-        paragraph(words.tests_sentence(fit))
-        + tables.tests_table(fit).as_html()
-        + tables.leakage_table(fit).as_html()
-    )
+    tests = tables.tests_table(fit).as_html()
+    return tests + tables.leakage_table(fit).as_html()
 
 
 def diagnostics_section(

@@ -64,8 +64,7 @@ def tests_sentence(fit: ManifoldFactorizer) -> str:
     total, failed = len(found.tests), len(found.failed)
     if not failed:
         return f"All {total} tests were passed."
-    verb = "was" if failed == 1 else "were"
-    return f"{failed} of {total} tests {verb} not passed: {found.reason.rstrip('.')}."
+    return f"{failed} of {total} tests failed: {found.reason.rstrip('.')}."
 
 
 def input_name(record: dict) -> str:

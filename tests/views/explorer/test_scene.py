@@ -13,9 +13,8 @@ from manifactor.command.cli import main
 from manifactor.cryoem.mrc import write_volume
 from manifactor.cryoem.pictures import as_grey
 from manifactor.views import plots
-from manifactor.views.explorer import scene as scenes
-from manifactor.views.explorer.behind import Look
-from manifactor.views.explorer.scene import open_scene
+from manifactor.views.explorer.previews import Look
+from manifactor.views.explorer.scene import SceneSettings, open_scene
 
 
 def picture(address):
@@ -28,7 +27,7 @@ def near(scene, at, **options):
     asked = {
         "factor": 0,
         "mode": "matched",
-        "count": scene.behind.count,
+        "count": scene.preview.count,
         "look": Look(),
         **options,
     }
@@ -61,7 +60,9 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
     scene = open_scene(torus_run)
     found = near(scene, [[30.0], [200.0]], mode="held", count=1)
     samples = scene.run.samples()
-    assert scene.behind.kind == "features"
+    turns = np.array([place[0] for place in found["places"]])
+    assert (np.abs(turns - [30, 200]) < 40).all()  # degrees in, degrees out
+    assert scene.preview.kind == "features"
     assert found["mean"] == pytest.approx(samples[found["samples"][0]].tolist())
     assert found["spread"] == pytest.approx([0] * 4)
     assert "column 4" in scene.columns
@@ -128,8 +129,8 @@ def test_what_is_gone_is_named_and_the_places_stay(
         json.dumps({**record, field: "gone/file.star"})
     )
     scene = open_scene(tmp_path / "run")
-    assert scene.behind.kind == kind
-    assert "gone/file.star" in scene.behind.why
+    assert scene.preview.kind == kind
+    assert "gone/file.star" in scene.preview.why
     assert len(near(scene, scene_start(scene))["samples"]) == 12
 
 
@@ -137,9 +138,8 @@ def scene_start(scene):
     return [factor["start"] for factor in scene.about()["factors"]]
 
 
-def test_many_samples_are_thinned_for_drawing_and_counted_all(run, monkeypatch):
-    monkeypatch.setattr(scenes, "MOST_SHOWN", 100)
-    scene = open_scene(run)
+def test_many_samples_are_thinned_for_drawing_and_counted_all(run):
+    scene = open_scene(run, settings=SceneSettings(most_shown=100))
     found = scene.selected([{"column": "factor1", "low": 0, "high": 0.5}])
     shown = np.unpackbits(
         np.frombuffer(base64.b64decode(found["shown"]), dtype=np.uint8)
@@ -157,6 +157,8 @@ def test_spectrum_angles_and_evidence_are_those_of_the_fit(scene):
     assert np.allclose(np.diag(angles["values"]), 1, atol=0.01)
     assert len(angles["values"]) == sum(angles["sizes"])
     assert str(scene.fit.evidence_)[:60] in evidence["html"]
+    for test in scene.fit.evidence_.tests:
+        assert f'<th scope="row">{test.name}</th>' in evidence["html"]
     assert json.dumps([spectrum, angles, evidence, scene.about()], allow_nan=False)
 
 

@@ -48,7 +48,7 @@ async function spectrum(about) {
     legend(about),
     html(
       "div",
-      { class: "wide" },
+      { class: "wide", tabindex: 0, role: "group", "aria-label": "Spectrum" },
       svg(
         "svg",
         { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
