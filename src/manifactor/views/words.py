@@ -49,8 +49,13 @@ def summary(fit: ManifoldFactorizer) -> str:
 
 
 def evidence(fit: ManifoldFactorizer) -> str:
-    """Return the reasons of the verdict, with parameters as options of the command."""
-    text = str(fit.evidence_).replace("method='deflation'", "--method deflation")
+    """Return the verdict and its reasons, for those who type commands."""
+    return _with_options(str(fit.evidence_))
+
+
+def _with_options(text: str) -> str:
+    """Return a text with options of the command in place of parameters."""
+    text = text.replace("method='deflation'", "--method deflation")
     return re.sub(r"`(\w+)`", _as_option, text)
 
 
@@ -64,7 +69,8 @@ def tests_sentence(fit: ManifoldFactorizer) -> str:
     total, failed = len(found.tests), len(found.failed)
     if not failed:
         return f"All {total} tests were passed."
-    return f"{failed} of {total} tests failed: {found.reason.rstrip('.')}."
+    reason = _with_options(found.reason).rstrip(".")
+    return f"{failed} of {total} tests failed: {reason}."
 
 
 def input_name(record: dict) -> str:
