@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor.command.cli import main
 from manifactor.cryoem.mrc import write_volume
 from manifactor.cryoem.pictures import as_grey
+from manifactor.runs.task import Task
 from manifactor.views import plots
 from manifactor.views.explorer.previews import Look
 from manifactor.views.explorer.scene import SceneSettings, open_scene
@@ -73,9 +73,8 @@ def test_columns_keep_the_names_that_a_table_gives_them(torus_run, tmp_path):
     np.savetxt(
         tmp_path / "named.csv", X, delimiter=",", header="a,b,c,tilt of d", comments=""
     )
-    assert (
-        main(["fit", str(tmp_path / "named.csv"), "--out", str(tmp_path / "run")]) == 0
-    )
+    task = Task(tmp_path / "named.csv")
+    task.fit(task.read(), tmp_path / "run")
     assert open_scene(tmp_path / "run").columns["column 4"].label == "tilt of d"
 
 
@@ -87,7 +86,7 @@ def test_an_input_that_changed_after_the_fit_is_named(torus_run, tmp_path):
         json.dumps({**record, "input_changed": "2020-01-01T00:00:00+00:00"})
     )
     (warning,) = open_scene(tmp_path / "run").about()["warnings"]
-    assert "torus.npz was changed after the fit" in warning
+    assert "torus.npy was changed after the fit" in warning
 
 
 def test_volumes_are_shown_by_slices(tmp_path, rng):
@@ -97,19 +96,9 @@ def test_volumes_are_shown_by_slices(tmp_path, rng):
         volume = np.zeros((8, 10, 12), dtype=np.float32)
         volume[2:5, 3:7, 2 + round(6 * place)] = 1
         write_volume(tmp_path / "maps" / f"{i:03d}.mrc", volume, pixel_size=2.0)
-    assert (
-        main(
-            [
-                "fit",
-                str(tmp_path / "maps"),
-                "--out",
-                str(tmp_path / "run"),
-                "--n-neighbors",
-                "12",
-            ]
-        )
-        == 0
-    )
+    task = Task(tmp_path / "maps", settings={"n_neighbors": 12})
+    with pytest.warns(UserWarning, match="too few|No product"):
+        task.fit(task.read(), tmp_path / "run")
     scene = open_scene(tmp_path / "run")
     at = scene.about()["factors"][0]["start"]
     cuts = [near(scene, [at], look=Look(axis=axis, depth=0.4)) for axis in (0, 1, 2)]
