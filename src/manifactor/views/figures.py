@@ -55,9 +55,11 @@ def embedding(
     """Return places on a factor, coloured by the coordinate."""
     factor = fit.factors_[f]
     circle = factor.topology == "circle"
+    # A surface has no single coordinate to colour by.
     name = COLOURED_BY.get(factor.topology, "first direction")
 
     def draw(ax) -> None:
+        # The page has the title as a heading.
         plots.embedding(ax, fit, f, settings=settings.plots).set_title("")
         _add_scale(ax, name, degrees=circle)
 
@@ -75,6 +77,7 @@ def confidence(
     fit: ManifoldFactorizer, f: int, *, settings: FigureSettings = FigureSettings()
 ) -> str:
     """Return places on a factor, coloured by confidence."""
+    # The typical and the worst samples; a mean would hide the latter.
     low, middle = np.quantile(fit.factors_[f].confidence, [0.05, 0.5])
 
     def draw(ax) -> None:
@@ -109,6 +112,7 @@ def histogram(
     """Return the histogram of a factor's coordinate."""
     factor = fit.factors_[f]
     limits = (0, length(factor))
+    # The drawing in numbers, for readers who do not see it.
     counts = np.histogram(factor.coordinate, settings.plots.bins, limits)[0]
     text = (
         f"Along the factor: {counts.min():,} to {counts.max():,} samples in each of "
@@ -130,6 +134,7 @@ def averages(
 
     A sentence where they cannot be read; "" for a run of numbers alone.
     """
+    # Nothing to average: no sentence about what is missing is needed.
     if "particles" not in run.record and "components" not in run.record:
         return ""
     n_bins, most = settings.average_bins, settings.most_averaged
@@ -161,6 +166,7 @@ def joint(
 ) -> str:
     """Return the joint histogram of two factors of one dimension."""
     leakage = fit.evidence_.leakage
+    # The worse direction; 0 where neither was measured.
     told = np.nanmax([leakage[one, other], leakage[other, one], 0.0])
     text = (
         f"Factors {one + 1} and {other + 1}: a place on one predicts {told:.0%} of the "
@@ -179,6 +185,7 @@ def spectrum(
     fit: ManifoldFactorizer, *, settings: FigureSettings = FigureSettings()
 ) -> str:
     """Return the eigenvalues by factor."""
+    # Without the constant function.
     values = fit.spectrum_.eigenvalues[1:]
     owner = ownership.owners(fit.spectrum_, fit.factors_)[1:]
     counts = [int((owner == f).sum()) for f in range(len(fit.factors_))]
@@ -208,6 +215,7 @@ def angles(
     )
     if len(sizes) > 1:
         owner = np.repeat(np.arange(len(sizes)), sizes)
+        # The cells that a product leaves empty.
         between = values[owner[:, None] != owner]
         text += f": at most {between.max():.2f} between different factors"
     picture = drawn("angles", settings.panel, lambda ax: plots.angles(ax, fit))
@@ -220,6 +228,7 @@ def bandwidth(
 ) -> str:
     """Return the curve that bandwidth and dimension are read from."""
     curve = fit.bandwidth_curve_
+    # Where the bandwidth suits the data best; it may be raised for sparse regions.
     steepest = int(np.argmax(curve.slopes))
     text = (
         f"Steepest at bandwidth {curve.candidates[steepest]:.3g}, with "

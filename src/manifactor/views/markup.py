@@ -29,6 +29,7 @@ def page(title: str, body: str, *, style: str = "", footer: str = "") -> str:
     style : str
         CSS that follows the style sheets of all pages.
     """
+    # Inside the page, which is one file that can be sent by mail.
     styles = stylesheet("page.css") + stylesheet("tables.css") + style
     end = f"<footer>{footer}</footer>" if footer else ""
     return (
@@ -100,6 +101,7 @@ def table(
 def _cells(row: Sequence[str], named: bool) -> str:
     cells = [f"<td>{escape(cell)}</td>" for cell in row]
     if named:
+        # Screen readers name the row with each of its cells.
         cells[0] = f'<th scope="row">{escape(row[0])}</th>'
     return "".join(cells)
 
@@ -113,6 +115,7 @@ def scrolled(body: str, name: str) -> str:
 
 def image(png: bytes, alt: str) -> str:
     """Return a .png file inside the page."""
+    # Inside the page for the same reason as its style.
     content = base64.b64encode(png).decode()
     return f'<img alt="{escape(alt)}" src="data:image/png;base64,{content}">'
 

@@ -59,6 +59,7 @@ def write_report(
     run = open_run(folder)
     if fit is None:
         fit = read_run(folder)[1]
+    # The whole page first: an error leaves the old report in place.
     content = report_page(run, fit, settings=settings).encode()
     path = folder / REPORT_NAME
     write_whole(path, lambda file: file.write(content))
@@ -93,6 +94,7 @@ def verdict_section(
     """Return what was found in one sentence, warnings, the reasons, the samples."""
     warnings = words.warnings(record)
     alerts = [*warnings, *more_warnings]
+    # Warnings stand above already.
     unwarned = [] if warnings else words.confounder_sentences(record)
     remarks = [*words.preparation_sentences(record), *unwarned]
     return "".join(
@@ -112,7 +114,9 @@ def factors_section(run: Run, fit: ManifoldFactorizer, settings: ReportSettings)
     each = [_factor(run, fit, f, settings) for f in range(len(fit.factors_))]
     body = "".join(each)
     numbered = enumerate(fit.factors_)
+    # Only these have a coordinate to draw against another.
     lines = [f for f, factor in numbered if factor.coordinate is not None]
+    # There is no pair.
     if len(lines) < 2:
         return body
     pairs = [
@@ -145,6 +149,7 @@ def _factor(run: Run, fit: ManifoldFactorizer, f: int, settings: ReportSettings)
 def _eigenvalues(factor, settings: ReportSettings) -> str:
     listed = factor.eigenvalues[: settings.listed_eigenvalues]
     values = ", ".join(f"{value:.3g}" for value in listed)
+    # How many there are tells how much of the factor was seen.
     left = len(factor.eigenvalues) - len(listed)
     more = f" and {left} more" if left else ""
     return f"Dimension {factor.dimension}; eigenvalues {values}{more}."
@@ -168,6 +173,7 @@ def diagnostics_section(
 ) -> str:
     """Return how well the computation went, and what else may explain the factors."""
     computation = tables.computation_table(fit).as_html()
+    # The explorer has the tables only.
     if picture:
         computation = panels(picture, f'<div class="broad">{computation}</div>')
     components = tables.components_table(record).as_html()
@@ -182,6 +188,7 @@ def reproduce_section(record: dict, fit: ManifoldFactorizer) -> str:
         "The run has no record of its command; run.json has its arguments."
     )
     if command:
+        # Into another folder: a run is never overwritten by itself.
         typed = f"{command} --out {shlex.quote(NEW_RUN)}"
         body = f"<pre><code>{escape(typed)}</code></pre>\n"
     conditions = tables.conditions_table(record).as_html()

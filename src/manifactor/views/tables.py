@@ -60,6 +60,7 @@ class Table:
         """
         columns = zip(self.header, *self.rows, strict=True)
         *widths, _ = [max(map(len, column)) for column in columns]
+        # Two spaces before each column.
         left = 2 * len(widths) + sum(widths) + 2
         lines = [f"{self.caption}:"]
         for row in (self.header, *self.rows):
@@ -86,6 +87,7 @@ def _with_superscript(text: str) -> str:
 
 def tests_table(fit: ManifoldFactorizer) -> Table:
     """Return the tests behind the verdict, those that failed first."""
+    # The order is stable: otherwise that in which they were judged.
     tests = sorted(fit.evidence_.tests, key=lambda test: test.passed)
     return Table(
         "Tests behind the verdict",
@@ -98,14 +100,17 @@ def tests_table(fit: ManifoldFactorizer) -> Table:
 
 def _test_row(test: Test) -> tuple[str, ...]:
     value = _number(test.value)
+    # The test compares the value less its noise.
     if np.isfinite(test.noise):
         value += f" (noise {_number(test.noise)})"
+    # In words: colours alone are lost in print and on the colour-blind.
     result = "passed" if test.passed else "failed"
     return test.name, result, value, test.rule, test.meaning
 
 
 def _number(value: float) -> str:
     """Return a measured number: a count, or a share to three digits."""
+    # A value that could not be measured fails its test.
     if np.isnan(value):
         return "not measured"
     return f"{value:,.0f}" if value == round(value) else f"{value:.3f}"
@@ -118,6 +123,7 @@ def leakage_table(fit: ManifoldFactorizer) -> Table:
     rows = []
     if len(leakage) > 1:
         rows = [
+            # A factor says nothing about itself.
             (name, *("" if np.isnan(r2) else f"{r2:.2f}" for r2 in row))
             for name, row in zip(names, leakage, strict=True)
         ]
@@ -129,6 +135,7 @@ def computation_table(fit: ManifoldFactorizer) -> Table:
     """Return how well the computation went."""
     residuals = fit.spectrum_.residuals
     sizes = np.bincount(fit.components_)
+    # Precomputed neighbours cannot be checked.
     recall = "as given"
     if np.isfinite(fit.recall_):
         recall = f"{fit.recall_:.2%} of the true ones"
@@ -176,6 +183,7 @@ def confounders_table(record: dict) -> Table:
     """Return how much of each factor known properties of the particles explain."""
     found = record.get("confounders", [])
     cells = {(c["name"], c["factor"]): f"{c['r2']:.2f} (p {c['p']:.2f})" for c in found}
+    # In order of appearance, each once.
     names = list(dict.fromkeys(name for name, _ in cells))
     numbers = list(dict.fromkeys(number for _, number in cells))
     rows = [
@@ -221,6 +229,7 @@ def value_in_words(value: Any) -> str:
 def conditions_table(record: dict) -> Table:
     """Return what the result of a run depends on: input, seed, versions."""
     rows = [("input", str(record.get("input", "unknown")))]
+    # Arrays that were fitted in memory have neither.
     optional = {"input last changed": "input_changed", "particles": "particles"}
     rows += [(name, record[key]) for name, key in optional.items() if key in record]
     rows.append(("seed", str(record.get("seed", "unknown"))))

@@ -36,6 +36,7 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
         tables.conditions_table(record),
         tables.seconds_table(fit),
     )
+    # What there is nothing to say about is left out.
     texts = [table.as_text(TEXT_WIDTH) for table in shown if table.rows]
     return "\n\n".join(["\n".join(introduction), *texts]) + "\n"
 
@@ -55,6 +56,7 @@ def evidence(fit: ManifoldFactorizer) -> str:
 
 def _with_options(text: str) -> str:
     """Return a text with options of the command in place of parameters."""
+    # The evidence speaks of parameters, as for those who write Python.
     text = text.replace("method='deflation'", "--method deflation")
     return re.sub(r"`(\w+)`", _as_option, text)
 
@@ -76,6 +78,7 @@ def tests_sentence(fit: ManifoldFactorizer) -> str:
 def input_name(record: dict) -> str:
     """Return the name of the input, with the view where one was picked."""
     name = Path(record.get("input", "unknown input")).name
+    # Direction of projection, in degrees.
     view = record.get("view")
     return f"{name}, seen from {view[0]:g}, {view[1]:g}" if view else name
 
@@ -97,6 +100,7 @@ def verdict_sentence(fit: ManifoldFactorizer) -> str:
         return f"A product of {_numeral(count)} independent factors: {shapes}."
     if fit.verdict_ == "none":
         return f"No product was found; the data are taken as one factor, {shapes}."
+    # Partial means several: a single factor is no product.
     found = f"{_numeral(count)} factors were found".capitalize()
     return f"{found}, {shapes}, but not every test of a product was passed."
 
@@ -111,6 +115,7 @@ def shapes_in_words(factors: Sequence[Factor]) -> str:
 
 def _plural(shape: str, count: int) -> str:
     """Return so many of a shape: "two circles" for "a circle" and 2."""
+    # Shapes come with their article: "a circle", "an interval".
     noun = shape.partition(" ")[2]
     return shape if count == 1 else f"{_numeral(count)} {noun}s"
 

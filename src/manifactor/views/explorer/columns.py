@@ -49,6 +49,7 @@ class Column:
         if self.cyclic:
             return 0.0, 360.0
         finite = self.values[np.isfinite(self.values)]
+        # Fixed, so that colours of two factors, and of two runs, can be compared.
         if self.group == "confidence" or not len(finite):
             return 0.0, 1.0
         return float(finite.min()), float(finite.max())
@@ -82,6 +83,7 @@ def _columns_of_factor(
     sure = Column(f"confidence on {label}", confidence, "confidence")
     columns[f"{name}_confidence"] = sure
     if circle:
+        # Beside the angle: a picture of a circle must not be cut open at 0 degrees.
         inner = settings.inner_radius
         radius = inner + (1 - inner) * confidence
         x, y = (radius[:, None] * place.features).T
@@ -114,6 +116,7 @@ def particle_columns(particles: Particles) -> dict[str, Column]:
     return {
         f"particle {name}": Column(name, values, "particles")
         for name, values in numbers.items()
+        # A column of one value tells nothing apart.
         if len(values) and (values != values[0]).any()
     }
 
@@ -122,6 +125,7 @@ def _numbers(values: np.ndarray) -> np.ndarray:
     """Return the values as numbers: words by their place in alphabetical order."""
     if values.dtype.kind in "fiub":
         return values.astype(float)
+    # Enough to colour by, and to select one word by a range.
     return np.unique(values, return_inverse=True)[1].astype(float)
 
 
@@ -137,6 +141,7 @@ def feature_columns(
     """
     count = min(samples.shape[1], settings.most_features)
     numbered = [f"column {j + 1}" for j in range(count)]
+    # Some names, as of an index column that was dropped, would be out of step.
     labels = names if len(names) == samples.shape[1] else numbered
     return {
         name: Column(labels[j], samples[:, j], "samples")

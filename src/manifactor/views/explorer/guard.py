@@ -7,8 +7,10 @@ from urllib.parse import parse_qs
 
 from manifactor._support.extras import extra
 
+# The first is the one that the server listens on.
 HOSTS = ("127.0.0.1", "localhost")
 HEADERS = {
+    # No script, style or picture from elsewhere, and no frame around the page.
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; "
         "img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
@@ -19,6 +21,7 @@ HEADERS = {
     # The address holds the token.
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
+    # Another start on the same port may show another run.
     "cache-control": "no-store",
 }
 NO_TOKEN = (
@@ -88,6 +91,7 @@ def refusal(query: str, headers: dict[str, str], token: str | None) -> str | Non
     if (name if port.isdigit() else host) not in HOSTS:
         return f"The address must be that of this machine: {' or '.join(HOSTS)}."
     origin = headers.get("origin")
+    # Browsers leave it out where a page asks its own server by GET.
     if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
         return "Requests of other sites are refused."
     if token is None or _has_token(query, headers, token):

@@ -40,11 +40,13 @@ class Strata:
         total = sum(map(len, self.rows))
         rows, weights, distances = [], [], []
         for tree, own in zip(self.trees, self.rows, strict=True):
+            # As a list: for a single rank `query` drops the axis.
             ranks = np.arange(1, min(each, len(own)) + 1)
             distance, found = tree.query(point, k=ranks)
             rows.append(own[found])
             distances.append(distance)
             weights.append(np.full(len(found), len(own) / (total * len(found))))
+        # The page shows the first of them as the nearest samples.
         order = np.argsort(np.concatenate(distances), kind="stable")
         return np.concatenate(rows)[order], np.concatenate(weights)[order]
 
@@ -77,6 +79,7 @@ def matched(places: Sequence[Place], factor: int, *, count: int) -> Strata:
     n_samples = len(places[factor])
     cell = joint_cells(others, smallest=count, cells=None, n_samples=n_samples)
     features = places[factor].features
+    # One factor has one unit.
     return strata(features, np.ones(features.shape[1]), cell)
 
 
@@ -88,6 +91,7 @@ def held(places: Sequence[Place]) -> Strata:
     features = [place.features for place in places]
     # A constant coordinate has no spread to divide by.
     units = [np.full(each.shape[1], each.std(axis=0).max() or 1.0) for each in features]
+    # All factors are held: nothing is left to match.
     one_cell = np.zeros(len(features[0]), dtype=int)
     return strata(np.hstack(features), np.concatenate(units), one_cell)
 
@@ -121,6 +125,7 @@ def reach(
     """
     difference = np.abs(place.displayed[rows] - _single(place, at).displayed)
     if place.topology == "circle":
+        # The shorter way round.
         difference = np.minimum(difference % 360, -difference % 360)
     if difference.ndim > 1:
         difference = np.linalg.norm(difference, axis=1)

@@ -153,6 +153,7 @@ class Volumes(_Pictures):
             mean, _ = mean_and_first(self.source, *arrays, singles=0)
             return mean
 
+        # Moving the slice reads no file. Two: one may be read while one is shown.
         return lru_cache(maxsize=2)(read)
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
@@ -231,8 +232,10 @@ def mean_and_first(
     order = np.argsort(rows, kind="stable")
     mean: np.ndarray | None = None
     for found, block in images.blocks(rows):
+        # Blocks come in the order of the file.
         which = order[np.searchsorted(rows[order], found)]
         part = np.tensordot(weights[which].astype(np.float32), block, axes=1)
+        # The shape is known with the first block only.
         if mean is None:
             mean = np.zeros_like(part)
             n_first = min(singles, len(rows))

@@ -33,6 +33,7 @@ def place(body: Any, scene: Scene) -> dict:
         "factor": _whole("factor", body.get("factor", 0), 0, n_factors - 1),
         "mode": _known("mode", body.get("mode", MODES[0]), MODES),
         "count": _whole("count", body.get("count", scene.preview.count), 1, most),
+        # Rounding in a link may move a number just outside.
         "look": Look(axis, min(max(depth, 0), 1)),
     }
 
@@ -40,6 +41,7 @@ def place(body: Any, scene: Scene) -> dict:
 def _inside(where: Any, limits: Sequence[Sequence[float]]) -> list[float]:
     """Return a place on a factor, moved inside its limits."""
     given = _listed("at", where, len(limits), len(limits))
+    # A link may be of an earlier run, whose factor reached further.
     numbers = [_number("at", value) for value in given]
     pairs = zip(numbers, limits, strict=True)
     return [min(max(number, low), high) for number, (low, high) in pairs]
@@ -73,6 +75,7 @@ def _lasso(each: Mapping, columns: Mapping[str, Column], most_corners: int) -> d
 def _range(each: Mapping, columns: Mapping[str, Column]) -> dict:
     name = _known("column", _entry(each, "column"), columns)
     low, high = (_number(end, _entry(each, end)) for end in ("low", "high"))
+    # Otherwise 1000 would silently be 280.
     degrees = -360 <= low <= 360 and -360 <= high <= 360
     if columns[name].cyclic and not degrees:
         raise ValueError(
@@ -83,6 +86,7 @@ def _range(each: Mapping, columns: Mapping[str, Column]) -> dict:
 
 def suffix(body: Any, scene: Scene) -> str:
     """Return the suffix of the file to write."""
+    # Never a path: the server makes the name.
     return _known("suffix", _entry(body, "suffix"), scene.exports())
 
 

@@ -100,6 +100,7 @@ class Scene:
     @cached_property
     def _strata(self) -> dict[tuple[str, int], Strata]:
         places, count = self.run.places, self.preview.count
+        # The same samples for all factors: built once.
         together = held(places)
         built = {("held", f): together for f in range(len(places))}
         for f in range(len(places)):
@@ -131,6 +132,7 @@ class Scene:
                 "limits": getattr(preview, "limits", None),
             },
             "inner": self.settings.columns.inner_radius,
+            # The page refuses more before it asks.
             "most_averaged": min(self.settings.most_averaged, len(run.rows)),
             "most_corners": self.settings.most_corners,
             "exports": self.exports(),
@@ -138,6 +140,7 @@ class Scene:
 
     def _factor(self, number: int) -> dict:
         place = self.run.place(number)
+        # Points that are drawn may have columns which no list offers.
         x, y = view_of(number, place)
         columns = [
             name
@@ -185,12 +188,14 @@ class Scene:
         places = self.run.places
         point = point_of(places, at, factor if mode == "matched" else None)
         rows, weights = self.strata[mode, factor].nearest(point, count)
+        # Matched samples are spread over the other factors: no reach to tell.
         measured = range(len(at)) if mode == "held" else [factor]
         first = rows[: look.singles]
         return {
             "count": len(rows),
             "reach": {f: reach(places[f], at[f], rows) for f in measured},
             "samples": self.run.rows[first].tolist(),
+            # Four decimals are more than the page shows.
             "places": [np.round(each.displayed[first], 4).tolist() for each in places],
             **self.preview.shown(rows, weights, look),
         }
@@ -201,6 +206,7 @@ class Scene:
         The latter as one bit each.
         """
         found = inside(self.columns, conditions)
+        # 50,000 samples are 8 kB, in every answer while a lasso is drawn.
         bits = np.packbits(found[self.shown]).tobytes()
         return {"count": int(found.sum()), "shown": b64encode(bits).decode()}
 
@@ -228,6 +234,7 @@ class Scene:
 
         And the number of functions of each factor.
         """
+        # Rounded, since the page colours cells by it.
         values, sizes = ownership.angle_matrix(self.fit.spectrum_, self.fit.factors_)
         return {"values": np.round(values, 4).tolist(), "sizes": sizes}
 
@@ -254,6 +261,7 @@ def open_scene(folder, *, settings: SceneSettings = SceneSettings()) -> Scene:
         # Where particles cannot be read, the preview says why.
         with suppress(ValueError, OSError):
             columns |= particle_columns(run.particles)
+    # Only numbers that were fitted: images have too many pixels to list.
     if isinstance(preview, Features):
         names = column_names(run.record["input"])
         columns |= feature_columns(preview.samples, names, settings=settings.columns)
@@ -280,6 +288,7 @@ def _extent(place: Place) -> dict:
     In the middle; at a sample where a surface may have none there.
     """
     if place.coordinate.ndim == 1:
+        # The whole range, not that of the samples: places between them exist.
         high = 360 if place.topology == "circle" else 1
         return {"limits": [[0, high]], "start": [high / 2]}
     limits = [[float(axis.min()), float(axis.max())] for axis in place.coordinate.T]

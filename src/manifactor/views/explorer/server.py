@@ -79,6 +79,7 @@ def application(
 
 def page_files() -> dict[str, tuple[bytes, str]]:
     """Return the files of the page by address: bytes and media types."""
+    # Shared with the report, so that tables of both look alike.
     files = {"/tables.css": (stylesheet("tables.css").encode(), MEDIA_TYPES[".css"])}
     folder = resources.files("manifactor.views.explorer").joinpath("page")
     for file in folder.iterdir():
@@ -122,6 +123,7 @@ def _column(scene: Scene) -> Callable:
         if column is None:
             problem = "the column must be one of the run's; there is none of that name."
             return responses.JSONResponse({"error": problem}, status_code=404)
+        # The byte order and precision of a Float32Array.
         values = np.asarray(column.values[scene.shown], dtype="<f4")
         media_type = "application/octet-stream"
         return responses.Response(values.tobytes(), media_type=media_type)
@@ -148,6 +150,7 @@ def _post(make: Callable[[Any], Any], largest: int) -> Callable:
         except ValueError as error:
             return responses.JSONResponse({"error": str(error)}, status_code=400)
         except OSError as error:
+            # Without the path, which the browser need not know.
             problem = f"{error.strerror or error}."
             return responses.JSONResponse({"error": problem}, status_code=500)
         except disconnected:  # nobody is left to be answered
@@ -232,6 +235,7 @@ def listening(
     """
     for wanted in (settings.port, 0) if port is None else (port,):
         bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # A port is free again at once after a restart.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((HOSTS[0], wanted))

@@ -54,6 +54,7 @@ def drawn(n_samples: int, *, settings: PlotSettings = PlotSettings()) -> int:
 
 
 def _thinned(n_samples: int, settings: PlotSettings) -> slice:
+    # Every so many, not at random: the same drawing each time.
     return slice(None, None, ceil_div(n_samples, settings.most_points))
 
 
@@ -70,6 +71,7 @@ def function(
     Zero is white.
     """
     quantile = np.quantile(np.abs(values), settings.function_quantile)
+    # A function that is zero everywhere still needs limits.
     most = float(quantile) or 1.0
     limits = (-most, most)
     points(ax, xy, values, cmap=FUNCTION_MAP, limits=limits, settings=settings)
@@ -84,6 +86,7 @@ def place(ax, embedding: np.ndarray, truth: np.ndarray):
     of a single column is drawn against the truth itself.
     """
     circle = truth.shape[1] == 2
+    # Cosine and sine of the angle.
     colour = np.arctan2(truth[:, 1], truth[:, 0]) if circle else truth[:, -1]
     if embedding.shape[1] == 1:
         embedding = np.column_stack([colour, embedding])
@@ -120,6 +123,7 @@ def matrix(
         interpolation="nearest",
     )
     ax.set(xticks=[], yticks=[])
+    # Cells are centred on whole numbers.
     for edge in np.cumsum(groups)[:-1] - 0.5:
         ax.axhline(edge, color=CATEGORIES[1], linewidth=1)
         if not numbers:
@@ -155,6 +159,7 @@ def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
     Return the Axes.
     """
     n, _, width = images.shape
+    # One scale for all, so that brightness can be compared.
     ax.imshow(np.hstack(list(images)), cmap="gray", interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     if labels:

@@ -23,6 +23,7 @@ def spectrum(ax, fit):
 
     Pure functions are filled, in the colour of their factor; the others are open.
     """
+    # The constant function belongs to no factor.
     values = fit.spectrum_.eigenvalues[1:]
     owner = ownership.owners(fit.spectrum_, fit.factors_)[1:]
     index = np.arange(1, len(values) + 1)
@@ -51,6 +52,7 @@ def angles(ax, fit):
     matrix(ax, values, groups=sizes)
     middle = np.cumsum(sizes) - np.array(sizes) / 2 - 0.5
     numbered = enumerate(fit.factors_, start=1)
+    # Factors of deflation have functions of their own, and no row here.
     names = [number for number, factor in numbered if len(factor.coefficients)]
     ax.set_xticks(middle, names)
     ax.set_yticks(middle, names)
@@ -77,6 +79,7 @@ def embedding(
     cmap = circle_map() if cyclic else LINE_MAP
     if values is None:
         values = found.embedding[:, 0] if found.coordinate is None else found.coordinate
+    # As many square points for each sample as the cloud has room for.
     area = settings.cloud_area / len(xy)
     size = float(np.clip(area, settings.smallest_point, settings.largest_point))
     points(ax, xy, values, cmap=cmap, size=size, settings=settings)
@@ -91,6 +94,7 @@ def embedding(
 
 def _plane(factor) -> np.ndarray:
     """Return where a factor's samples are drawn, (n, 2)."""
+    # An interval leaves the second axis free.
     if factor.embedding.shape[1] == 1:
         return np.column_stack([factor.coordinate, factor.confidence])
     xy = factor.embedding[:, :2]
@@ -101,6 +105,7 @@ def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
     """Draw places on a factor, coloured by confidence from 0 to 1; return the Axes."""
     found = fit.factors_[factor]
     embedding(ax, fit, factor, values=found.confidence, settings=settings)
+    # The same colours for every factor, however sure its places are.
     ax.collections[-1].set_clim(0, 1)
     return ax
 
@@ -135,6 +140,7 @@ def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSetting
         pair[0].coordinate * x_scale,
         pair[1].coordinate * y_scale,
         bins=settings.bins,
+        # The whole range of both, so that empty regions are seen.
         range=[[0, x_scale * length(pair[0])], [0, y_scale * length(pair[1])]],
         cmap=SHARE_MAP,
         rasterized=True,
