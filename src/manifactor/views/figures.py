@@ -50,7 +50,10 @@ def drawn(name: str, size: tuple[float, float], draw: Callable) -> str:
 
 
 def embedding(
-    fit: ManifoldFactorizer, f: int, *, settings: FigureSettings = FigureSettings()
+    fit: ManifoldFactorizer,
+    f: int,
+    *,
+    settings: FigureSettings = FigureSettings(),
 ) -> str:
     """Return places on a factor, coloured by the coordinate."""
     factor = fit.factors_[f]
@@ -74,11 +77,15 @@ def embedding(
 
 
 def confidence(
-    fit: ManifoldFactorizer, f: int, *, settings: FigureSettings = FigureSettings()
+    fit: ManifoldFactorizer,
+    f: int,
+    *,
+    settings: FigureSettings = FigureSettings(),
 ) -> str:
     """Return places on a factor, coloured by confidence."""
     # The typical and the worst samples; a mean would hide the latter.
-    low, middle = np.quantile(fit.factors_[f].confidence, [0.05, 0.5])
+    values = fit.factors_[f].confidence
+    low, middle = np.quantile(values, [0.05, 0.5])
 
     def draw(ax) -> None:
         plots.confidence(ax, fit, f, settings=settings.plots).set_title("")
@@ -101,13 +108,16 @@ def _add_scale(ax, name: str, *, degrees: bool = False) -> None:
     bar.solids.set_rasterized(True)
     bar.outline.set_visible(False)
     if degrees:
-        turn = np.linspace(0, 2 * np.pi, 5)
-        cloud.set_clim(turn[0], turn[-1])
-        bar.set_ticks(turn, labels=[f"{angle:.0f}" for angle in np.degrees(turn)])
+        cloud.set_clim(0, 2 * np.pi)
+        quarters = np.arange(0, 361, 90)
+        bar.set_ticks(np.radians(quarters), labels=quarters)
 
 
 def histogram(
-    fit: ManifoldFactorizer, f: int, *, settings: FigureSettings = FigureSettings()
+    fit: ManifoldFactorizer,
+    f: int,
+    *,
+    settings: FigureSettings = FigureSettings(),
 ) -> str:
     """Return the histogram of a factor's coordinate."""
     factor = fit.factors_[f]
@@ -128,7 +138,10 @@ def histogram(
 
 
 def averages(
-    run: Run, number: int, *, settings: FigureSettings = FigureSettings()
+    run: Run,
+    number: int,
+    *,
+    settings: FigureSettings = FigureSettings(),
 ) -> str:
     """Return mean images or volumes along a factor, counted from 1.
 
@@ -182,13 +195,16 @@ def joint(
 
 
 def spectrum(
-    fit: ManifoldFactorizer, *, settings: FigureSettings = FigureSettings()
+    fit: ManifoldFactorizer,
+    *,
+    settings: FigureSettings = FigureSettings(),
 ) -> str:
     """Return the eigenvalues by factor."""
     # Without the constant function.
     values = fit.spectrum_.eigenvalues[1:]
     owner = ownership.owners(fit.spectrum_, fit.factors_)[1:]
-    counts = [int((owner == f).sum()) for f in range(len(fit.factors_))]
+    # Products and mixtures have the owner -1.
+    counts = np.bincount(owner[owner >= 0], minlength=len(fit.factors_))
     own = [f"{count} of factor {f}" for f, count in enumerate(counts, start=1)]
     text = (
         f"{len(values)} functions with eigenvalues from {values[0]:.3g} to "
@@ -200,7 +216,9 @@ def spectrum(
 
 
 def angles(
-    fit: ManifoldFactorizer, *, settings: FigureSettings = FigureSettings()
+    fit: ManifoldFactorizer,
+    *,
+    settings: FigureSettings = FigureSettings(),
 ) -> str:
     """Return the angles between gradients of the factors' functions.
 
@@ -224,7 +242,9 @@ def angles(
 
 
 def bandwidth(
-    fit: ManifoldFactorizer, *, settings: FigureSettings = FigureSettings()
+    fit: ManifoldFactorizer,
+    *,
+    settings: FigureSettings = FigureSettings(),
 ) -> str:
     """Return the curve that bandwidth and dimension are read from."""
     curve = fit.bandwidth_curve_

@@ -67,7 +67,10 @@ def write_report(
 
 
 def report_page(
-    run: Run, fit: ManifoldFactorizer, *, settings: ReportSettings = ReportSettings()
+    run: Run,
+    fit: ManifoldFactorizer,
+    *,
+    settings: ReportSettings = ReportSettings(),
 ) -> str:
     """Return the whole page."""
     record = run.record
@@ -82,14 +85,18 @@ def report_page(
         "choices": tables.choices_table(record, fit).as_html(),
         "reproduce": reproduce_section(record, fit),
     }
-    sections = [section(name, SECTIONS[name], body) for name, body in bodies.items()]
+    sections = ""
+    for name, body in bodies.items():
+        sections += section(name, SECTIONS[name], body)
     title = f"{words.input_name(record)}: {words.verdict_sentence(fit)}"
     top = verdict_section(record, fit, run.warnings) + contents(SECTIONS)
-    return page(title, top + "".join(sections), style=stylesheet("report.css"))
+    return page(title, top + sections, style=stylesheet("report.css"))
 
 
 def verdict_section(
-    record: dict, fit: ManifoldFactorizer, more_warnings: Sequence[str] = ()
+    record: dict,
+    fit: ManifoldFactorizer,
+    more_warnings: Sequence[str] = (),
 ) -> str:
     """Return what was found in one sentence, warnings, the reasons, the samples."""
     warnings = words.warnings(record)
@@ -111,8 +118,9 @@ def verdict_section(
 
 def factors_section(run: Run, fit: ManifoldFactorizer, settings: ReportSettings) -> str:
     """Return every factor with its pictures, then the pairs of factors."""
-    each = [_factor(run, fit, f, settings) for f in range(len(fit.factors_))]
-    body = "".join(each)
+    body = ""
+    for f in range(len(fit.factors_)):
+        body += _factor(run, fit, f, settings)
     numbered = enumerate(fit.factors_)
     # Only these have a coordinate to draw against another.
     lines = [f for f, factor in numbered if factor.coordinate is not None]
@@ -128,7 +136,8 @@ def factors_section(run: Run, fit: ManifoldFactorizer, settings: ReportSettings)
         "rows look alike, and all columns.",
         kind="broad",
     )
-    return body + section("independence", "Independence", panels(*pairs, note), level=3)
+    inside = panels(*pairs, note)
+    return body + section("independence", "Independence", inside, level=3)
 
 
 def _factor(run: Run, fit: ManifoldFactorizer, f: int, settings: ReportSettings) -> str:
@@ -169,7 +178,10 @@ def evidence_section(fit: ManifoldFactorizer) -> str:
 
 
 def diagnostics_section(
-    record: dict, fit: ManifoldFactorizer, *, picture: str = ""
+    record: dict,
+    fit: ManifoldFactorizer,
+    *,
+    picture: str = "",
 ) -> str:
     """Return how well the computation went, and what else may explain the factors."""
     computation = tables.computation_table(fit).as_html()

@@ -69,15 +69,21 @@ class Table:
                 cell.ljust(size) for cell, size in zip(cells, widths, strict=True)
             ]
             wrapped = _wrapped(last, width - left)
-            lines.append("  ".join(["", *padded, wrapped[0]]).rstrip())
+            line = "  ".join(["", *padded, wrapped[0]])
+            lines.append(line.rstrip())
             lines += [" " * left + line for line in wrapped[1:]]
         return "\n".join(lines)
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    # Paths are kept whole, so that they can be copied.
-    whole = {"break_long_words": False, "break_on_hyphens": False}
-    return wrap(text, max(width, 1), **whole) or [""]
+    lines = wrap(
+        text,
+        max(width, 1),
+        # Paths are kept whole, so that they can be copied.
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines or [""]
 
 
 def _with_superscript(text: str) -> str:
@@ -122,11 +128,10 @@ def leakage_table(fit: ManifoldFactorizer) -> Table:
     names = [f"factor {number}" for number in range(1, len(leakage) + 1)]
     rows = []
     if len(leakage) > 1:
-        rows = [
+        for name, row in zip(names, leakage, strict=True):
             # A factor says nothing about itself.
-            (name, *("" if np.isnan(r2) else f"{r2:.2f}" for r2 in row))
-            for name, row in zip(names, leakage, strict=True)
-        ]
+            cells = ["" if np.isnan(r2) else f"{r2:.2f}" for r2 in row]
+            rows.append((name, *cells))
     caption = "Leakage: R^2 with which a place on one factor (row) predicts another"
     return Table(caption, ("", *names), rows)
 
@@ -157,12 +162,11 @@ def computation_table(fit: ManifoldFactorizer) -> Table:
 
 def _unjudged(fit: ManifoldFactorizer) -> list[tuple[str, str]]:
     """Return numbers of the evidence that no test judges, where they are measured."""
-    measured = {
-        "noise in the number of factors": fit.evidence_.null,
-        "p-value of independent places": fit.evidence_.dependence,
-    }
-    finite = {name: value for name, value in measured.items() if np.isfinite(value)}
-    return [(name, f"{value:.3f}") for name, value in finite.items()]
+    measured = [
+        ("noise in the number of factors", fit.evidence_.null),
+        ("p-value of independent places", fit.evidence_.dependence),
+    ]
+    return [(name, f"{value:.3f}") for name, value in measured if np.isfinite(value)]
 
 
 def components_table(record: dict) -> Table:
@@ -182,13 +186,17 @@ def components_table(record: dict) -> Table:
 def confounders_table(record: dict) -> Table:
     """Return how much of each factor known properties of the particles explain."""
     found = record.get("confounders", [])
-    cells = {(c["name"], c["factor"]): f"{c['r2']:.2f} (p {c['p']:.2f})" for c in found}
+    cells: dict[tuple[str, int], str] = {}
+    for each in found:
+        text = f"{each['r2']:.2f} (p {each['p']:.2f})"
+        cells[each["name"], each["factor"]] = text
     # In order of appearance, each once.
     names = list(dict.fromkeys(name for name, _ in cells))
     numbers = list(dict.fromkeys(number for _, number in cells))
-    rows = [
-        (name, *(cells.get((name, number), "") for number in numbers)) for name in names
-    ]
+    rows = []
+    for name in names:
+        row = [cells.get((name, number), "") for number in numbers]
+        rows.append((name, *row))
     # Number 0 stands for what the factors leave unexplained.
     columns = [f"factor {number}" if number else "the rest" for number in numbers]
     caption = (

@@ -56,7 +56,9 @@ class Column:
 
 
 def place_columns(
-    places: Sequence[Place], *, settings: ColumnSettings = ColumnSettings()
+    places: Sequence[Place],
+    *,
+    settings: ColumnSettings = ColumnSettings(),
 ) -> dict[str, Column]:
     """Return places and confidence on every factor, and where to draw them."""
     columns: dict[str, Column] = {}
@@ -66,7 +68,9 @@ def place_columns(
 
 
 def _columns_of_factor(
-    number: int, place: Place, settings: ColumnSettings
+    number: int,
+    place: Place,
+    settings: ColumnSettings,
 ) -> dict[str, Column]:
     name, label = f"factor{number}", f"factor {number}"
     values, circle = place.displayed, place.topology == "circle"
@@ -87,7 +91,8 @@ def _columns_of_factor(
         inner = settings.inner_radius
         radius = inner + (1 - inner) * confidence
         x, y = (radius[:, None] * place.features).T
-        columns |= {f"{name}_x": Column("", x), f"{name}_y": Column("", y)}
+        columns[f"{name}_x"] = Column("", x)
+        columns[f"{name}_y"] = Column("", y)
     return columns
 
 
@@ -107,9 +112,11 @@ def particle_columns(particles: Particles) -> dict[str, Column]:
     """Return properties of particles that are not the same for all."""
     known: dict[str, np.ndarray] = {}
     if particles.angles is not None:
-        known |= dict(zip(("rot", "tilt", "psi"), particles.angles.T, strict=True))
+        angles = ("rot", "tilt", "psi")
+        known |= dict(zip(angles, particles.angles.T, strict=True))
     if particles.shift is not None:
-        known |= dict(zip(("shift x", "shift y"), particles.shift.T, strict=True))
+        shifts = ("shift x", "shift y")
+        known |= dict(zip(shifts, particles.shift.T, strict=True))
     for name, values in particles.microscope.items():
         known[name.replace("_", " ")] = values
     numbers = {name: _numbers(values) for name, values in known.items()}
@@ -180,12 +187,15 @@ def _in_range(columns: Mapping[str, Column], condition: Mapping) -> np.ndarray:
 
 
 def _in_lasso(columns: Mapping[str, Column], condition: Mapping) -> np.ndarray:
-    x, y = columns[condition["x"]].values, columns[condition["y"]].values
+    x = columns[condition["x"]].values
+    y = columns[condition["y"]].values
     polygon = np.asarray(condition["polygon"], dtype=float)
-    (left, bottom), (right, top) = polygon.min(axis=0), polygon.max(axis=0)
+    left, bottom = polygon.min(axis=0)
+    right, top = polygon.max(axis=0)
     # Most samples lie outside the polygon's box, where no edge need be looked at.
-    boxed = (x >= left) & (x <= right) & (y >= bottom) & (y <= top)
-    near = np.flatnonzero(boxed)
+    across = (x >= left) & (x <= right)
+    upwards = (y >= bottom) & (y <= top)
+    near = np.flatnonzero(across & upwards)
     met = np.zeros(len(x), dtype=bool)
     met[near] = in_polygon(x[near], y[near], polygon)
     return met
@@ -206,11 +216,14 @@ def in_polygon(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
     order = np.argsort(y, kind="stable")
     x, y = x[order], y[order]
     crossed = np.zeros(len(x), dtype=bool)
-    for (x1, y1), (x2, y2) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
+    following = np.roll(polygon, -1, axis=0)
+    for (x1, y1), (x2, y2) in zip(polygon, following, strict=True):
         if y1 == y2:  # a ray along the edge does not cross it
             continue
-        level = slice(*np.searchsorted(y, [min(y1, y2), max(y1, y2)]))
-        edge = (x2 - x1) * ((y[level] - y1) / (y2 - y1)) + x1
+        ends = np.searchsorted(y, [min(y1, y2), max(y1, y2)])
+        level = slice(*ends)
+        along = (y[level] - y1) / (y2 - y1)
+        edge = (x2 - x1) * along + x1
         crossed[level] ^= x[level] < edge
     found = np.empty_like(crossed)
     found[order] = crossed

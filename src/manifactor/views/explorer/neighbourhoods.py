@@ -45,7 +45,8 @@ class Strata:
             distance, found = tree.query(point, k=ranks)
             rows.append(own[found])
             distances.append(distance)
-            weights.append(np.full(len(found), len(own) / (total * len(found))))
+            weight = len(own) / (total * len(found))
+            weights.append(np.full(len(found), weight))
         # The page shows the first of them as the nearest samples.
         order = np.argsort(np.concatenate(distances), kind="stable")
         return np.concatenate(rows)[order], np.concatenate(weights)[order]
@@ -54,10 +55,12 @@ class Strata:
 def strata(features: np.ndarray, unit: np.ndarray, cell: np.ndarray) -> Strata:
     """Return strata of samples by features, (n, d), units, (d,), and cells, (n,)."""
     order = np.argsort(cell, kind="stable")
-    rows = tuple(np.split(order, np.flatnonzero(np.diff(cell[order])) + 1))
+    next_cell = np.flatnonzero(np.diff(cell[order])) + 1
+    rows = tuple(np.split(order, next_cell))
+    scaled = [features[own] / unit for own in rows]
     # A balanced tree takes longer to build than all searches together.
-    trees = tuple(cKDTree(features[own] / unit, balanced_tree=False) for own in rows)
-    return Strata(trees, rows, unit)
+    trees = [cKDTree(each, balanced_tree=False) for each in scaled]
+    return Strata(tuple(trees), rows, unit)
 
 
 def matched(places: Sequence[Place], factor: int, *, count: int) -> Strata:
@@ -89,15 +92,23 @@ def held(places: Sequence[Place]) -> Strata:
     Each factor is in units of its standard deviation.
     """
     features = [place.features for place in places]
-    # A constant coordinate has no spread to divide by.
-    units = [np.full(each.shape[1], each.std(axis=0).max() or 1.0) for each in features]
+    units = [_unit(each) for each in features]
     # All factors are held: nothing is left to match.
     one_cell = np.zeros(len(features[0]), dtype=int)
     return strata(np.hstack(features), np.concatenate(units), one_cell)
 
 
+def _unit(features: np.ndarray) -> np.ndarray:
+    """Return one unit for all columns of a factor, (d,), so that its shape is kept."""
+    spread = features.std(axis=0).max()
+    # A constant coordinate has no spread to divide by.
+    return np.full(features.shape[1], spread or 1.0)
+
+
 def point_of(
-    places: Sequence[Place], at: Sequence[Sequence[float]], factor: int | None = None
+    places: Sequence[Place],
+    at: Sequence[Sequence[float]],
+    factor: int | None = None,
 ) -> np.ndarray:
     """Return the point at which to search `matched` strata of a factor.
 
@@ -112,18 +123,24 @@ def point_of(
     factor : int or None
     """
     pairs = zip(places, at, strict=True)
-    features = [_single(place, where).features[0] for place, where in pairs]
+    points = [_single(place, where) for place, where in pairs]
+    features = [point.features[0] for point in points]
     return np.concatenate(features) if factor is None else features[factor]
 
 
 def reach(
-    place: Place, at: Sequence[float], rows: np.ndarray, *, share: float = 0.9
+    place: Place,
+    at: Sequence[float],
+    rows: np.ndarray,
+    *,
+    share: float = 0.9,
 ) -> float:
     """Return the distance from a place within which a share of samples lies.
 
     In the unit that is displayed: degrees on a circle.
     """
-    difference = np.abs(place.displayed[rows] - _single(place, at).displayed)
+    point = _single(place, at)
+    difference = np.abs(place.displayed[rows] - point.displayed)
     if place.topology == "circle":
         # The shorter way round.
         difference = np.minimum(difference % 360, -difference % 360)

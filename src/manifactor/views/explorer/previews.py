@@ -106,7 +106,9 @@ def _pictures(run: Run, settings: PreviewSettings) -> "Images | Volumes":
 
 
 def _affordable(
-    n_images: int, shape: tuple[int, ...], settings: PreviewSettings
+    n_images: int,
+    shape: tuple[int, ...],
+    settings: PreviewSettings,
 ) -> int:
     """Return the number of images that a mean reads unless the user sets another."""
     single_precision = 4 * int(np.prod(shape))
@@ -158,7 +160,9 @@ class Volumes(_Pictures):
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
         """Return a slice of the mean volume."""
-        mean = self.mean(tuple(rows.tolist()), tuple(weights.tolist()))
+        # Tuples, which a cache can look up.
+        chosen, shares = tuple(rows.tolist()), tuple(weights.tolist())
+        mean = self.mean(chosen, shares)
         size = mean.shape[look.axis]
         depth = min(int(look.depth * size), size - 1)
         cut = mean.take(depth, axis=look.axis)
@@ -181,7 +185,8 @@ class Features:
 
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
         """Return mean and spread of every column, and the nearest single samples."""
-        near = np.asarray(self.samples[rows, : self.most_features], dtype=float)
+        chosen = self.samples[rows, : self.most_features]
+        near = np.asarray(chosen, dtype=float)
         mean = weights @ near
         spread = np.sqrt(weights @ (near - mean) ** 2)
         return {
@@ -199,11 +204,12 @@ def _features(run: Run, why: str, settings: PreviewSettings) -> Features:
         why = f"The first {most} of {width} columns are shown."
     step = ceil_div(n_samples, settings.ranged_samples)
     some = samples[::step, :most]
+    low, high = some.min(), some.max()
     share = max(1, n_samples // settings.samples_per_mean)
     return Features(
         samples,
         count=min(settings.most_samples, share),
-        limits=(float(some.min()), float(some.max())),
+        limits=(float(low), float(high)),
         most_features=most,
         why=why,
     )
@@ -223,7 +229,11 @@ class Nothing:
 
 
 def mean_and_first(
-    images: View | ImageSource, rows: np.ndarray, weights: np.ndarray, *, singles: int
+    images: View | ImageSource,
+    rows: np.ndarray,
+    weights: np.ndarray,
+    *,
+    singles: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the weighted mean of images or volumes, and the first of them.
 
@@ -234,7 +244,8 @@ def mean_and_first(
     for found, block in images.blocks(rows):
         # Blocks come in the order of the file.
         which = order[np.searchsorted(rows[order], found)]
-        part = np.tensordot(weights[which].astype(np.float32), block, axes=1)
+        shares = weights[which].astype(np.float32)
+        part = np.tensordot(shares, block, axes=1)
         # The shape is known with the first block only.
         if mean is None:
             mean = np.zeros_like(part)

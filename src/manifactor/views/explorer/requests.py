@@ -26,13 +26,16 @@ def place(body: Any, scene: Scene) -> dict:
     n_factors, most = len(limits), about["most_averaged"]
     given = _listed("at", _entry(body, "at"), n_factors, n_factors)
     pairs = zip(given, limits, strict=True)
-    depth = _number("depth", body.get("depth", 0.5))
+    factor = body.get("factor", 0)
+    mode = body.get("mode", MODES[0])
+    count = body.get("count", scene.preview.count)
     axis = _whole("axis", body.get("axis", 0), 0, 2)
+    depth = _number("depth", body.get("depth", 0.5))
     return {
         "at": [_inside(where, own) for where, own in pairs],
-        "factor": _whole("factor", body.get("factor", 0), 0, n_factors - 1),
-        "mode": _known("mode", body.get("mode", MODES[0]), MODES),
-        "count": _whole("count", body.get("count", scene.preview.count), 1, most),
+        "factor": _whole("factor", factor, 0, n_factors - 1),
+        "mode": _known("mode", mode, MODES),
+        "count": _whole("count", count, 1, most),
         # Rounding in a link may move a number just outside.
         "look": Look(axis, min(max(depth, 0), 1)),
     }
@@ -48,7 +51,10 @@ def _inside(where: Any, limits: Sequence[Sequence[float]]) -> list[float]:
 
 
 def conditions(
-    body: Any, scene: Scene, *, limits: RequestLimits = RequestLimits()
+    body: Any,
+    scene: Scene,
+    *,
+    limits: RequestLimits = RequestLimits(),
 ) -> list[dict]:
     """Return the conditions of a selection, as `columns.inside` takes them."""
     given = _entry(body, "conditions")
@@ -64,17 +70,22 @@ def _condition(each: Mapping, scene: Scene) -> dict:
 
 def _lasso(each: Mapping, columns: Mapping[str, Column], most_corners: int) -> dict:
     corners = _listed("polygon", each["polygon"], 3, most_corners)
-    polygon = [
-        [_number("polygon", value) for value in _listed("polygon", corner, 2, 2)]
-        for corner in corners
-    ]
-    names = {axis: _known(axis, _entry(each, axis), columns) for axis in ("x", "y")}
-    return {**names, "polygon": polygon}
+    return {
+        "x": _known("x", _entry(each, "x"), columns),
+        "y": _known("y", _entry(each, "y"), columns),
+        "polygon": [_corner(corner) for corner in corners],
+    }
+
+
+def _corner(corner: Any) -> list[float]:
+    x, y = _listed("polygon", corner, 2, 2)
+    return [_number("polygon", x), _number("polygon", y)]
 
 
 def _range(each: Mapping, columns: Mapping[str, Column]) -> dict:
     name = _known("column", _entry(each, "column"), columns)
-    low, high = (_number(end, _entry(each, end)) for end in ("low", "high"))
+    low = _number("low", _entry(each, "low"))
+    high = _number("high", _entry(each, "high"))
     # Otherwise 1000 would silently be 280.
     degrees = -360 <= low <= 360 and -360 <= high <= 360
     if columns[name].cyclic and not degrees:
@@ -115,7 +126,12 @@ def _listed(name: str, value: Any, least: int, most: int) -> list:
     )
 
 
-def _number(name: str, value: Any, *, limits: RequestLimits = RequestLimits()) -> float:
+def _number(
+    name: str,
+    value: Any,
+    *,
+    limits: RequestLimits = RequestLimits(),
+) -> float:
     # JSON's true is an int for Python.
     number = isinstance(value, int | float) and not isinstance(value, bool)
     # Written so that nan fails, too.

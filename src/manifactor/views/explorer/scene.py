@@ -157,7 +157,8 @@ class Scene:
 
     def exports(self) -> list[str]:
         """Return the suffixes of the files that a selection can be written to."""
-        own = Path(self.run.record.get("particles", "")).suffix.lower()
+        particles = Path(self.run.record.get("particles", ""))
+        own = particles.suffix.lower()
         # A table of particles can be written in its own format only.
         own_format = [own] if own in WRITERS else []
         return own_format + [each for each in SELECTIONS if each not in WRITERS]
@@ -191,12 +192,13 @@ class Scene:
         # Matched samples are spread over the other factors: no reach to tell.
         measured = range(len(at)) if mode == "held" else [factor]
         first = rows[: look.singles]
+        nearest = [place.displayed[first] for place in places]
         return {
             "count": len(rows),
             "reach": {f: reach(places[f], at[f], rows) for f in measured},
             "samples": self.run.rows[first].tolist(),
             # Four decimals are more than the page shows.
-            "places": [np.round(each.displayed[first], 4).tolist() for each in places],
+            "places": [np.round(each, 4).tolist() for each in nearest],
             **self.preview.shown(rows, weights, look),
         }
 
@@ -208,7 +210,8 @@ class Scene:
         found = inside(self.columns, conditions)
         # 50,000 samples are 8 kB, in every answer while a lasso is drawn.
         bits = np.packbits(found[self.shown]).tobytes()
-        return {"count": int(found.sum()), "shown": b64encode(bits).decode()}
+        count = int(found.sum())
+        return {"count": count, "shown": b64encode(bits).decode()}
 
     def exported(self, conditions: Sequence[Mapping], suffix: str) -> bytes:
         """Return the samples that meet the conditions as the bytes of a file."""
@@ -291,8 +294,9 @@ def _extent(place: Place) -> dict:
         # The whole range, not that of the samples: places between them exist.
         high = 360 if place.topology == "circle" else 1
         return {"limits": [[0, high]], "start": [high / 2]}
-    limits = [[float(axis.min()), float(axis.max())] for axis in place.coordinate.T]
-    return {"limits": limits, "start": place.coordinate[0].tolist()}
+    low, high = place.coordinate.min(axis=0), place.coordinate.max(axis=0)
+    limits = np.column_stack([low, high])
+    return {"limits": limits.tolist(), "start": place.coordinate[0].tolist()}
 
 
 def _described(column: Column) -> dict:

@@ -80,7 +80,8 @@ def application(
 def page_files() -> dict[str, tuple[bytes, str]]:
     """Return the files of the page by address: bytes and media types."""
     # Shared with the report, so that tables of both look alike.
-    files = {"/tables.css": (stylesheet("tables.css").encode(), MEDIA_TYPES[".css"])}
+    shared = stylesheet("tables.css").encode()
+    files = {"/tables.css": (shared, MEDIA_TYPES[".css"])}
     folder = resources.files("manifactor.views.explorer").joinpath("page")
     for file in folder.iterdir():
         media_type = MEDIA_TYPES.get(Path(file.name).suffix)
@@ -227,7 +228,9 @@ def _json(value: dict):
 
 
 def listening(
-    port: int | None, *, settings: ServerSettings = ServerSettings()
+    port: int | None,
+    *,
+    settings: ServerSettings = ServerSettings(),
 ) -> socket.socket:
     """Return a listening socket that no other machine can reach.
 
@@ -253,7 +256,10 @@ def listening(
 
 
 def serve(
-    app: Guard, bound: socket.socket, *, settings: ServerSettings = ServerSettings()
+    app: Guard,
+    bound: socket.socket,
+    *,
+    settings: ServerSettings = ServerSettings(),
 ) -> None:
     """Answer requests until interrupted."""
     uvicorn = extra("uvicorn")

@@ -86,8 +86,10 @@ def place(ax, embedding: np.ndarray, truth: np.ndarray):
     of a single column is drawn against the truth itself.
     """
     circle = truth.shape[1] == 2
-    # Cosine and sine of the angle.
-    colour = np.arctan2(truth[:, 1], truth[:, 0]) if circle else truth[:, -1]
+    colour = truth[:, -1]
+    if circle:
+        cosine, sine = truth.T
+        colour = np.arctan2(sine, cosine)
     if embedding.shape[1] == 1:
         embedding = np.column_stack([colour, embedding])
     cmap = circle_map() if circle else LINE_MAP
@@ -160,10 +162,12 @@ def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
     """
     n, _, width = images.shape
     # One scale for all, so that brightness can be compared.
-    ax.imshow(np.hstack(list(images)), cmap="gray", interpolation="nearest")
+    row = np.hstack(list(images))
+    ax.imshow(row, cmap="gray", interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     if labels:
-        ax.set_xticks(width * (np.arange(n) + 0.5) - 0.5, labels)
+        middle = width * (np.arange(n) + 0.5)
+        ax.set_xticks(middle - 0.5, labels)
     for edge in range(1, n):
         ax.axvline(edge * width - 0.5, color="white", linewidth=1)
     ax.spines[:].set_visible(False)

@@ -15,7 +15,10 @@ from manifactor.views.plots.appearance import (
 from manifactor.views.plots.arrays import matrix, nothing, points
 
 # What a coordinate is multiplied by to be shown, and its unit.
-DISPLAYED = {"circle": (180 / np.pi, ", degrees"), "interval": (1.0, "")}
+DISPLAYED = {
+    "circle": (180 / np.pi, ", degrees"),
+    "interval": (1.0, ""),
+}
 
 
 def spectrum(ax, fit):
@@ -85,10 +88,12 @@ def embedding(
     points(ax, xy, values, cmap=cmap, size=size, settings=settings)
     ax.set_title(f"factor {factor + 1}: {found.shape}", color=colour(factor))
     if found.topology == "circle":
-        ax.set(aspect="equal", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
+        limits = (-1.05, 1.05)
+        ax.set(aspect="equal", xlim=limits, ylim=limits)
     if found.topology == "interval":
-        ax.set(xlabel="place", ylabel="confidence", ylim=(-0.03, 1.03))
-        ax.set(xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
+        ticks = (0, 0.5, 1)
+        ax.set(xlabel="place", ylabel="confidence")
+        ax.set(xticks=ticks, yticks=ticks, ylim=(-0.03, 1.03))
     return ax
 
 
@@ -135,17 +140,20 @@ def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSetting
     pair = [fit.factors_[one], fit.factors_[other]]
     if any(found.coordinate is None for found in pair):
         return nothing(ax, "both factors must have a single coordinate")
-    (x_scale, x_unit), (y_scale, y_unit) = [DISPLAYED[f.topology] for f in pair]
+    x, y = pair
+    x_scale, x_unit = DISPLAYED[x.topology]
+    y_scale, y_unit = DISPLAYED[y.topology]
     ax.hist2d(
-        pair[0].coordinate * x_scale,
-        pair[1].coordinate * y_scale,
+        x.coordinate * x_scale,
+        y.coordinate * y_scale,
         bins=settings.bins,
         # The whole range of both, so that empty regions are seen.
-        range=[[0, x_scale * length(pair[0])], [0, y_scale * length(pair[1])]],
+        range=[[0, x_scale * length(x)], [0, y_scale * length(y)]],
         cmap=SHARE_MAP,
         rasterized=True,
     )
-    ax.set(xlabel=f"factor {one + 1}{x_unit}", ylabel=f"factor {other + 1}{y_unit}")
+    ax.set_xlabel(f"factor {one + 1}{x_unit}")
+    ax.set_ylabel(f"factor {other + 1}{y_unit}")
     return ax
 
 
@@ -157,8 +165,12 @@ def bandwidth(ax, fit):
     dimension = 2 * curve.slopes
     ax.semilogx(curve.candidates, dimension, color=CATEGORIES[0], linewidth=1)
     ax.axvline(curve.value, color=CATEGORIES[1], linewidth=1)
-    text, at, offset = f"chosen: {curve.value:.3g}", (curve.value, 0), (3, 3)
-    ax.annotate(text, at, offset, textcoords="offset points")
+    ax.annotate(
+        f"chosen: {curve.value:.3g}",
+        (curve.value, 0),
+        (3, 3),
+        textcoords="offset points",
+    )
     ax.set(xlabel="bandwidth", ylabel="slope of the kernel sum, times 2")
     ax.set_ylim(0, None)
     return ax

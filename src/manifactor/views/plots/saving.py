@@ -88,7 +88,8 @@ def _as_element(text: str) -> str:
     """Return the svg element of the text of an .svg file, without its namespaces."""
     box = re.search(r'viewBox="[^"]*"', text)
     assert box is not None
-    body = text[text.index(">", text.index("<svg")) + 1 :].strip()
+    opening_ends = text.index(">", text.index("<svg"))
+    body = text[opening_ends + 1 :].strip()
     unindented = re.sub(r"\n *", "\n", body)
     style = "stroke-linejoin: round; fill: currentColor"
     return f'<svg {box[0]} style="{style}">{unindented}'
