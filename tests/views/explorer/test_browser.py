@@ -267,6 +267,7 @@ def test_ranges_narrow_the_selection_with_exact_counts(explorer, scene):
     assert selected(page) == both.sum()
 
 
+@pytest.mark.slow
 def test_a_link_restores_the_view(explorer):
     page = explorer(view="#at=0.2,40&mode=held&colour=factor2&range=factor1~0.1~0.4")
     page.locator(".cloud .plot > svg").nth(1).click(

@@ -1,4 +1,4 @@
-// The page: builds itself from what the server says of the run, and keeps pictures, sliders and address in step.
+// The page: built from what the server says about the run; pictures, sliders and address follow one state.
 
 import { dark, drawBar } from "./colours.js";
 import { control } from "./controls.js";
@@ -19,7 +19,7 @@ let settled;
 
 const problems = new Map();
 
-/** What went wrong, in words, until the same thing goes right. */
+/** Show the problems of all tasks whose last call failed. */
 function showProblems() {
   byId("problem").hidden = problems.size === 0;
   byId("problem").textContent = [...new Set(problems.values())].join(" ");
@@ -101,7 +101,7 @@ function showSelection() {
   changed();
 }
 
-/** A button for every condition, which takes it away. */
+/** A button for every condition, which removes it. */
 function chips() {
   const { columns } = about;
   const chip = (text, group, name) => {

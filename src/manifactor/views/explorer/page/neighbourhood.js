@@ -1,4 +1,4 @@
-// What lies near the chosen place: a mean image or slice, or mean features; and the nearest samples.
+// The neighbourhood of the chosen place: a mean image, slice or features, and the nearest samples.
 
 import { byId, html, short, svg, ticks, whole } from "./elements.js";
 
