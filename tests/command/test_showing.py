@@ -25,8 +25,8 @@ def test_the_report_has_signal_to_noise_leakage_and_confounders(run, capsys):
     assert manifactor(f"report {run}") == 0
     out = capsys.readouterr().out
     for text in (
-        "Principal components (signal to noise, weight)",
-        "What a place on one factor",
+        "Principal components of the images or volumes",
+        "Leakage: R^2 with which a place on one factor",
         "half set",
     ):
         assert text in out

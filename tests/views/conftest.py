@@ -10,8 +10,8 @@ import pytest
 
 from manifactor import datasets
 from manifactor._support.extras import extra
-from manifactor.command.main import main
 from manifactor.datasets.writing import write_dataset
+from manifactor.runs.task import Task
 from manifactor.views.explorer.scene import open_scene
 from manifactor.views.explorer.server import application, listening
 
@@ -40,11 +40,9 @@ def particles(tmp_path_factory):
 def run(particles):
     """A run of these particles."""
     out = particles.parent / "run"
-    star, coordinates = (
-        str(particles / "particles.star"),
-        str(particles / "coordinates.npy"),
-    )
-    assert main(["fit", coordinates, "--particles", star, "--out", str(out)]) == 0
+    star = str(particles / "particles.star")
+    task = Task(particles / "coordinates.npy", particles=star)
+    task.fit(task.read(), out)
     return out
 
 
@@ -57,11 +55,9 @@ def scene(run):
 def torus_run(tmp_path_factory):
     """A run of plain numbers."""
     folder = tmp_path_factory.mktemp("torus")
-    assert (
-        main(["simulate", "torus", "--n", "500", "--out", str(folder / "torus.npz")])
-        == 0
-    )
-    assert main(["fit", str(folder / "torus.npz"), "--out", str(folder / "run")]) == 0
+    np.save(folder / "torus.npy", datasets.sample("torus", 500, random_state=0)[0])
+    task = Task(folder / "torus.npy")
+    task.fit(task.read(), folder / "run")
     return folder / "run"
 
 

@@ -4,25 +4,26 @@ import json
 import re
 import shlex
 import shutil
+import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from manifactor.command.cli import COMMANDS, _Parser, _task, _with_views, main
 
 from manifactor import ManifoldFactorizer, datasets, plots
-from manifactor.command.arguments import parse_arguments
-from manifactor.command.fitting import tasks_of
-from manifactor.command.main import COMMANDS, main
+from manifactor.command.arguments import build_parser
 from manifactor.cryoem.mrc import write_stack
+from manifactor.factoring.judging import Criterion
 from manifactor.inputs.reading import ImageSettings
 from manifactor.runs.averaging import average
 from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.views.choices import choices
-from manifactor.views.report import report_page, write_report
-from manifactor.views.words import shapes_in_words, verdict_sentence
+from manifactor.views.figures import FigureSettings
+from manifactor.views.report import ReportSettings, report_page, write_report
 
 pytest.importorskip("matplotlib")
 
@@ -131,10 +132,11 @@ def test_headings_are_in_order_and_the_verdict_comes_before_the_factors(page):
         "Factor 2",
     ]
     order += [
-        "How independent",
-        "Tests of a product",
+        "Independence",
+        "tests",
+        "Tests behind the verdict",
         "Leakage",
-        "The computation",
+        "Computation",
         "density correction",
         "Seconds",
     ]
@@ -175,10 +177,11 @@ def test_the_input_s_name_is_text_and_nothing_else(run, undrawn):
     Reader(text)
 
 
-def test_points_that_are_left_out_are_said_to_be(run, monkeypatch, undrawn):
+def test_points_that_are_left_out_are_said_to_be(run, undrawn):
     assert "Drawn:" not in (run / "report.html").read_text()
-    monkeypatch.setattr(plots, "MOST_POINTS", 250)
-    assert write_report(run).read_text().count("Drawn: 200 of 600 fitted samples.") == 2
+    few = FigureSettings(plots=plots.PlotSettings(most_points=250))
+    text = write_report(run, settings=ReportSettings(figures=few)).read_text()
+    assert text.count("Drawn: 200 of 600 fitted samples.") == 2
 
 
 TASKS = [
@@ -220,7 +223,12 @@ TASKS = [
 @pytest.mark.parametrize("task", TASKS)
 def test_the_command_of_a_task_gives_the_task_back(task):
     typed = shlex.split(shlex.join(task.arguments))
-    (back,) = tasks_of(parse_arguments(typed, COMMANDS))
+    arguments = build_parser(COMMANDS, _Parser).parse_args(_with_views(typed))
+    back = _task(
+        arguments,
+        Path(arguments.input[0]),
+        arguments.view[0] if arguments.view else None,
+    )
     usual = ManifoldFactorizer().get_params()
     assert {**usual, **back.settings} == {**usual, **task.settings}
     assert {**vars(back), "settings": {}} == {**vars(task), "settings": {}}
@@ -249,7 +257,7 @@ def test_a_run_without_its_command_or_its_other_entries_has_a_page(run, undrawn)
     kept = ("format", "version", "versions", "factors")
     path.write_text(json.dumps({key: record[key] for key in kept}))
     text = write_report(run).read_text()
-    assert "before commands were kept" in text
+    assert "has no record of its command" in text
     assert "unknown input" in text
 
 
@@ -268,7 +276,7 @@ def change(run, **entries):
         (lambda run: (run / "run.json").write_text("[1, 2]"), "run.json is damaged"),
         (
             lambda run: change(run, version=3),
-            "has version 3; this release reads version 4",
+            "has version 3; this release reads version 5",
         ),
         (lambda run: (run / "run.json").write_text("{}"), "it lacks 'format'"),
         (lambda run: change(run, versions=None), "run.json is damaged"),
@@ -336,12 +344,7 @@ def cut(path, *, whole_lines=False):
 
 
 def test_without_matplotlib_the_words_come_and_then_one_line(run, capsys, monkeypatch):
-    def missing(name):
-        raise ValueError(
-            "this needs the package matplotlib: pip install 'manifactor[plots]'."
-        )
-
-    monkeypatch.setattr(plots, "extra", missing)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["report", str(run)]) == 2
     captured = capsys.readouterr()
     assert "Verdict: " in captured.out
@@ -349,7 +352,6 @@ def test_without_matplotlib_the_words_come_and_then_one_line(run, capsys, monkey
         captured.err
         == "manifactor: error: this needs the package matplotlib: pip install 'manifactor[plots]'.\n"
     )
-    monkeypatch.setattr("manifactor.command.simulating.extra", missing)
     assert main(["demo", "--out", str(run.parent / "demo")]) == 2
     assert not (run.parent / "demo-data").exists()
 
@@ -375,7 +377,7 @@ def test_an_average_of_some_samples_is_the_mean_of_those_samples(images):
     found = average(run, [1], n_bins=3, matched=False, most=100)
     assert found.matching.counts.sum() == 100
     chosen = np.flatnonzero(found.matching.weights)
-    label = np.floor(run.places[0].coordinate / 120 + 0.5).astype(int) % 3
+    label = np.floor(run.places[0].displayed / 120 + 0.5).astype(int) % 3
     for b in range(3):
         np.testing.assert_allclose(
             found.means[b], stack[chosen[label[chosen] == b]].mean(axis=0), atol=1e-5
@@ -384,13 +386,10 @@ def test_an_average_of_some_samples_is_the_mean_of_those_samples(images):
     assert everything.matching.counts.sum() == 600
 
 
-def test_averages_are_shown_and_said_to_be_of_some_samples(
-    images, monkeypatch, undrawn
-):
+def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn):
     folder, _ = images
-    monkeypatch.setattr("manifactor.views.figures.BINS", 4)
-    monkeypatch.setattr("manifactor.views.figures.MOST_AVERAGED", 500)
-    text = write_report(folder).read_text()
+    few = FigureSettings(average_bins=4, most_averaged=500)
+    text = write_report(folder, settings=ReportSettings(figures=few)).read_text()
     alts = [
         attributes["alt"] for tag, attributes in Reader(text).elements if tag == "img"
     ]
@@ -407,7 +406,7 @@ def test_images_that_are_gone_are_one_sentence(images, undrawn):
     text = write_report(folder).read_text()
     assert text.count("No averages along this factor: ") == 2
     assert (
-        "stack.mrcs, which was fitted, is no longer there. Put it back, or fit again."
+        "stack.mrcs, which was fitted, no longer exists. Put it back, or fit again."
         in text
     )
 
@@ -448,27 +447,28 @@ def test_a_shape_of_more_dimensions_that_is_no_product_has_a_page(tmp_path):
     assert "histogram1" not in text
 
 
-def test_shapes_are_counted_in_words(made):
-    fit = read_run(made)[1]
-    assert verdict_sentence(fit).endswith(
-        (
-            "factors: two circles.",
-            "found, two circles, but not every test of a product was passed.",
-        )
-    )
-    assert shapes_in_words([fit.factors_[0]]) == "a circle"
+def test_the_page_lists_every_test_with_its_value_its_limit_and_its_result(made, page):
+    tests = read_run(made)[1].evidence_.tests
+    table = page[page.index('<table class="tests">') :].partition("</table>")[0]
+    assert table.count("<tr") == len(tests) + 1
+    for test in tests:
+        result = "passed" if test.passed else "failed"
+        named = f'<th scope="row">{test.name}</th><td>{result}</td><td>'
+        rule = f"<td>{test.rule}</td>"
+        assert re.search(f"{re.escape(named)}[^<]+</td>{rule}", table)
 
 
-def test_what_was_set_is_told_from_what_was_chosen(made):
-    record, fit = read_run(made)
-    rows = {name: why for name, _, why in choices(record, fit)}
-    assert rows["factors"] == "asked for"
-    assert rows["samples fitted"] == "there are no more than 20,000"
-    assert all(rows.values())
-    record = {**record, "arguments": {"bandwidth": 0.1}}
-    assert {name: why for name, _, why in choices(record, fit)}[
-        "bandwidth"
-    ] == "asked for"
+def test_failed_tests_are_marked_and_their_problems_come_before_the_table(run, undrawn):
+    fit = read_run(run)[1]
+    failed = Criterion("size", 10, True, "samples", "{value:.0f} are <too> few")
+    evidence = fit.evidence_.with_test(failed.judge(3))
+    fit.factorization_ = replace(fit.factorization_, evidence=evidence)
+    text = report_page(open_run(run), fit)
+    Reader(text)
+    sentence = text.index("tests failed: ")
+    problem = text.index("3 are &lt;too&gt; few.", sentence)
+    row = text.index('<tr class="marked"><th scope="row">size</th><td>failed</td>')
+    assert sentence < problem < row
 
 
 def test_factors_of_a_sum_have_a_page_without_angles_and_without_doubt(
@@ -484,6 +484,7 @@ def test_factors_of_a_sum_have_a_page_without_angles_and_without_doubt(
     assert "Confidence" not in text
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (360, "dark")])
 def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(
     made, window, width, scheme
@@ -497,6 +498,9 @@ def test_a_browser_opens_the_page_from_disk_and_asks_nothing_of_anyone(
         (made / "report.html").as_uri()
     ]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for kind in ("tests", "choices"):
+        box = page.locator(f".wide:has(.{kind})")
+        assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
     assert page.evaluate(
         "[...document.images].every(image => image.complete && image.naturalWidth > 0)"
     )

@@ -47,6 +47,15 @@ class Test:
         """Value less its noise, as compared with the limit."""
         return net_of(self.value, self.noise)
 
+    @property
+    def rule(self) -> str:
+        """When the test is passed, in words."""
+        return _rule(self.limit, self.at_least)
+
+
+def _rule(limit: float, at_least: bool) -> str:
+    return f"{'at least' if at_least else 'at most'} {limit:.3g}"
+
 
 def net_of(value: float, noise: float) -> float:
     """Return the value less its noise, or the value itself where none is measured.
@@ -90,7 +99,7 @@ class Criterion:
     @property
     def rule(self) -> str:
         """When the test is passed, in words."""
-        return f"{'at least' if self.at_least else 'at most'} {self.limit:.3g}"
+        return _rule(self.limit, self.at_least)
 
     def judge(self, value: float, noise: float = NOT_MEASURED, **words: Any) -> Test:
         """Return the test of a measured value; a value that is nan fails."""

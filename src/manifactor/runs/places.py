@@ -28,6 +28,14 @@ class Place:
     topology: str
     confidence: np.ndarray | None = None
 
+    @classmethod
+    def from_displayed(
+        cls, values: np.ndarray, topology: str, confidence: np.ndarray | None = None
+    ) -> "Place":
+        """Return places of coordinates as people read them: a circle's in degrees."""
+        coordinate = np.radians(values) if topology == "circle" else values
+        return cls(coordinate, topology, confidence)
+
     def __len__(self) -> int:
         return len(self.coordinate)
 
@@ -66,15 +74,23 @@ class Place:
         [True, False, True]
         """
         _require_range(self.topology, low, high)
-        value = self.displayed
-        if self.topology == "interval":
-            return (value >= low) & (value <= high)
-        if high - low >= 360:
-            return np.ones(len(self), dtype=bool)
+        return in_range(self.displayed, low, high, cyclic=self.topology == "circle")
+
+
+def in_range(
+    values: np.ndarray, low: float, high: float, *, cyclic: bool = False
+) -> np.ndarray:
+    """Return which values lie in a range, both ends included.
+
+    A cyclic range goes from `low` up to `high`, in degrees, across 0 too.
+    """
+    if cyclic and high - low >= 360:
+        return np.ones(len(values), dtype=bool)
+    if cyclic:
         low, high = low % 360, high % 360
-        if low <= high:
-            return (value >= low) & (value <= high)
-        return (value >= low) | (value <= high)
+    if cyclic and low > high:
+        return (values >= low) | (values <= high)
+    return (values >= low) & (values <= high)
 
 
 def _require_range(topology: str, low: float, high: float) -> None:
@@ -177,8 +193,7 @@ def _from_columns(
     ]
     *shown, confidence = own
     values = columns[:, shown] if topology == "other" else columns[:, shown[0]]
-    coordinate = np.radians(values) if topology == "circle" else values
-    return Place(coordinate, topology, columns[:, confidence])
+    return Place.from_displayed(values, topology, columns[:, confidence])
 
 
 # Names of the columns in the files of other programs: of a 1-D factor, of a factor of

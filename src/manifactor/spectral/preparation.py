@@ -56,6 +56,10 @@ class Preparation:
     components: np.ndarray
     reason: str
 
+    def __str__(self) -> str:
+        kept = self.components.shape[1]
+        return f"{kept} principal component{'' if kept == 1 else 's'}"
+
     def __call__(
         self,
         X: np.ndarray,

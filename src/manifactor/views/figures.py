@@ -1,6 +1,7 @@
-"""Pictures of a run for a page: fragments of HTML, each with a description in words and numbers."""
+"""Pictures of a run as HTML, each with a description in words and numbers."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from html import escape
 
 import numpy as np
@@ -12,180 +13,256 @@ from manifactor.runs.averaging import average
 from manifactor.runs.run import Run
 from manifactor.views import plots
 from manifactor.views.markup import drawing, figure, image, paragraph, scrolled
+from manifactor.views.plots.appearance import PlotSettings
+from manifactor.views.plots.fits import length
 
-BINS = 12  # of averages along a factor
-MOST_AVERAGED = 20_000  # samples; more only take time
-PANEL, WIDE = (3.3, 2.9), (6.4, 2.9)  # inches
+# What the colours of a factor's samples show, and where the samples lie.
+COLOURED_BY = {"circle": "angle, degrees", "interval": "place"}
+PLACED = {
+    "circle": "around the circle, confidence outwards",
+    "interval": "from end to end, confidence upwards",
+}
+
+
+@dataclass(frozen=True)
+class FigureSettings:
+    """Settings of the pictures."""
+
+    # Averages along a factor: as many as a page shows side by side.
+    average_bins: int = 12
+
+    # Samples that are averaged: the mean of more looks the same and takes longer.
+    most_averaged: int = 20_000
+
+    # Width and height in inches of a picture, and of one across two columns.
+    panel: tuple[float, float] = (3.3, 2.9)
+    wide: tuple[float, float] = (6.4, 2.9)
+
+    plots: PlotSettings = field(default_factory=PlotSettings)
 
 
 def drawn(name: str, size: tuple[float, float], draw: Callable) -> str:
-    """The SVG of what `draw` draws on axes."""
+    """Return the SVG of what `draw` draws on axes."""
     with plots.style(plots.PAGE):
         made = plots.new_figure(*size)
         draw(made.subplots())
         return plots.svg(made, name)
 
 
-def embedding(fit: ManifoldFactorizer, f: int) -> str:
-    """Places on a factor, coloured by the coordinate."""
+def embedding(
+    fit: ManifoldFactorizer,
+    f: int,
+    *,
+    settings: FigureSettings = FigureSettings(),
+) -> str:
+    """Return places on a factor, coloured by the coordinate."""
     factor = fit.factors_[f]
-    name = {"circle": "angle, degrees", "interval": "place"}.get(
-        factor.topology, "first direction"
-    )
+    circle = factor.topology == "circle"
+    # A surface has no single coordinate to colour by.
+    name = COLOURED_BY.get(factor.topology, "first direction")
 
     def draw(ax) -> None:
-        plots.embedding(ax, fit, f).set_title("")
-        _scale(ax, name, degrees=factor.topology == "circle")
+        # The page has the title as a heading.
+        plots.embedding(ax, fit, f, settings=settings.plots).set_title("")
+        _add_scale(ax, name, degrees=circle)
 
-    n = len(factor.confidence)
-    alt = f"Cloud of {plots.drawn(n):,} samples on factor {f + 1}, {factor.shape}, coloured by {name}."
-    where = {
-        "circle": "around the circle, confidence outwards",
-        "interval": "from end to end, confidence upwards",
-    }
-    caption = f"Places {where.get(factor.topology, 'by the first two directions of the embedding')}. {thinned(n)}"
-    return figure(
-        drawing(drawn(f"embedding{f + 1}", PANEL, draw), alt),
-        escape(caption),
-        kind="cloud",
-    )
+    n_samples = len(factor.confidence)
+    count = plots.drawn(n_samples, settings=settings.plots)
+    described = f"factor {f + 1}, {factor.shape}, coloured by {name}"
+    alt = f"Cloud of {count:,} samples on {described}."
+    where = PLACED.get(factor.topology, "by the first two directions of the embedding")
+    caption = f"Places {where}. {_thinned(n_samples, settings)}"
+    picture = drawn(f"embedding{f + 1}", settings.panel, draw)
+    return figure(drawing(picture, alt), escape(caption), kind="cloud")
 
 
-def confidence(fit: ManifoldFactorizer, f: int) -> str:
-    """The same places, coloured by how sure they are."""
+def confidence(
+    fit: ManifoldFactorizer,
+    f: int,
+    *,
+    settings: FigureSettings = FigureSettings(),
+) -> str:
+    """Return places on a factor, coloured by confidence."""
+    # The typical and the worst samples; a mean would hide the latter.
     values = fit.factors_[f].confidence
+    low, middle = np.quantile(values, [0.05, 0.5])
 
     def draw(ax) -> None:
-        plots.confidence(ax, fit, f).set_title("")
-        _scale(ax, "confidence")
+        plots.confidence(ax, fit, f, settings=settings.plots).set_title("")
+        _add_scale(ax, "confidence")
 
-    low, middle = np.quantile(values, [0.05, 0.5])
-    text = f"Confidence: half of the samples have {middle:.2f} or more, one in twenty {low:.2f} or less."
+    text = (
+        f"Confidence: half of the samples have {middle:.2f} or more, one in twenty "
+        f"{low:.2f} or less."
+    )
     alt = f"The samples on factor {f + 1} coloured by confidence from 0 to 1. {text}"
-    return figure(
-        drawing(drawn(f"confidence{f + 1}", PANEL, draw), alt),
-        escape(text),
-        kind="cloud",
-    )
+    picture = drawn(f"confidence{f + 1}", settings.panel, draw)
+    return figure(drawing(picture, alt), escape(text), kind="cloud")
 
 
-def _scale(ax, name: str, *, degrees: bool = False) -> None:
-    """A scale of the colours beside a cloud."""
-    bar = ax.figure.colorbar(
-        ax.collections[-1], ax=ax, label=name, shrink=0.8, pad=0.02
-    )
-    bar.solids.set_rasterized(True)  # turned with the cloud where the page is dark
+def _add_scale(ax, name: str, *, degrees: bool = False) -> None:
+    """Draw the scale of a cloud's colours beside it."""
+    cloud = ax.collections[-1]
+    bar = ax.figure.colorbar(cloud, ax=ax, label=name, shrink=0.8, pad=0.02)
+    # An image, like the cloud: a dark page filters the colours of both alike.
+    bar.solids.set_rasterized(True)
     bar.outline.set_visible(False)
     if degrees:
-        turn = np.linspace(0, 2 * np.pi, 5)
-        ax.collections[-1].set_clim(turn[0], turn[-1])
-        bar.set_ticks(turn, labels=[f"{angle:.0f}" for angle in np.degrees(turn)])
+        cloud.set_clim(0, 2 * np.pi)
+        quarters = np.arange(0, 361, 90)
+        bar.set_ticks(np.radians(quarters), labels=quarters)
 
 
-def histogram(fit: ManifoldFactorizer, f: int) -> str:
-    """How the samples are spread along a factor of one dimension."""
+def histogram(
+    fit: ManifoldFactorizer,
+    f: int,
+    *,
+    settings: FigureSettings = FigureSettings(),
+) -> str:
+    """Return the histogram of a factor's coordinate."""
     factor = fit.factors_[f]
-    length = 2 * np.pi if factor.topology == "circle" else 1.0
-    counts = np.histogram(factor.coordinate, plots.BINS, (0, length))[0]
-    text = f"Along the factor: {counts.min():,} to {counts.max():,} samples in each of {len(counts)} bins."
-    picture = drawn(f"histogram{f + 1}", PANEL, lambda ax: plots.coordinate(ax, fit, f))
-    return figure(
-        drawing(picture, f"Histogram of places on factor {f + 1}. {text}"), escape(text)
+    limits = (0, length(factor))
+    # The drawing in numbers, for readers who do not see it.
+    counts = np.histogram(factor.coordinate, settings.plots.bins, limits)[0]
+    text = (
+        f"Along the factor: {counts.min():,} to {counts.max():,} samples in each of "
+        f"{len(counts)} bins."
     )
 
+    def draw(ax) -> None:
+        plots.coordinate(ax, fit, f, settings=settings.plots)
 
-def averages(run: Run, number: int) -> str:
-    """Mean images or volumes along a factor, counted from 1; a sentence if they cannot be had; "" of numbers alone."""
+    picture = drawn(f"histogram{f + 1}", settings.panel, draw)
+    alt = f"Histogram of places on factor {f + 1}. {text}"
+    return figure(drawing(picture, alt), escape(text))
+
+
+def averages(
+    run: Run,
+    number: int,
+    *,
+    settings: FigureSettings = FigureSettings(),
+) -> str:
+    """Return mean images or volumes along a factor, counted from 1.
+
+    A sentence where they cannot be read; "" for a run of numbers alone.
+    """
+    # Nothing to average: no sentence about what is missing is needed.
     if "particles" not in run.record and "components" not in run.record:
         return ""
+    n_bins, most = settings.average_bins, settings.most_averaged
+    # With one factor there is nothing to hold still.
     matched = len(run.places) > 1
     try:
-        found = average(run, [number], n_bins=BINS, matched=matched, most=MOST_AVERAGED)
+        found = average(run, [number], n_bins=n_bins, matched=matched, most=most)
     except (ValueError, OSError) as error:
-        return paragraph(
-            f"No averages along this factor: {' '.join(str(error).split())}",
-            kind="note",
-        )
-    of = "volumes" if found.of_volumes else "images"
+        problem = " ".join(str(error).split())
+        return paragraph(f"No averages along this factor: {problem}", kind="note")
+    kind = "volumes" if found.of_volumes else "images"
     total = len(run.rows)
-    some = (
-        f"{MOST_AVERAGED:,} of {total:,} {of}, drawn at random"
-        if total > MOST_AVERAGED
-        else f"{total:,} {of}"
-    )
-    text = f"Means of {some}, along the factor: {found}."
-    picture = image(
-        png_bytes(strip(found.images, captions=found.captions[0])),
-        f"Strip of {BINS} mean images. {text}",
-    )
-    return figure(
-        scrolled(picture, f"Averages along factor {number}"), escape(text), kind="strip"
-    )
+    amount = f"{total:,} {kind}"
+    if total > most:
+        amount = f"{most:,} of {total:,} {kind}, drawn at random"
+    text = f"Means of {amount}, along the factor: {found}."
+    png = png_bytes(strip(found.images, captions=found.captions[0]))
+    picture = image(png, f"Strip of {n_bins} mean images. {text}")
+    box = scrolled(picture, f"Averages along factor {number}")
+    return figure(box, escape(text), kind="strip")
 
 
-def joint(fit: ManifoldFactorizer, one: int, other: int) -> str:
-    """How many samples lie where on two factors of one dimension."""
+def joint(
+    fit: ManifoldFactorizer,
+    one: int,
+    other: int,
+    *,
+    settings: FigureSettings = FigureSettings(),
+) -> str:
+    """Return the joint histogram of two factors of one dimension."""
     leakage = fit.evidence_.leakage
-    told = float(np.nanmax([leakage[one, other], leakage[other, one], 0.0]))
-    text = f"Factors {one + 1} and {other + 1}: a place on one tells {told:.0%} of the other."
-    name = f"joint{one + 1}-{other + 1}"
-    picture = drawn(name, PANEL, lambda ax: plots.joint(ax, fit, one, other))
+    # The worse direction; 0 where neither was measured.
+    told = np.nanmax([leakage[one, other], leakage[other, one], 0.0])
+    text = (
+        f"Factors {one + 1} and {other + 1}: a place on one predicts {told:.0%} of the "
+        "other."
+    )
+
+    def draw(ax) -> None:
+        plots.joint(ax, fit, one, other, settings=settings.plots)
+
+    picture = drawn(f"joint{one + 1}-{other + 1}", settings.panel, draw)
     alt = f"Joint histogram of {len(fit.spectrum_.weights):,} samples. {text}"
     return figure(drawing(picture, alt), escape(text), kind="turned")
 
 
-def spectrum(fit: ManifoldFactorizer) -> str:
-    """The eigenvalues by factor."""
-    values, owner = (
-        fit.spectrum_.eigenvalues[1:],
-        ownership.owners(fit.spectrum_, fit.factors_)[1:],
+def spectrum(
+    fit: ManifoldFactorizer,
+    *,
+    settings: FigureSettings = FigureSettings(),
+) -> str:
+    """Return the eigenvalues by factor."""
+    # Without the constant function.
+    values = fit.spectrum_.eigenvalues[1:]
+    owner = ownership.owners(fit.spectrum_, fit.factors_)[1:]
+    # Products and mixtures have the owner -1.
+    counts = np.bincount(owner[owner >= 0], minlength=len(fit.factors_))
+    own = [f"{count} of factor {f}" for f, count in enumerate(counts, start=1)]
+    text = (
+        f"{len(values)} functions with eigenvalues from {values[0]:.3g} to "
+        f"{values[-1]:.3g}: {', '.join(own)}."
     )
-    own = ", ".join(
-        f"{int((owner == f).sum())} of factor {f + 1}" for f in range(len(fit.factors_))
-    )
-    text = f"{len(values)} functions with eigenvalues from {values[0]:.3g} to {values[-1]:.3g}: {own}."
-    picture = drawn("spectrum", WIDE, lambda ax: plots.spectrum(ax, fit))
+    picture = drawn("spectrum", settings.wide, lambda ax: plots.spectrum(ax, fit))
     box = scrolled(drawing(picture, f"Eigenvalues by factor. {text}"), "Spectrum")
     return figure(box, escape(text), kind="broad")
 
 
-def angles(fit: ManifoldFactorizer) -> str:
-    """The angles between gradients of the factors' functions; "" where these are not of the data's own spectrum."""
+def angles(
+    fit: ManifoldFactorizer,
+    *,
+    settings: FigureSettings = FigureSettings(),
+) -> str:
+    """Return the angles between gradients of the factors' functions.
+
+    "" where these functions are not of the data's own spectrum.
+    """
     values, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
     if not sizes:
         return ""
-    text = "Squared cosines between the gradients of the factors' lowest functions, from 0 to 1"
+    text = (
+        "Squared cosines between the gradients of the factors' lowest functions, from "
+        "0 to 1"
+    )
     if len(sizes) > 1:
         owner = np.repeat(np.arange(len(sizes)), sizes)
+        # The cells that a product leaves empty.
         between = values[owner[:, None] != owner]
         text += f": at most {between.max():.2f} between different factors"
-    picture = drawn("angles", PANEL, lambda ax: plots.angles(ax, fit))
-    return figure(
-        drawing(picture, f"Matrix of angles. {text}."),
-        escape(f"{text}."),
-        kind="turned",
-    )
+    picture = drawn("angles", settings.panel, lambda ax: plots.angles(ax, fit))
+    alt = f"Matrix of angles. {text}."
+    return figure(drawing(picture, alt), escape(f"{text}."), kind="turned")
 
 
-def bandwidth(fit: ManifoldFactorizer) -> str:
-    """The curve that bandwidth and dimension come from."""
+def bandwidth(
+    fit: ManifoldFactorizer,
+    *,
+    settings: FigureSettings = FigureSettings(),
+) -> str:
+    """Return the curve that bandwidth and dimension are read from."""
     curve = fit.bandwidth_curve_
+    # Where the bandwidth suits the data best; it may be raised for sparse regions.
     steepest = int(np.argmax(curve.slopes))
     text = (
-        f"Steepest at bandwidth {curve.candidates[steepest]:.3g}, with {2 * curve.slopes[steepest]:.2f} dimensions "
-        f"before the correction for finitely many neighbours; {curve.value:.3g} is used."
+        f"Steepest at bandwidth {curve.candidates[steepest]:.3g}, with "
+        f"{2 * curve.slopes[steepest]:.2f} dimensions before the correction for "
+        f"finitely many neighbours; {curve.value:.3g} is used."
     )
-    picture = drawn("bandwidth", PANEL, lambda ax: plots.bandwidth(ax, fit))
-    return figure(
-        drawing(picture, f"Curve of the kernel sum's slope. {text}"), escape(text)
-    )
+    picture = drawn("bandwidth", settings.panel, lambda ax: plots.bandwidth(ax, fit))
+    alt = f"Curve of the kernel sum's slope. {text}"
+    return figure(drawing(picture, alt), escape(text))
 
 
-def thinned(n_samples: int) -> str:
-    """What is said where not all samples are drawn."""
-    count = plots.drawn(n_samples)
-    return (
-        ""
-        if count == n_samples
-        else f"Drawn: {count:,} of {n_samples:,} fitted samples."
-    )
+def _thinned(n_samples: int, settings: FigureSettings) -> str:
+    """Return a sentence where not all samples are drawn, else ""."""
+    count = plots.drawn(n_samples, settings=settings.plots)
+    if count == n_samples:
+        return ""
+    return f"Drawn: {count:,} of {n_samples:,} fitted samples."

@@ -1,5 +1,6 @@
-"""A run in words."""
+"""A run in words: sentences for the page, and the whole report as plain text."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,165 +8,150 @@ from textwrap import fill
 
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factor import Factor
+from manifactor.views import tables
 
-WIDTH = 100  # characters of a line of prose
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
+# Characters of a line of plain text; most terminals are at least as wide.
+TEXT_WIDTH = 100
+NUMERALS = ("no", "one", "two", "three", "four", "five", "six")
 
 
 def report_text(record: dict, fit: ManifoldFactorizer) -> str:
-    """All that is known of a run: verdict, factors, diagnostics, what was chosen, seconds, versions."""
-    lines = [
-        f"{record.get('command', 'run')} of {record.get('input', 'unknown input')}",
+    """Return the report of a run as plain text."""
+    command = record.get("command", "run")
+    introduction = [
+        f"{command} of {record.get('input', 'unknown input')}",
         "",
         summary(fit),
-        *about_particles(record),
-        *_components(record),
-        *_leakage(fit),
-        *_confounders(record),
-        "",
-        "Chosen:",
-        f"  samples      {len(fit.spectrum_.weights)}, intrinsic dimension {fit.dimension_}",
-        f"  preparation  {fit.preparation_.reason if fit.preparation_ else 'none needed'}",
-        f"  outliers     {int(fit.outliers_.sum())}",
-        f"  neighbours   {fit.n_neighbors_} ({fit.neighbors_}, {fit.recall_:.1%} of the true ones)",
-        f"  bandwidth    {fit.bandwidth_:.4g}",
-        f"  functions    {fit.n_functions_} ({fit.solver_}, residuals up to {fit.spectrum_.residuals.max():.1e})",
-        f"  seed         {record.get('seed')}",
-        "Seconds:",
-        *(f"  {stage:<12} {seconds:.2f}" for stage, seconds in fit.timings_.items()),
-        "Versions:",
-        *(
-            f"  {name:<12} {version}"
-            for name, version in record.get("versions", {}).items()
-        ),
+        samples_sentence(record, fit),
+        *preparation_sentences(record),
+        *confounder_sentences(record),
     ]
-    return "\n".join(lines) + "\n"
+    shown = (
+        tables.tests_table(fit),
+        tables.leakage_table(fit),
+        tables.confounders_table(record),
+        tables.components_table(record),
+        tables.computation_table(fit),
+        tables.choices_table(record, fit),
+        tables.conditions_table(record),
+        tables.seconds_table(fit),
+    )
+    # What there is nothing to say about is left out.
+    texts = [table.as_text(TEXT_WIDTH) for table in shown if table.rows]
+    return "\n\n".join(["\n".join(introduction), *texts]) + "\n"
 
 
 def summary(fit: ManifoldFactorizer) -> str:
-    """Verdict and factors in words."""
-    lines = [fill(f"Verdict: {fit.verdict_}. {evidence(fit)}", WIDTH)]
-    lines += [
-        f"Factor {i}: {factor}." for i, factor in enumerate(fit.factors_, start=1)
-    ]
-    return "\n".join(lines)
+    """Return verdict and factors in words."""
+    verdict = fill(f"Verdict: {fit.verdict_}. {evidence(fit)}", TEXT_WIDTH)
+    numbered = enumerate(fit.factors_, start=1)
+    factors = [f"Factor {number}: {factor}." for number, factor in numbered]
+    return "\n".join([verdict, *factors])
 
 
 def evidence(fit: ManifoldFactorizer) -> str:
-    """Why the verdict is what it is, for those who type commands."""
-    return str(fit.evidence_).replace("method='deflation'", "--method deflation")
+    """Return the verdict and its reasons, for those who type commands."""
+    return _with_options(str(fit.evidence_))
+
+
+def _with_options(text: str) -> str:
+    """Return a text with options of the command in place of parameters."""
+    # The evidence speaks of parameters, as for those who write Python.
+    text = text.replace("method='deflation'", "--method deflation")
+    return re.sub(r"`(\w+)`", _as_option, text)
+
+
+def _as_option(parameter: re.Match) -> str:
+    return "--" + parameter[1].replace("_", "-")
+
+
+def tests_sentence(fit: ManifoldFactorizer) -> str:
+    """Return how many tests failed, and what is wrong."""
+    found = fit.evidence_
+    total, failed = len(found.tests), len(found.failed)
+    if not failed:
+        return f"All {total} tests were passed."
+    reason = _with_options(found.reason).rstrip(".")
+    return f"{failed} of {total} tests failed: {reason}."
 
 
 def input_name(record: dict) -> str:
-    """What was fitted: the input's name, and the view where one was picked."""
+    """Return the name of the input, with the view where one was picked."""
     name = Path(record.get("input", "unknown input")).name
+    # Direction of projection, in degrees.
     view = record.get("view")
     return f"{name}, seen from {view[0]:g}, {view[1]:g}" if view else name
 
 
+def samples_sentence(record: dict, fit: ManifoldFactorizer) -> str:
+    """Return how many samples there are, and how many were fitted."""
+    fitted = len(fit.spectrum_.weights)
+    total = record.get("n_samples", fitted)
+    if fitted == total:
+        return f"{total:,} samples, all of them fitted."
+    return f"{total:,} samples: {fitted:,} were fitted, the others placed beside them."
+
+
 def verdict_sentence(fit: ManifoldFactorizer) -> str:
-    """The verdict as one sentence, with the factors' shapes."""
+    """Return the verdict as one sentence, with the factors' shapes."""
     count = len(fit.factors_)
     shapes = shapes_in_words(fit.factors_)
     if fit.verdict_ == "product":
-        return f"A product of {_number(count)} independent factors: {shapes}."
-    if fit.verdict_ == "partial":
-        few = (
-            "One factor was"
-            if count == 1
-            else f"{_number(count).capitalize()} factors were"
-        )
-        return f"{few} found, {shapes}, but not every test of a product was passed."
-    return f"No product was found; the data are taken as one factor, {shapes}."
+        return f"A product of {_numeral(count)} independent factors: {shapes}."
+    if fit.verdict_ == "none":
+        return f"No product was found; the data are taken as one factor, {shapes}."
+    # Partial means several: a single factor is no product.
+    found = f"{_numeral(count)} factors were found".capitalize()
+    return f"{found}, {shapes}, but not every test of a product was passed."
 
 
 def shapes_in_words(factors: Sequence[Factor]) -> str:
-    """The factors' shapes, the same ones counted: a circle and two intervals."""
+    """Return the factors' shapes, equal ones counted: a circle and two intervals."""
     counts = Counter(factor.shape for factor in factors)
-    shapes = [
-        shape if k == 1 else f"{_number(k)} {shape.partition(' ')[2]}s"
-        for shape, k in counts.items()
-    ]
-    return (
-        shapes[0] if len(shapes) == 1 else f"{', '.join(shapes[:-1])} and {shapes[-1]}"
-    )
+    shapes = [_plural(shape, count) for shape, count in counts.items()]
+    *first, last = shapes
+    return f"{', '.join(first)} and {last}" if first else last
 
 
-def _number(count: int) -> str:
-    return NUMBERS[count] if count < len(NUMBERS) else str(count)
+def _plural(shape: str, count: int) -> str:
+    """Return so many of a shape: "two circles" for "a circle" and 2."""
+    # Shapes come with their article: "a circle", "an interval".
+    noun = shape.partition(" ")[2]
+    return shape if count == 1 else f"{_numeral(count)} {noun}s"
+
+
+def _numeral(count: int) -> str:
+    return NUMERALS[count] if count < len(NUMERALS) else str(count)
 
 
 def about_particles(record: dict) -> list[str]:
-    """What run.json says of images and particles, in words."""
-    lines = []
-    if "components" in record:
-        lines.append(f"Samples: {record['components']['text']}.")
-    if record.get("n_samples", 0) > record.get("n_fitted", float("inf")):
-        lines.append(
-            f"{record['n_fitted']} of {record['n_samples']} samples were fitted, the others placed."
-        )
-    meanings = [
-        confounder["meaning"]
-        for confounder in record.get("confounders", [])
-        if confounder["meaning"]
-    ]
-    lines += [f"Warning: {meaning}." for meaning in meanings]
-    if record.get("confounders") and not meanings:
-        names = ", ".join(
-            dict.fromkeys(confounder["name"] for confounder in record["confounders"])
-        )
-        lines.append(
-            f"None of what is known of the particles ({names}) explains a factor."
-        )
-    return lines
+    """Return what run.json says about samples and particles, in sentences."""
+    fitted, total = record.get("n_fitted"), record.get("n_samples", 0)
+    placed = []
+    if fitted is not None and total > fitted:
+        placed = [f"{fitted} of {total} samples were fitted, the others placed."]
+    return [*preparation_sentences(record), *placed, *confounder_sentences(record)]
 
 
-def _components(record: dict) -> list[str]:
-    components = record.get("components", {})
-    if "signal_to_noise" not in components:
-        return []
-    pairs = zip(
-        components["signal_to_noise"], components.get("weights", []), strict=True
-    )
-    rows = [
-        f"  {i:<12} {ratio:<10.3g} {weight:.2f}"
-        for i, (ratio, weight) in enumerate(pairs, start=1)
-    ]
-    return ["", "Principal components (signal to noise, weight):", *rows]
+def preparation_sentences(record: dict) -> list[str]:
+    """Return how images or volumes became samples; nothing for other inputs."""
+    components = record.get("components")
+    return [f"Samples: {components['text']}."] if components else []
 
 
-def _leakage(fit: ManifoldFactorizer) -> list[str]:
-    leakage = fit.evidence_.leakage
-    if len(leakage) < 2:
-        return []
-    cells = [
-        " ".join("   -" if value != value else f"{value:.2f}" for value in row)
-        for row in leakage
-    ]
-    rows = [f"  factor {i:<5} {row}" for i, row in enumerate(cells, start=1)]
-    return [
-        "",
-        "What a place on one factor (row) tells of another (column), R^2:",
-        *rows,
-    ]
+def confounder_sentences(record: dict) -> list[str]:
+    """Return `warnings`, or that known properties of the particles explain nothing."""
+    confounders = record.get("confounders", [])
+    warned = warnings(record)
+    if warned or not confounders:
+        return warned
+    # Each name occurs once for every factor.
+    names = ", ".join(dict.fromkeys(found["name"] for found in confounders))
+    return [f"No known property of the particles ({names}) explains a factor."]
 
 
-def _confounders(record: dict) -> list[str]:
-    found = record.get("confounders", [])
-    if not found:
-        return []
-    rows = [
-        f"  {name:<15} "
-        + "  ".join(f"{c['r2']:.2f} ({c['p']:.2f})" for c in found if c["name"] == name)
-        for name in dict.fromkeys(c["name"] for c in found)
-    ]
-    numbers = dict.fromkeys(c["factor"] for c in found)
-    header = " " * 18 + "  ".join(
-        f"factor {i}   " if i else "the rest" for i in numbers
-    )
-    return [
-        "",
-        "What is known of the particles, and how much of each factor it explains (R^2, p-value):",
-        header,
-        *rows,
-    ]
+def warnings(record: dict) -> list[str]:
+    """Return a sentence for each factor that may be no motion."""
+    confounders = record.get("confounders", [])
+    meanings = [found["meaning"] for found in confounders if found["meaning"]]
+    return [f"Warning: {meaning}." for meaning in meanings]

@@ -14,6 +14,7 @@ from manifactor.views.explorer.scene import open_scene
 
 from ..conftest import TOKEN, N, serving
 
+pytestmark = pytest.mark.browser
 READY = "body[data-ready][data-near]"
 
 
@@ -253,7 +254,7 @@ def test_pictures_come_back_with_the_graphics_card(explorer):
 
 def test_ranges_narrow_the_selection_with_exact_counts(explorer, scene):
     page = explorer()
-    line, angle = (place.coordinate for place in scene.run.places)
+    line, angle = (place.displayed for place in scene.run.places)
     page.get_by_label("select on factor 1: from").fill("0.25")
     page.get_by_label("select on factor 1: to").fill("0.75")
     middle = (line >= 0.25) & (line <= 0.75)
@@ -266,6 +267,7 @@ def test_ranges_narrow_the_selection_with_exact_counts(explorer, scene):
     assert selected(page) == both.sum()
 
 
+@pytest.mark.slow
 def test_a_link_restores_the_view(explorer):
     page = explorer(view="#at=0.2,40&mode=held&colour=factor2&range=factor1~0.1~0.4")
     page.locator(".cloud .plot > svg").nth(1).click(
@@ -310,6 +312,8 @@ def test_a_narrow_dark_window_needs_no_scrolling_sideways(explorer):
         page.wait_for_selector(f"[data-shown={name.lower()}]:visible")
         page.wait_for_load_state("networkidle")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    tests = page.locator("#evidence .wide").first
+    assert tests.evaluate("box => box.scrollWidth <= box.clientWidth")
 
 
 def test_spectrum_angles_and_evidence_have_their_pages(explorer, scene):
@@ -324,6 +328,9 @@ def test_spectrum_angles_and_evidence_have_their_pages(explorer, scene):
     page.get_by_role("button", name="Evidence").click()
     page.wait_for_selector("#evidence table")
     assert "Half of the samples alone" in page.locator("#evidence").inner_text()
+    tests = page.locator("#evidence table.tests tbody tr")
+    assert tests.count() == len(scene.fit.evidence_.tests)
+    assert "passed" in tests.first.inner_text()
 
 
 def test_numbers_without_images_show_their_features(torus_run, window):

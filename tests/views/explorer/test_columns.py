@@ -8,6 +8,8 @@ from manifactor.cryoem.particles import Particles
 from manifactor.runs.places import Place
 from manifactor.views.explorer.columns import (
     Column,
+    ColumnSettings,
+    feature_columns,
     in_polygon,
     inside,
     particle_columns,
@@ -56,11 +58,12 @@ def test_a_sample_without_a_number_is_in_no_range():
 
 def test_a_circle_is_drawn_round_with_confidence_outwards():
     columns = place_columns(
-        [Place(np.array([0.0, 90.0, 180.0]), "circle", np.array([1.0, 0.0, 0.5]))]
+        [Place(np.radians([0.0, 90.0, 180.0]), "circle", np.array([1.0, 0.0, 0.5]))]
     )
     x, y = (columns[name].values for name in view_of(1, Place(np.zeros(3), "circle")))
     assert np.allclose(np.hypot(x, y), [1, 0.4, 0.7])
     assert np.allclose(np.degrees(np.arctan2(y, x)) % 360, [0, 90, 180])
+    assert np.allclose(columns["factor1"].values, [0, 90, 180])  # shown in degrees
 
 
 @pytest.mark.parametrize(
@@ -87,3 +90,12 @@ def test_what_is_the_same_for_all_particles_is_no_column():
     )
     assert list(found) == ["particle defocus u", "particle group"]
     assert found["particle group"].values.tolist() == [1, 0]
+
+
+def test_of_a_wide_table_only_the_first_columns_are_offered():
+    samples = np.arange(12.0).reshape(3, 4)
+    found = feature_columns(
+        samples, ["a", "b", "c", "d"], settings=ColumnSettings(most_features=2)
+    )
+    assert [column.label for column in found.values()] == ["a", "b"]
+    assert list(feature_columns(samples)) == [f"column {j}" for j in (1, 2, 3, 4)]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor.command.main import main
-from manifactor.cryoem.pictures import as_grey, write_volume
+from manifactor.cryoem.mrc import write_volume
+from manifactor.cryoem.pictures import as_grey
+from manifactor.runs.task import Task
 from manifactor.views import plots
-from manifactor.views.explorer import scene as scenes
-from manifactor.views.explorer.behind import Look
-from manifactor.views.explorer.scene import open_scene
+from manifactor.views.explorer.previews import Look
+from manifactor.views.explorer.scene import SceneSettings, open_scene
 
 
 def picture(address):
@@ -27,7 +27,7 @@ def near(scene, at, **options):
     asked = {
         "factor": 0,
         "mode": "matched",
-        "count": scene.behind.count,
+        "count": scene.preview.count,
         "look": Look(),
         **options,
     }
@@ -60,7 +60,9 @@ def test_a_run_of_numbers_shows_its_features(torus_run):
     scene = open_scene(torus_run)
     found = near(scene, [[30.0], [200.0]], mode="held", count=1)
     samples = scene.run.samples()
-    assert scene.behind.kind == "features"
+    turns = np.array([place[0] for place in found["places"]])
+    assert (np.abs(turns - [30, 200]) < 40).all()  # degrees in, degrees out
+    assert scene.preview.kind == "features"
     assert found["mean"] == pytest.approx(samples[found["samples"][0]].tolist())
     assert found["spread"] == pytest.approx([0] * 4)
     assert "column 4" in scene.columns
@@ -71,9 +73,8 @@ def test_columns_keep_the_names_that_a_table_gives_them(torus_run, tmp_path):
     np.savetxt(
         tmp_path / "named.csv", X, delimiter=",", header="a,b,c,tilt of d", comments=""
     )
-    assert (
-        main(["fit", str(tmp_path / "named.csv"), "--out", str(tmp_path / "run")]) == 0
-    )
+    task = Task(tmp_path / "named.csv")
+    task.fit(task.read(), tmp_path / "run")
     assert open_scene(tmp_path / "run").columns["column 4"].label == "tilt of d"
 
 
@@ -85,7 +86,7 @@ def test_an_input_that_changed_after_the_fit_is_named(torus_run, tmp_path):
         json.dumps({**record, "input_changed": "2020-01-01T00:00:00+00:00"})
     )
     (warning,) = open_scene(tmp_path / "run").about()["warnings"]
-    assert "torus.npz was changed after the fit" in warning
+    assert "torus.npy was changed after the fit" in warning
 
 
 def test_volumes_are_shown_by_slices(tmp_path, rng):
@@ -95,19 +96,9 @@ def test_volumes_are_shown_by_slices(tmp_path, rng):
         volume = np.zeros((8, 10, 12), dtype=np.float32)
         volume[2:5, 3:7, 2 + round(6 * place)] = 1
         write_volume(tmp_path / "maps" / f"{i:03d}.mrc", volume, pixel_size=2.0)
-    assert (
-        main(
-            [
-                "fit",
-                str(tmp_path / "maps"),
-                "--out",
-                str(tmp_path / "run"),
-                "--n-neighbors",
-                "12",
-            ]
-        )
-        == 0
-    )
+    task = Task(tmp_path / "maps", settings={"n_neighbors": 12})
+    with pytest.warns(UserWarning, match="too few|No product"):
+        task.fit(task.read(), tmp_path / "run")
     scene = open_scene(tmp_path / "run")
     at = scene.about()["factors"][0]["start"]
     cuts = [near(scene, [at], look=Look(axis=axis, depth=0.4)) for axis in (0, 1, 2)]
@@ -127,8 +118,8 @@ def test_what_is_gone_is_named_and_the_places_stay(
         json.dumps({**record, field: "gone/file.star"})
     )
     scene = open_scene(tmp_path / "run")
-    assert scene.behind.kind == kind
-    assert "gone/file.star" in scene.behind.why
+    assert scene.preview.kind == kind
+    assert "gone/file.star" in scene.preview.why
     assert len(near(scene, scene_start(scene))["samples"]) == 12
 
 
@@ -136,9 +127,8 @@ def scene_start(scene):
     return [factor["start"] for factor in scene.about()["factors"]]
 
 
-def test_many_samples_are_thinned_for_drawing_and_counted_all(run, monkeypatch):
-    monkeypatch.setattr(scenes, "MOST_SHOWN", 100)
-    scene = open_scene(run)
+def test_many_samples_are_thinned_for_drawing_and_counted_all(run):
+    scene = open_scene(run, settings=SceneSettings(most_shown=100))
     found = scene.selected([{"column": "factor1", "low": 0, "high": 0.5}])
     shown = np.unpackbits(
         np.frombuffer(base64.b64decode(found["shown"]), dtype=np.uint8)
@@ -156,6 +146,8 @@ def test_spectrum_angles_and_evidence_are_those_of_the_fit(scene):
     assert np.allclose(np.diag(angles["values"]), 1, atol=0.01)
     assert len(angles["values"]) == sum(angles["sizes"])
     assert str(scene.fit.evidence_)[:60] in evidence["html"]
+    for test in scene.fit.evidence_.tests:
+        assert f'<th scope="row">{test.name}</th>' in evidence["html"]
     assert json.dumps([spectrum, angles, evidence, scene.about()], allow_nan=False)
 
 

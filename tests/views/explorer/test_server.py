@@ -163,9 +163,10 @@ def test_the_page_names_nothing_that_lies_elsewhere(port):
         "",
         "main.js",
         "style.css",
+        "tables.css",
         "cloud.js",
         "points.js",
-        "near.js",
+        "neighbourhood.js",
         "pages.js",
         "controls.js",
     ):
@@ -177,7 +178,7 @@ def test_the_page_names_nothing_that_lies_elsewhere(port):
 
 def test_a_column_is_that_of_the_run(port, scene):
     values = np.frombuffer(answer(port, "/api/column/factor2")[1], dtype="<f4")
-    assert np.allclose(values, scene.run.places[1].coordinate, rtol=1e-6)
+    assert np.allclose(values, scene.run.places[1].displayed, rtol=1e-6)
 
 
 def test_places_beyond_a_factor_are_those_at_its_end(port):
@@ -331,6 +332,7 @@ def test_a_folder_that_is_no_run_is_one_line(tmp_path, capsys):
     assert "is not a run folder" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_command_prints_its_address_and_stops_on_interrupt(run):
     command = [
         sys.executable,

@@ -1,1 +1,1 @@
-"""The local web page on a run: what lies near a place on every factor, and which samples to take along."""
+"""Local web page on a run: samples near a place on every factor, and selections."""

@@ -1,4 +1,4 @@
-"""All that is known of every sample as named columns of numbers, and selections by ranges and lassos in them."""
+"""Everything known about every sample as named columns, and selections in them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,10 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor.cryoem.particles import Particles
-from manifactor.runs.places import Place
+from manifactor.runs.places import Place, in_range
 
-INNER = 0.4  # radius of a circle's samples without confidence; 1 with full confidence
-MOST_OFFERED = 100  # columns of the samples themselves
+
+@dataclass(frozen=True)
+class ColumnSettings:
+    """Settings of `place_columns` and `feature_columns`."""
+
+    # Radius at which a circle's samples of no confidence are drawn; those of full
+    # confidence have 1. The hole shows that it is a circle.
+    inner_radius: float = 0.4
+
+    # Columns of the samples themselves in the page's lists.
+    most_features: int = 100
 
 
 @dataclass(frozen=True)
@@ -22,9 +31,9 @@ class Column:
         What people call it.
     values : ndarray of shape (n,)
     group : str
-        What it is offered under; "" for one that only places points.
+        Heading in the page's lists; "" for a column that only places points.
     cyclic : bool
-        Whether 360 is 0.
+        Whether the values are degrees, 360 being 0.
     """
 
     label: str
@@ -33,102 +42,129 @@ class Column:
     cyclic: bool = False
 
     def limits(self) -> tuple[float, float]:
-        """The lowest and the highest number; a full turn for a circle, 0 and 1 for confidence."""
-        if self.cyclic or self.group == "confidence":
-            return 0.0, 360.0 if self.cyclic else 1.0
+        """Return the smallest and the largest number; fixed ones where they are known.
+
+        A circle has 0 and 360, confidence 0 and 1.
+        """
+        if self.cyclic:
+            return 0.0, 360.0
         finite = self.values[np.isfinite(self.values)]
-        return (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+        # Fixed, so that colours of two factors, and of two runs, can be compared.
+        if self.group == "confidence" or not len(finite):
+            return 0.0, 1.0
+        return float(finite.min()), float(finite.max())
 
 
-def place_columns(places: Sequence[Place]) -> dict[str, Column]:
-    """Places and confidence on every factor, and where to draw them."""
-    out: dict[str, Column] = {}
+def place_columns(
+    places: Sequence[Place],
+    *,
+    settings: ColumnSettings = ColumnSettings(),
+) -> dict[str, Column]:
+    """Return places and confidence on every factor, and where to draw them."""
+    columns: dict[str, Column] = {}
     for number, place in enumerate(places, start=1):
-        name, label = f"factor{number}", f"factor {number}"
-        confidence = (
-            np.ones(len(place.coordinate))
-            if place.confidence is None
-            else place.confidence
-        )
-        if place.coordinate.ndim > 1:
-            for j, values in enumerate(place.coordinate.T):
-                out[f"{name}_{j}"] = Column(f"{label}, axis {j + 1}", values, "places")
-        else:
-            out[name] = Column(
-                label, place.coordinate, "places", place.topology == "circle"
-            )
-        out[f"{name}_confidence"] = Column(
-            f"confidence on {label}", confidence, "confidence"
-        )
-        if place.topology == "circle":
-            ring = (INNER + (1 - INNER) * confidence)[:, None] * place.features
-            out |= {
-                f"{name}_x": Column("", ring[:, 0]),
-                f"{name}_y": Column("", ring[:, 1]),
-            }
-    return out
+        columns |= _columns_of_factor(number, place, settings)
+    return columns
+
+
+def _columns_of_factor(
+    number: int,
+    place: Place,
+    settings: ColumnSettings,
+) -> dict[str, Column]:
+    name, label = f"factor{number}", f"factor {number}"
+    values, circle = place.displayed, place.topology == "circle"
+    if values.ndim > 1:
+        columns = {
+            f"{name}_{axis}": Column(f"{label}, axis {axis + 1}", column, "places")
+            for axis, column in enumerate(values.T)
+        }
+    else:
+        columns = {name: Column(label, values, "places", cyclic=circle)}
+    confidence = place.confidence
+    if confidence is None:
+        confidence = np.ones(len(place))
+    sure = Column(f"confidence on {label}", confidence, "confidence")
+    columns[f"{name}_confidence"] = sure
+    if circle:
+        # Beside the angle: a picture of a circle must not be cut open at 0 degrees.
+        inner = settings.inner_radius
+        radius = inner + (1 - inner) * confidence
+        x, y = (radius[:, None] * place.features).T
+        columns[f"{name}_x"] = Column("", x)
+        columns[f"{name}_y"] = Column("", y)
+    return columns
 
 
 def view_of(number: int, place: Place) -> tuple[str, str]:
-    """The columns that a factor, counted from 1, is drawn with."""
+    """Return the columns that a factor, counted from 1, is drawn with."""
     name = f"factor{number}"
     if place.topology == "circle":
         return f"{name}_x", f"{name}_y"
-    if place.topology == "interval" or place.coordinate.shape[1] == 1:
-        return (
-            name if place.topology == "interval" else f"{name}_0",
-            f"{name}_confidence",
-        )
+    if place.topology == "interval":
+        return name, f"{name}_confidence"
+    if place.coordinate.shape[1] == 1:
+        return f"{name}_0", f"{name}_confidence"
     return f"{name}_0", f"{name}_1"
 
 
 def particle_columns(particles: Particles) -> dict[str, Column]:
-    """What is known of particles besides their images, where it is not the same for all."""
+    """Return properties of particles that are not the same for all."""
     known: dict[str, np.ndarray] = {}
     if particles.angles is not None:
-        known |= dict(zip(("rot", "tilt", "psi"), particles.angles.T, strict=True))
+        angles = ("rot", "tilt", "psi")
+        known |= dict(zip(angles, particles.angles.T, strict=True))
     if particles.shift is not None:
-        known |= {"shift x": particles.shift[:, 0], "shift y": particles.shift[:, 1]}
-    known |= {
-        name.replace("_", " "): values for name, values in particles.microscope.items()
-    }
+        shifts = ("shift x", "shift y")
+        known |= dict(zip(shifts, particles.shift.T, strict=True))
+    for name, values in particles.microscope.items():
+        known[name.replace("_", " ")] = values
     numbers = {name: _numbers(values) for name, values in known.items()}
     return {
-        f"particle {n}": Column(n, v, "particles")
-        for n, v in numbers.items()
-        if len(v) and (v != v[0]).any()
+        f"particle {name}": Column(name, values, "particles")
+        for name, values in numbers.items()
+        # A column of one value tells nothing apart.
+        if len(values) and (values != values[0]).any()
     }
 
 
 def _numbers(values: np.ndarray) -> np.ndarray:
-    """The values, or for words the place of each among them."""
-    return (
-        values.astype(float)
-        if values.dtype.kind in "fiub"
-        else np.unique(values, return_inverse=True)[1] * 1.0
-    )
+    """Return the values as numbers: words by their place in alphabetical order."""
+    if values.dtype.kind in "fiub":
+        return values.astype(float)
+    # Enough to colour by, and to select one word by a range.
+    return np.unique(values, return_inverse=True)[1].astype(float)
 
 
 def feature_columns(
-    samples: np.ndarray, names: Sequence[str] = ()
+    samples: np.ndarray,
+    names: Sequence[str] = (),
+    *,
+    settings: ColumnSettings = ColumnSettings(),
 ) -> dict[str, Column]:
-    """The first columns of the samples themselves, with the names that they have, if there is one for each."""
-    count = min(samples.shape[1], MOST_OFFERED)
+    """Return the first columns of the samples themselves.
+
+    They have the names of the input, if that has one for each.
+    """
+    count = min(samples.shape[1], settings.most_features)
     numbered = [f"column {j + 1}" for j in range(count)]
+    # Some names, as of an index column that was dropped, would be out of step.
     labels = names if len(names) == samples.shape[1] else numbered
     return {
-        numbered[j]: Column(labels[j], samples[:, j], "samples") for j in range(count)
+        name: Column(labels[j], samples[:, j], "samples")
+        for j, name in enumerate(numbered)
     }
 
 
 def inside(columns: Mapping[str, Column], conditions: Sequence[Mapping]) -> np.ndarray:
-    """Which samples, (n,) bool, meet all conditions.
+    """Return which samples, (n,) bool, meet all conditions.
 
     Parameters
     ----------
+    columns : mapping of str to Column
     conditions : sequence of mapping
-        Ranges, ``{"column": name, "low": a, "high": b}``, across 0 if cyclic and `a` is above `b`, and lassos,
-        ``{"x": name, "y": name, "polygon": [[x, y], ...]}``.
+        Ranges, ``{"column": name, "low": a, "high": b}``, across 0 if cyclic and `a` is
+        above `b`; and lassos, ``{"x": name, "y": name, "polygon": [[x, y], ...]}``.
 
     Examples
     --------
@@ -136,43 +172,39 @@ def inside(columns: Mapping[str, Column], conditions: Sequence[Mapping]) -> np.n
     >>> inside(columns, [{"column": "turn", "low": 350, "high": 10}]).tolist()
     [True, False, True]
     """
-    n = len(next(iter(columns.values())).values)
-    out = np.ones(n, dtype=bool)
+    n_samples = len(next(iter(columns.values())).values)
+    met = np.ones(n_samples, dtype=bool)
     for condition in conditions:
-        out &= (
-            _in_lasso(columns, condition)
-            if "polygon" in condition
-            else _in_range(columns, condition)
-        )
-    return out
+        meets = _in_lasso if "polygon" in condition else _in_range
+        met &= meets(columns, condition)
+    return met
 
 
 def _in_range(columns: Mapping[str, Column], condition: Mapping) -> np.ndarray:
-    column, low, high = (
-        columns[condition["column"]],
-        condition["low"],
-        condition["high"],
-    )
-    if column.cyclic:
-        place = Place(column.values, "circle")
-        return place.between(low, high)
-    return (column.values >= low) & (column.values <= high)
+    column = columns[condition["column"]]
+    low, high = condition["low"], condition["high"]
+    return in_range(column.values, low, high, cyclic=column.cyclic)
 
 
 def _in_lasso(columns: Mapping[str, Column], condition: Mapping) -> np.ndarray:
-    x, y = columns[condition["x"]].values, columns[condition["y"]].values
+    x = columns[condition["x"]].values
+    y = columns[condition["y"]].values
     polygon = np.asarray(condition["polygon"], dtype=float)
-    low, high = polygon.min(axis=0), polygon.max(axis=0)
-    near = np.flatnonzero(
-        (x >= low[0]) & (x <= high[0]) & (y >= low[1]) & (y <= high[1])
-    )
-    out = np.zeros(len(x), dtype=bool)
-    out[near] = in_polygon(x[near], y[near], polygon)
-    return out
+    left, bottom = polygon.min(axis=0)
+    right, top = polygon.max(axis=0)
+    # Most samples lie outside the polygon's box, where no edge need be looked at.
+    across = (x >= left) & (x <= right)
+    upwards = (y >= bottom) & (y <= top)
+    near = np.flatnonzero(across & upwards)
+    met = np.zeros(len(x), dtype=bool)
+    met[near] = in_polygon(x[near], y[near], polygon)
+    return met
 
 
 def in_polygon(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
-    """Which points lie in a closed polygon, (m, 2): those from which a ray crosses its edges an odd number of times.
+    """Return which points lie in a closed polygon, (m, 2).
+
+    These are the points from which a ray crosses the edges an odd number of times.
 
     Examples
     --------
@@ -180,15 +212,19 @@ def in_polygon(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
     >>> in_polygon(np.array([0.5, 1.5]), np.array([0.5, 0.5]), square).tolist()
     [True, False]
     """
-    order = np.argsort(
-        y, kind="stable"
-    )  # so that an edge is compared with points of its own height only
+    # In order of height, an edge is compared with the points of its own height only.
+    order = np.argsort(y, kind="stable")
     x, y = x[order], y[order]
     crossed = np.zeros(len(x), dtype=bool)
-    for (x1, y1), (x2, y2) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
-        if y1 != y2:
-            level = slice(*np.searchsorted(y, [min(y1, y2), max(y1, y2)]))
-            crossed[level] ^= x[level] < (x2 - x1) * ((y[level] - y1) / (y2 - y1)) + x1
-    out = np.empty_like(crossed)
-    out[order] = crossed
-    return out
+    following = np.roll(polygon, -1, axis=0)
+    for (x1, y1), (x2, y2) in zip(polygon, following, strict=True):
+        if y1 == y2:  # a ray along the edge does not cross it
+            continue
+        ends = np.searchsorted(y, [min(y1, y2), max(y1, y2)])
+        level = slice(*ends)
+        along = (y[level] - y1) / (y2 - y1)
+        edge = (x2 - x1) * along + x1
+        crossed[level] ^= x[level] < edge
+    found = np.empty_like(crossed)
+    found[order] = crossed
+    return found

@@ -1,4 +1,4 @@
-"""Who may ask: this machine, the explorer's own page, and whoever has the token."""
+"""Access control: this machine, the explorer's page, and the holder of the token."""
 
 import logging
 import secrets
@@ -7,28 +7,38 @@ from urllib.parse import parse_qs
 
 from manifactor._support.extras import extra
 
+# The first is the one that the server listens on.
 HOSTS = ("127.0.0.1", "localhost")
 HEADERS = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    # No script, style or picture from elsewhere, and no frame around the page.
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; "
+        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    ),
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "referrer-policy": "no-referrer",  # the address holds the token
+    # The address holds the token.
+    "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
+    # Another start on the same port may show another run.
     "cache-control": "no-store",
 }
-NO_TOKEN = "This page needs the address that `manifactor explore` printed, with its token; every start has a new one."
+NO_TOKEN = (
+    "This page needs the address that `manifactor explore` printed, with its token; "
+    "every start has a new one."
+)
 
 
 class Guard:
-    """An ASGI application for HTTP around another, which is asked only what may be answered.
+    """ASGI application for HTTP that passes permitted requests on to another.
 
     Parameters
     ----------
     app : ASGI application
     token : str
     public : collection of str
-        Addresses without secrets, for which no token is asked.
+        Addresses without secrets, which need no token.
     """
 
     def __init__(self, app, token: str, *, public: Collection[str] = ()):
@@ -44,22 +54,21 @@ class Guard:
         problem = refusal(scope["query_string"].decode("latin-1"), headers, token)
         answer = self.app
         if problem is not None:
-            answer = extra("starlette.responses").PlainTextResponse(
-                problem, status_code=403
-            )
+            refuse = extra("starlette.responses").PlainTextResponse
+            answer = refuse(problem, status_code=403)
         try:
             await answer(scope, receive, _with_headers(send))
-        except Exception:  # a mistake of ours: the browser was told, and goes on
-            logging.getLogger("manifactor").exception(
-                "the explorer could not answer %s", scope["path"]
-            )
+        # A defect of ours: the browser got an answer already, and the server goes on.
+        except Exception:
+            log = logging.getLogger("manifactor")
+            log.exception("the explorer could not answer %s", scope["path"])
 
 
 def refusal(query: str, headers: dict[str, str], token: str | None) -> str | None:
-    """Why a request is refused; None for one that may be answered.
+    """Return why a request is refused; None for one that may be answered.
 
-    Another site that gives itself this machine's address (DNS rebinding) is told by its Host, another site's script by
-    its Origin.
+    The Host of a request gives away a site that took the address of this machine (DNS
+    rebinding), its Origin a script of another site.
 
     Parameters
     ----------
@@ -82,14 +91,19 @@ def refusal(query: str, headers: dict[str, str], token: str | None) -> str | Non
     if (name if port.isdigit() else host) not in HOSTS:
         return f"The address must be that of this machine: {' or '.join(HOSTS)}."
     origin = headers.get("origin")
+    # Browsers leave it out where a page asks its own server by GET.
     if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
         return "Requests of other sites are refused."
-    if token is None:
+    if token is None or _has_token(query, headers, token):
         return None
-    given = (
-        headers.get("x-manifactor-token") or (parse_qs(query).get("token") or [""])[0]
-    )
-    return None if secrets.compare_digest(given.encode(), token.encode()) else NO_TOKEN
+    return NO_TOKEN
+
+
+def _has_token(query: str, headers: dict[str, str], token: str) -> bool:
+    in_query = parse_qs(query).get("token") or [""]
+    given = headers.get("x-manifactor-token") or in_query[0]
+    # In constant time, so that a wrong token cannot be improved letter by letter.
+    return secrets.compare_digest(given.encode(), token.encode())
 
 
 def _with_headers(send: Callable) -> Callable:

@@ -1,4 +1,4 @@
-"""A run as the page sees it: what to draw, what lies near a place, which samples are selected."""
+"""A run as the page sees it: what to draw, what lies near a place, what is selected."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -18,30 +18,52 @@ from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import SELECTIONS, selection
-from manifactor.views.explorer.behind import Behind, Features, Look, behind
+from manifactor.views import tables, words
 from manifactor.views.explorer.columns import (
-    INNER,
     Column,
+    ColumnSettings,
     feature_columns,
     inside,
     particle_columns,
     place_columns,
     view_of,
 )
-from manifactor.views.explorer.near import Strata, held, matched, point_of, reach
-from manifactor.views.markup import paragraph
-from manifactor.views.report import choices_table, diagnostics_section, evidence_section
-from manifactor.views.words import (
-    about_particles,
-    evidence,
-    input_name,
-    verdict_sentence,
+from manifactor.views.explorer.neighbourhoods import (
+    Strata,
+    held,
+    matched,
+    point_of,
+    reach,
 )
+from manifactor.views.explorer.previews import (
+    Features,
+    Look,
+    Preview,
+    PreviewSettings,
+    open_preview,
+)
+from manifactor.views.markup import paragraph
+from manifactor.views.report import diagnostics_section, evidence_section
 
-MOST_SHOWN = 50_000  # points drawn; selections count all samples
-MOST_AVERAGED = 5000  # samples of a mean
-MOST_CORNERS = 1000  # of a lasso
 MODES = ("matched", "held")
+
+
+@dataclass(frozen=True)
+class SceneSettings:
+    """Settings of `open_scene`."""
+
+    # Points drawn: browsers without a graphics card still follow the mouse. Selections
+    # count all samples.
+    most_shown: int = 50_000
+
+    # Samples of a mean that a user may ask for.
+    most_averaged: int = 5000
+
+    # Of a lasso.
+    most_corners: int = 1000
+
+    columns: ColumnSettings = field(default_factory=ColumnSettings)
+    preview: PreviewSettings = field(default_factory=PreviewSettings)
 
 
 @dataclass(frozen=True)
@@ -55,88 +77,91 @@ class Scene:
     columns : dict of str to Column
     shown : ndarray of int
         The samples that are drawn, ascending.
-    behind : Behind
-        What lies behind the samples.
+    preview : Preview
+        What is shown of samples.
+    settings : SceneSettings
     """
 
     run: Run
     fit: ManifoldFactorizer
     columns: dict[str, Column]
     shown: np.ndarray
-    behind: Behind
-    making: Lock = field(default_factory=Lock, repr=False, compare=False)
+    preview: Preview
+    settings: SceneSettings = field(default_factory=SceneSettings)
+    lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
     def strata(self) -> dict[tuple[str, int], Strata]:
-        """Samples by mode and factor, ready to be searched; whoever asks first makes them, others wait."""
-        with self.making:
+        """Searchable samples by mode and factor, built by the first who asks."""
+        # Building takes seconds for a million samples: other requests wait for it.
+        with self.lock:
             return self._strata
 
     @cached_property
     def _strata(self) -> dict[tuple[str, int], Strata]:
-        places, count = self.run.places, self.behind.count
+        places, count = self.run.places, self.preview.count
+        # The same samples for all factors: built once.
         together = held(places)
-        out = {("held", f): together for f in range(len(places))}
-        return out | {
-            ("matched", f): matched(places, f, count=count) for f in range(len(places))
-        }
+        built = {("held", f): together for f in range(len(places))}
+        for f in range(len(places)):
+            built["matched", f] = matched(places, f, count=count)
+        return built
 
     def about(self) -> dict:
-        """What the page must know to build itself."""
+        """Return what the page needs to build itself."""
         return self._about
 
     @cached_property
     def _about(self) -> dict:
-        record = self.run.record
+        run, preview = self.run, self.preview
+        numbers = range(1, len(run.places) + 1)
+        columns = {name: _described(each) for name, each in self.columns.items()}
         return {
-            "name": self.run.folder.resolve().name,
-            "input": input_name(record),
-            "verdict": verdict_sentence(self.fit),
-            "warnings": [
-                *(t for t in about_particles(record) if t.startswith("Warning")),
-                *self.run.warnings,
-            ],
-            "samples": len(self.run.rows),
+            "name": run.folder.resolve().name,
+            "input": words.input_name(run.record),
+            "verdict": words.verdict_sentence(self.fit),
+            "warnings": [*words.warnings(run.record), *run.warnings],
+            "samples": len(run.rows),
             "shown": len(self.shown),
-            "factors": [
-                self._factor(number) for number in range(1, len(self.run.places) + 1)
-            ],
-            "columns": {
-                name: _described(column) for name, column in self.columns.items()
+            "factors": [self._factor(number) for number in numbers],
+            "columns": columns,
+            "preview": {
+                "kind": preview.kind,
+                "count": preview.count,
+                "why": preview.why,
+                "limits": getattr(preview, "limits", None),
             },
-            "behind": {
-                "kind": self.behind.kind,
-                "count": self.behind.count,
-                "why": self.behind.why,
-            },
-            "limits": getattr(self.behind, "limits", None),
-            "inner": INNER,
-            "most_averaged": min(MOST_AVERAGED, len(self.run.rows)),
-            "most_corners": MOST_CORNERS,
+            "inner": self.settings.columns.inner_radius,
+            # The page refuses more before it asks.
+            "most_averaged": min(self.settings.most_averaged, len(run.rows)),
+            "most_corners": self.settings.most_corners,
             "exports": self.exports(),
         }
 
     def _factor(self, number: int) -> dict:
         place = self.run.place(number)
+        # Points that are drawn may have columns which no list offers.
         x, y = view_of(number, place)
+        columns = [
+            name
+            for name, column in self.columns.items()
+            if column.group == "places" and _belongs(name, number)
+        ]
         return {
             "topology": place.topology,
             "shape": self.fit.factors_[number - 1].shape,
-            "columns": [
-                name
-                for name, c in self.columns.items()
-                if c.group == "places" and _is_of(name, number)
-            ],
+            "columns": columns,
             "view": {"x": x, "y": y},
             **_extent(place),
         }
 
     def exports(self) -> list[str]:
-        """Endings of the files that a selection can be written to."""
-        own = Path(self.run.record.get("particles", "")).suffix.lower()
-        return ([own] if own in WRITERS else []) + [
-            suffix for suffix in SELECTIONS if suffix not in WRITERS
-        ]
+        """Return the suffixes of the files that a selection can be written to."""
+        particles = Path(self.run.record.get("particles", ""))
+        own = particles.suffix.lower()
+        # A table of particles can be written in its own format only.
+        own_format = [own] if own in WRITERS else []
+        return own_format + [each for each in SELECTIONS if each not in WRITERS]
 
     def near(
         self,
@@ -147,39 +172,59 @@ class Scene:
         count: int,
         look: Look,
     ) -> dict:
-        """What lies near a place: the mean of about `count` samples, and the nearest of them."""
-        point = point_of(self.run.places, at, factor if mode == "matched" else None)
+        """Return the mean of about `count` samples near a place, and the nearest.
+
+        Parameters
+        ----------
+        at : sequence of sequence of float
+            A displayed coordinate on every factor: degrees on a circle.
+        factor : int
+            Counted from 0; the one whose neighbours are matched.
+        mode : "matched" or "held"
+            Whether the other factors are spread as over all samples, or held at their
+            places.
+        count : int
+        look : Look
+        """
+        places = self.run.places
+        point = point_of(places, at, factor if mode == "matched" else None)
         rows, weights = self.strata[mode, factor].nearest(point, count)
-        told = range(len(at)) if mode == "held" else [factor]
+        # Matched samples are spread over the other factors: no reach to tell.
+        measured = range(len(at)) if mode == "held" else [factor]
         first = rows[: look.singles]
-        places = [
-            np.round(place.coordinate[first], 4).tolist() for place in self.run.places
-        ]
+        nearest = [place.displayed[first] for place in places]
         return {
             "count": len(rows),
-            "reach": {f: reach(self.run.places[f], at[f], rows) for f in told},
+            "reach": {f: reach(places[f], at[f], rows) for f in measured},
             "samples": self.run.rows[first].tolist(),
-            "places": places,
-            **self.behind.shown(rows, weights, look),
+            # Four decimals are more than the page shows.
+            "places": [np.round(each, 4).tolist() for each in nearest],
+            **self.preview.shown(rows, weights, look),
         }
 
     def selected(self, conditions: Sequence[Mapping]) -> dict:
-        """How many of all samples meet the conditions, and which of the drawn ones do, a bit each."""
+        """Return how many samples meet the conditions, and which of the drawn ones.
+
+        The latter as one bit each.
+        """
         found = inside(self.columns, conditions)
-        return {
-            "count": int(found.sum()),
-            "shown": b64encode(np.packbits(found[self.shown]).tobytes()).decode(),
-        }
+        # 50,000 samples are 8 kB, in every answer while a lasso is drawn.
+        bits = np.packbits(found[self.shown]).tobytes()
+        count = int(found.sum())
+        return {"count": count, "shown": b64encode(bits).decode()}
 
     def exported(self, conditions: Sequence[Mapping], suffix: str) -> bytes:
-        """The samples that meet the conditions as the bytes of a file."""
+        """Return the samples that meet the conditions as the bytes of a file."""
         chosen = np.flatnonzero(inside(self.columns, conditions))
         if not len(chosen):
             raise ValueError("the selection must hold some samples; it holds none.")
         return selection(self.run, chosen, suffix)
 
     def spectrum(self) -> dict:
-        """Eigenvalues and the factor, from 0, whose pure function each is; -1 for products and mixtures."""
+        """Return eigenvalues, and the factor, from 0, whose pure function each is.
+
+        -1 for products and mixtures.
+        """
         spectrum = self.fit.spectrum_
         owner = ownership.owners(spectrum, self.fit.factors_)
         return {
@@ -188,59 +233,70 @@ class Scene:
         }
 
     def angles(self) -> dict:
-        """Mean squared cosines between gradients of the factors' functions, and how many functions each has there."""
+        """Return mean squared cosines between gradients of the factors' functions.
+
+        And the number of functions of each factor.
+        """
+        # Rounded, since the page colours cells by it.
         values, sizes = ownership.angle_matrix(self.fit.spectrum_, self.fit.factors_)
         return {"values": np.round(values, 4).tolist(), "sizes": sizes}
 
     def evidence(self) -> dict:
-        """The report's words and tables as HTML: why the verdict is what it is, what else may explain the factors."""
+        """Return the evidence and the diagnostics of the report as HTML."""
         record, fit = self.run.record, self.fit
+        sentences = [words.evidence(fit), *words.about_particles(record)]
         parts = [
-            *(paragraph(text) for text in (evidence(fit), *about_particles(record))),
+            *map(paragraph, sentences),
             evidence_section(fit),
+            diagnostics_section(record, fit),
+            tables.choices_table(record, fit).as_html(),
         ]
-        return {
-            "html": "".join(
-                [*parts, diagnostics_section(record, fit), choices_table(record, fit)]
-            )
-        }
+        return {"html": "".join(parts)}
 
 
-def open_scene(folder) -> Scene:
-    """A run folder, opened for looking."""
+def open_scene(folder, *, settings: SceneSettings = SceneSettings()) -> Scene:
+    """Return a run folder, opened for looking."""
     run = open_run(folder)
     _, fit = read_run(run.folder)
-    lies_behind = behind(run)
-    columns = place_columns(run.places)
+    preview = open_preview(run, settings=settings.preview)
+    columns = place_columns(run.places, settings=settings.columns)
     if "particles" in run.record:
-        with suppress(
-            ValueError, OSError
-        ):  # particles that cannot be read: `lies_behind` says why
+        # Where particles cannot be read, the preview says why.
+        with suppress(ValueError, OSError):
             columns |= particle_columns(run.particles)
-    if isinstance(lies_behind, Features):
-        columns |= feature_columns(
-            lies_behind.samples, column_names(run.record["input"])
-        )
-    n = len(run.rows)
-    shown = (
-        np.random.default_rng(0).choice(n, MOST_SHOWN, replace=False)
-        if n > MOST_SHOWN
-        else np.arange(n)
-    )
-    return Scene(run, fit, columns, np.sort(shown), lies_behind)
+    # Only numbers that were fitted: images have too many pixels to list.
+    if isinstance(preview, Features):
+        names = column_names(run.record["input"])
+        columns |= feature_columns(preview.samples, names, settings=settings.columns)
+    shown = _thinned(len(run.rows), settings.most_shown)
+    return Scene(run, fit, columns, shown, preview, settings)
 
 
-def _is_of(name: str, number: int) -> bool:
+def _thinned(n_samples: int, most: int) -> np.ndarray:
+    """Return the samples to draw, ascending: all, or as many at random."""
+    if n_samples <= most:
+        return np.arange(n_samples)
+    # The same samples each time: a link shows the same picture again.
+    rng = np.random.default_rng(0)
+    return np.sort(rng.choice(n_samples, most, replace=False))
+
+
+def _belongs(name: str, number: int) -> bool:
     return name == f"factor{number}" or name.startswith(f"factor{number}_")
 
 
 def _extent(place: Place) -> dict:
-    """The limits of a factor's coordinates, and where to start: in the middle, or at a sample where there is none."""
+    """Return the limits of a factor's displayed coordinates, and where to start.
+
+    In the middle; at a sample where a surface may have none there.
+    """
     if place.coordinate.ndim == 1:
+        # The whole range, not that of the samples: places between them exist.
         high = 360 if place.topology == "circle" else 1
         return {"limits": [[0, high]], "start": [high / 2]}
-    limits = [[float(axis.min()), float(axis.max())] for axis in place.coordinate.T]
-    return {"limits": limits, "start": place.coordinate[0].tolist()}
+    low, high = place.coordinate.min(axis=0), place.coordinate.max(axis=0)
+    limits = np.column_stack([low, high])
+    return {"limits": limits.tolist(), "start": place.coordinate[0].tolist()}
 
 
 def _described(column: Column) -> dict:

@@ -1,13 +1,14 @@
 """The explorer's web server, on this machine only.
 
-No name or path from a request reaches the file system: the page's files are read when the server starts, columns and
-endings are looked up among those known, and exports go to the browser, or into a folder that the command line named,
-under names chosen here.
+No name or path from a request reaches the file system. The files of the page are read
+when the server starts. Columns and suffixes are looked up among those known. Exports go
+to the browser, or into a folder that the command line named, under names chosen here.
 """
 
 import json
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from threading import Lock, Thread
@@ -17,14 +18,12 @@ import numpy as np
 
 from manifactor._support.extras import extra
 from manifactor._support.files import write_whole
-from manifactor.views.explorer import asked
+from manifactor.views.explorer import requests
 from manifactor.views.explorer.guard import HOSTS, Guard
 from manifactor.views.explorer.scene import Scene
+from manifactor.views.markup import stylesheet
 
-PORT = 8642  # taken if free, and any free one otherwise
-MOST_BYTES = 2**20  # of a request
-PATIENCE = 1  # seconds that a request may take after Ctrl-C
-TYPES = {
+MEDIA_TYPES = {
     ".html": "text/html",
     ".css": "text/css",
     ".js": "text/javascript",
@@ -32,8 +31,28 @@ TYPES = {
 }
 
 
-def application(scene: Scene, token: str, *, folder: Path | None = None) -> Guard:
-    """The ASGI application for a scene.
+@dataclass(frozen=True)
+class ServerSettings:
+    """Settings of the server."""
+
+    # The port if it is free; any free one otherwise. A fixed one keeps ssh tunnels.
+    port: int = 8642
+
+    # Bytes of a request: a lasso of a thousand corners has forty thousand.
+    largest_request: int = 2**20
+
+    # Seconds that a request may take after Ctrl-C.
+    grace: int = 1
+
+
+def application(
+    scene: Scene,
+    token: str,
+    *,
+    folder: Path | None = None,
+    settings: ServerSettings = ServerSettings(),
+) -> Guard:
+    """Return the ASGI application of a scene.
 
     Parameters
     ----------
@@ -41,43 +60,35 @@ def application(scene: Scene, token: str, *, folder: Path | None = None) -> Guar
     token : str
     folder : Path or None
         Where selections may be saved; without one they go to the browser only.
+    settings : ServerSettings
     """
-    route, files = extra("starlette.routing").Route, page_files()
+    route = extra("starlette.routing").Route
+    files = page_files()
     routes = [route(address, _file(*file)) for address, file in files.items()]
     routes.append(route("/api/column/{name}", _column(scene)))
-    reads = {"about": lambda: {**scene.about(), "saves": folder is not None}}
-    reads |= {
-        "spectrum": scene.spectrum,
-        "angles": scene.angles,
-        "evidence": scene.evidence,
-    }
-    routes += [route(f"/api/{name}", _get(answer)) for name, answer in reads.items()]
-    posts = {
-        "near": _near(scene),
-        "select": _select(scene),
-        "export": _export(scene),
-        "save": _save(scene, folder),
-    }
-    routes += [
-        route(f"/api/{name}", _post(answer), methods=["POST"])
-        for name, answer in posts.items()
-    ]
+    for name, read in _reads(scene, folder).items():
+        routes.append(route(f"/api/{name}", _get(read)))
+    for name, answer in _answers(scene, folder).items():
+        posted = _post(answer, settings.largest_request)
+        routes.append(route(f"/api/{name}", posted, methods=["POST"]))
     app = extra("starlette.applications").Starlette(routes=routes)
+    # All but the page itself, which a browser asks for with the token in the address:
+    # its scripts and styles are asked for without.
     return Guard(app, token, public=[address for address in files if address != "/"])
 
 
 def page_files() -> dict[str, tuple[bytes, str]]:
-    """The files of the page by address: their bytes and types."""
-    files = resources.files("manifactor.views.explorer").joinpath("page").iterdir()
-    named = {
-        f"/{file.name}".replace("/index.html", "/"): file
-        for file in files
-        if Path(file.name).suffix in TYPES
-    }
-    return {
-        address: (file.read_bytes(), TYPES[Path(file.name).suffix])
-        for address, file in named.items()
-    }
+    """Return the files of the page by address: bytes and media types."""
+    # Shared with the report, so that tables of both look alike.
+    shared = stylesheet("tables.css").encode()
+    files = {"/tables.css": (shared, MEDIA_TYPES[".css"])}
+    folder = resources.files("manifactor.views.explorer").joinpath("page")
+    for file in folder.iterdir():
+        media_type = MEDIA_TYPES.get(Path(file.name).suffix)
+        if media_type is not None:
+            address = "/" if file.name == "index.html" else f"/{file.name}"
+            files[address] = file.read_bytes(), media_type
+    return files
 
 
 def _file(content: bytes, kind: str) -> Callable:
@@ -87,8 +98,19 @@ def _file(content: bytes, kind: str) -> Callable:
     return answer
 
 
+def _reads(scene: Scene, folder: Path | None) -> dict[str, Callable[[], dict]]:
+    """Return what GET requests are answered with, by name."""
+    return {
+        "about": lambda: {**scene.about(), "saves": folder is not None},
+        "spectrum": scene.spectrum,
+        "angles": scene.angles,
+        "evidence": scene.evidence,
+    }
+
+
 def _get(make: Callable[[], dict]) -> Callable:
-    def answer(request):  # no coroutine: it runs in a thread of its own
+    # No coroutine, so that it runs in a thread of its own.
+    def answer(request):
         return _json(make())
 
     return answer
@@ -100,108 +122,103 @@ def _column(scene: Scene) -> Callable:
     def answer(request):
         column = scene.columns.get(request.path_params["name"])
         if column is None:
-            return responses.JSONResponse(
-                {
-                    "error": "the column must be one of the run's; there is none of that name."
-                },
-                status_code=404,
-            )
+            problem = "the column must be one of the run's; there is none of that name."
+            return responses.JSONResponse({"error": problem}, status_code=404)
+        # The byte order and precision of a Float32Array.
         values = np.asarray(column.values[scene.shown], dtype="<f4")
-        return responses.Response(
-            values.tobytes(), media_type="application/octet-stream"
-        )
+        media_type = "application/octet-stream"
+        return responses.Response(values.tobytes(), media_type=media_type)
 
     return answer
 
 
-def _post(make: Callable[[Any], Any]) -> Callable:
-    """An answer to JSON, which must come as such: other sites' forms cannot send it."""
-    responses, run_in_threadpool = (
-        extra("starlette.responses"),
-        extra("starlette.concurrency").run_in_threadpool,
-    )
-    gone = extra("starlette.requests").ClientDisconnect
+def _post(make: Callable[[Any], Any], largest: int) -> Callable:
+    """Return the answer to a JSON body, which must be declared as such."""
+    responses = extra("starlette.responses")
+    in_thread = extra("starlette.concurrency").run_in_threadpool
+    disconnected = extra("starlette.requests").ClientDisconnect
 
     async def answer(request):
         try:
+            # Forms of other sites cannot send this type.
             kind = request.headers.get("content-type", "none").partition(";")[0]
             if kind.lower() != "application/json":
                 raise ValueError(
                     f"a request must have the type application/json; got {kind}."
                 )
-            return await run_in_threadpool(make, _parsed(await _body(request)))
+            body = _parsed(await _body(request, largest))
+            return await in_thread(make, body)
         except ValueError as error:
             return responses.JSONResponse({"error": str(error)}, status_code=400)
         except OSError as error:
-            return responses.JSONResponse(
-                {"error": f"{error.strerror or error}."}, status_code=500
-            )
-        except gone:  # nobody is left to be answered
+            # Without the path, which the browser need not know.
+            problem = f"{error.strerror or error}."
+            return responses.JSONResponse({"error": problem}, status_code=500)
+        except disconnected:  # nobody is left to be answered
             return responses.Response(status_code=400)
 
     return answer
+
+
+async def _body(request, largest: int) -> bytes:
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > largest:
+            raise ValueError(f"a request must have at most {largest} bytes.")
+    return content
 
 
 def _parsed(content: bytes) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ValueError("a request must be JSON; what came is none.") from error
+        raise ValueError("a request must be JSON; what came is not.") from error
 
 
-async def _body(request) -> bytes:
-    content = b""
-    async for part in request.stream():
-        content += part
-        if len(content) > MOST_BYTES:
-            raise ValueError(f"a request must have at most {MOST_BYTES} bytes.")
-    return content
+def _answers(scene: Scene, folder: Path | None) -> dict[str, Callable[[Any], Any]]:
+    """Return what POST requests are answered with, by name."""
+
+    def near(body):
+        return _json(scene.near(**requests.place(body, scene)))
+
+    def select(body):
+        return _json(scene.selected(requests.conditions(body, scene)))
+
+    def export(body):
+        media_type = "application/octet-stream"
+        response = extra("starlette.responses").Response
+        return response(_exported(body, scene), media_type=media_type)
+
+    save = _save(scene, folder)
+    return {"near": near, "select": select, "export": export, "save": save}
 
 
-def _near(scene: Scene) -> Callable:
-    return lambda body: _json(scene.near(**asked.near(body, scene)))
+def _exported(body: Any, scene: Scene) -> bytes:
+    conditions = requests.conditions(body, scene)
+    return scene.exported(conditions, requests.suffix(body, scene))
 
 
-def _select(scene: Scene) -> Callable:
-    return lambda body: _json(scene.selected(asked.conditions(body, scene.columns)))
-
-
-def _export(scene: Scene) -> Callable:
-    def answer(body):
-        conditions, suffix = (
-            asked.conditions(body, scene.columns),
-            asked.suffix(body, scene),
-        )
-        return extra("starlette.responses").Response(
-            scene.exported(conditions, suffix), media_type="application/octet-stream"
-        )
-
-    return answer
-
-
-def _save(scene: Scene, folder: Path | None) -> Callable:
+def _save(scene: Scene, folder: Path | None) -> Callable[[Any], Any]:
+    # Two requests at once must not find the same free name.
     one_at_a_time = Lock()
 
-    def answer(body):
+    def save(body):
         if folder is None:
             raise ValueError(
                 "saving needs a folder: start the explorer with --save-to FOLDER."
             )
-        conditions, suffix = (
-            asked.conditions(body, scene.columns),
-            asked.suffix(body, scene),
-        )
-        content = scene.exported(conditions, suffix)
+        content = _exported(body, scene)
         with one_at_a_time:
-            path = free_name(folder, suffix)
+            path = free_name(folder, requests.suffix(body, scene))
             write_whole(path, lambda file: file.write(content))
         return _json({"saved": str(path.resolve())})
 
-    return answer
+    return save
 
 
 def free_name(folder: Path, suffix: str) -> Path:
-    """The first of selection-001, selection-002, ... that is not there."""
+    """Return the first of selection-001, selection-002, ... that does not exist."""
     names = (folder / f"selection-{i:03d}{suffix}" for i in range(1, 100_000))
     return next(path for path in names if not path.exists())
 
@@ -210,40 +227,57 @@ def _json(value: dict):
     return extra("starlette.responses").JSONResponse(value)
 
 
-def listening(port: int | None) -> socket.socket:
-    """A socket of this machine that no other can reach, at the given port, or at a free one."""
-    for wanted in (PORT, 0) if port is None else (port,):
+def listening(
+    port: int | None,
+    *,
+    settings: ServerSettings = ServerSettings(),
+) -> socket.socket:
+    """Return a listening socket that no other machine can reach.
+
+    At the given port; without one at the usual port, or at any free one.
+    """
+    for wanted in (settings.port, 0) if port is None else (port,):
         bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # A port is free again at once after a restart.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((HOSTS[0], wanted))
-            bound.listen()  # from now on whoever comes waits until the server answers
+            # From now on whoever connects waits until the server answers.
+            bound.listen()
             return bound
         except (OSError, OverflowError) as error:
             bound.close()
             problem = error
     why = getattr(problem, "strerror", None) or str(problem).rstrip(".")
     raise ValueError(
-        f"--port must be free and from 0 to 65535; got {port}: {why}. Leave it out for a free one."
+        f"--port must be free and from 0 to 65535; got {port}: {why}. Leave it out for "
+        "a free one."
     )
 
 
-def serve(app: Guard, bound: socket.socket) -> None:
+def serve(
+    app: Guard,
+    bound: socket.socket,
+    *,
+    settings: ServerSettings = ServerSettings(),
+) -> None:
     """Answer requests until interrupted."""
     uvicorn = extra("uvicorn")
-    quiet = {
-        "log_level": "critical",
-        "access_log": False,
-        "server_header": False,
-    }  # the guard tells of mistakes
     config = uvicorn.Config(
-        app, ws="none", lifespan="off", timeout_graceful_shutdown=PATIENCE, **quiet
+        app,
+        ws="none",
+        lifespan="off",
+        timeout_graceful_shutdown=settings.grace,
+        # The guard logs what goes wrong.
+        log_level="critical",
+        access_log=False,
+        server_header=False,
     )
     uvicorn.Server(config).run(sockets=[bound])
 
 
 def warm_up(scene: Scene) -> Thread:
-    """A thread that makes ready what the first move of a slider needs."""
+    """Start and return a thread that builds what the first move of a slider needs."""
     thread = Thread(target=lambda: scene.strata, daemon=True)
     thread.start()
     return thread

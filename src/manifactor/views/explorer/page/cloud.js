@@ -36,7 +36,7 @@ export class Cloud {
     this.host = host;
   }
 
-  /** Draw on after the graphics card was taken away and given back. */
+  /** Restore the picture after the WebGL context was lost. */
   survive() {
     this.canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
     this.canvas.addEventListener("webglcontextrestored", () => {
@@ -135,7 +135,7 @@ export class Cloud {
     this.draw();
   }
 
-  /** The part of the plane that is shown: a circle's and a surface's pictures keep their proportions. */
+  /** The part of the plane that is shown; circles and surfaces keep their proportions. */
   window() {
     const low = [...this.low];
     const span = [this.high[0] - low[0], this.high[1] - low[1]];

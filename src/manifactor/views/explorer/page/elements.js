@@ -17,7 +17,7 @@ export const svg = (tag, attributes = {}, ...children) =>
 
 export const byId = (id) => document.getElementById(id);
 
-/** A number in as many digits as its range deserves. */
+/** A number with as many digits as its range needs. */
 export function short(value, span = Math.abs(value)) {
   if (!Number.isFinite(value)) return "–";
   const digits = span >= 100 ? 0 : span >= 10 ? 1 : span >= 1 ? 2 : span >= 0.1 ? 3 : null;

@@ -1,9 +1,9 @@
-// The page: builds itself from what the server says of the run, and keeps pictures, sliders and address in step.
+// The page: built from what the server says about the run; pictures, sliders and address follow one state.
 
 import { dark, drawBar } from "./colours.js";
 import { control } from "./controls.js";
 import { byId, html, short, whole } from "./elements.js";
-import { showNear } from "./near.js";
+import { showNear } from "./neighbourhood.js";
 import { showPage } from "./pages.js";
 import { ask, column, file, latest, read, Refusal } from "./server.js";
 import { conditions, initial, named, pairOf, restored, rounded, sound, written } from "./state.js";
@@ -19,7 +19,7 @@ let settled;
 
 const problems = new Map();
 
-/** What went wrong, in words, until the same thing goes right. */
+/** Show the problems of all tasks whose last call failed. */
 function showProblems() {
   byId("problem").hidden = problems.size === 0;
   byId("problem").textContent = [...new Set(problems.values())].join(" ");
@@ -101,7 +101,7 @@ function showSelection() {
   changed();
 }
 
-/** A button for every condition, which takes it away. */
+/** A button for every condition, which removes it. */
 function chips() {
   const { columns } = about;
   const chip = (text, group, name) => {
@@ -149,7 +149,7 @@ function describeRun() {
       : "";
   byId("modes").hidden = about.factors.length < 2;
   byId("count").max = about.most_averaged;
-  byId("cut").hidden = about.behind.kind !== "volumes";
+  byId("cut").hidden = about.preview.kind !== "volumes";
   byId("colour").append(...options(about));
   byId("by").append(...options(about));
   byId("suffix").append(

@@ -48,7 +48,7 @@ async function spectrum(about) {
     legend(about),
     html(
       "div",
-      { class: "wide" },
+      { class: "wide", tabindex: 0, role: "group", "aria-label": "Spectrum" },
       svg(
         "svg",
         { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
@@ -137,7 +137,7 @@ async function evidence() {
 const PAGES = { spectrum, angles, evidence };
 const made = new Set();
 
-/** Show one page and hide the others; what a page shows is asked for when it is first seen. */
+/** Show one page and hide the others; a page is requested when it is first shown. */
 export async function showPage(name, about) {
   byId("selection").hidden = name !== "explore";
   for (const section of document.querySelectorAll("[data-shown]")) section.hidden = section.dataset.shown !== name;

@@ -1,4 +1,4 @@
-// Points on a canvas: by WebGL, or, where a machine has none, by hand.
+// Points on a canvas, drawn by WebGL, or by the 2D context where there is no WebGL.
 
 const VERTEX = `
 attribute float x, y, value, chosen;

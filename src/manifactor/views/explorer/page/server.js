@@ -1,6 +1,6 @@
-// What the server is asked. The token stands in the address of the page.
+// Requests to the server. The token is part of the address of the page.
 
-/** What the server, or its absence, says of a request. */
+/** A request that the server refused or did not answer. */
 export class Refusal extends Error {}
 
 const token = new URLSearchParams(location.search).get("token") ?? "";
@@ -36,7 +36,7 @@ export const ask = async (name, body) => (await asked(name, body)).json();
 
 export const file = async (body) => (await asked("export", body)).blob();
 
-/** The numbers of a column for every sample that is drawn; asked for once. */
+/** The values of a column for every sample that is drawn; requested once. */
 export function column(name) {
   if (!columns.has(name)) {
     const values = answered(`column/${encodeURIComponent(name)}`).then(
@@ -48,7 +48,7 @@ export function column(name) {
   return columns.get(name);
 }
 
-/** The work, one call at a time; of the calls that come meanwhile only the last is made. */
+/** Run `work` one call at a time; of the calls made meanwhile only the last is run. */
 export function latest(work) {
   let busy = false;
   let next = null;

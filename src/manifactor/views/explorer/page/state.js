@@ -1,6 +1,6 @@
-// What the page shows, and the part of its address after # that restores it.
+// The state of the page, written to and restored from the fragment of its address.
 
-/** The state that a run is first seen in. */
+/** The initial state of a run. */
 export function initial(about) {
   const places = Object.keys(about.columns).filter((name) => about.columns[name].group === "places");
   return {
@@ -8,7 +8,7 @@ export function initial(about) {
     at: about.factors.map(({ start }) => start),
     factor: 0,
     mode: "matched",
-    count: about.behind.count,
+    count: about.preview.count,
     axis: 0,
     depth: 0.5,
     tool: "lasso",
@@ -24,7 +24,7 @@ export const rounded = (value) => Number(value.toPrecision(6));
 
 const PAIR = "~"; // between the names of two columns
 
-/** The state as text, without what is as at first. */
+/** The state as text: only what differs from the initial state. */
 export function written(state, first) {
   const out = new URLSearchParams();
   for (const name of ["page", "factor", "mode", "count", "axis", "depth", "tool", "colour"]) {
@@ -40,7 +40,7 @@ export function written(state, first) {
   return out.toString();
 }
 
-/** The state that a text describes; parts that make no sense are left as at first. */
+/** The state that a text describes; invalid parts keep their initial values. */
 export function restored(text, about) {
   const state = initial(about);
   const given = new URLSearchParams(text);

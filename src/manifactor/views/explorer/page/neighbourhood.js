@@ -1,4 +1,4 @@
-// What lies near the chosen place: a mean image or slice, or mean features; and the nearest samples.
+// The neighbourhood of the chosen place: a mean image, slice or features, and the nearest samples.
 
 import { byId, html, short, svg, ticks, whole } from "./elements.js";
 
@@ -11,8 +11,8 @@ const within = (factor, reach, [at]) =>
       : `${short(reach)} of the place chosen`;
 
 export function showNear(found, about, state) {
-  const { kind } = about.behind;
-  byId("caption").textContent = kind === "nothing" ? about.behind.why : caption(found, about, state);
+  const { kind } = about.preview;
+  byId("caption").textContent = kind === "nothing" ? about.preview.why : caption(found, about, state);
   if (found.image) showImage(found.image, about, state);
   if (found.mean) showFeatures(found, about);
   byId("samples").replaceChildren(...(found.thumbnails ? thumbnails(found, about) : [table(found, about)]));
@@ -29,8 +29,8 @@ function caption(found, about, state) {
   const one = about.factors.length < 3 ? "factor" : "factors";
   const alone = state.mode === "held" || about.factors.length === 1;
   const others = alone ? "" : `, spread over the other ${one} as all samples are`;
-  const note = about.behind.why ? ` ${about.behind.why}` : "";
-  return `${cut} of ${whole(found.count)} ${things(about.behind)}, nine in ten ${near.join(", ")}${others}.${note}`;
+  const note = about.preview.why ? ` ${about.preview.why}` : "";
+  return `${cut} of ${whole(found.count)} ${things(about.preview)}, nine in ten ${near.join(", ")}${others}.${note}`;
 }
 
 function showImage(address, about, state) {
@@ -38,7 +38,7 @@ function showImage(address, about, state) {
   const image = seen.querySelector("img") ?? seen.appendChild(html("img"));
   const where = state.at.map((at, f) => `${at.map((value) => short(value, 1)).join(", ")} on factor ${f + 1}`);
   image.src = address;
-  image.alt = `Mean of ${things(about.behind)} at ${where.join(" and ")}`;
+  image.alt = `Mean of ${things(about.preview)} at ${where.join(" and ")}`;
 }
 
 const WIDTH = 320;
@@ -47,7 +47,7 @@ const LEFT = 44;
 
 /** Means and spreads of the columns, on a scale that does not move. */
 function showFeatures(found, about) {
-  const [low, high] = about.limits;
+  const [low, high] = about.preview.limits;
   const n = found.mean.length;
   const x = (j) => LEFT + ((j + 0.5) * (WIDTH - LEFT)) / n;
   const y = (value) => 8 + ((HEIGHT - 34) * (high - value)) / (high - low || 1);

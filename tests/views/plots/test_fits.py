@@ -1,26 +1,9 @@
-import re
-from io import BytesIO
-
 import numpy as np
 import pytest
-from PIL import Image
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring.ownership import angles, owners
-
-plots = pytest.importorskip("manifactor.views.plots")
-pytest.importorskip("matplotlib")
-
-
-@pytest.fixture(scope="module")
-def torus():
-    X, _ = datasets.sample("torus", 2500, random_state=0)
-    return ManifoldFactorizer(random_state=0).fit(X)
-
-
-@pytest.fixture
-def ax():
-    return plots.new_figure(3, 3).subplots()
+from manifactor.views import plots
 
 
 @pytest.mark.parametrize(
@@ -88,53 +71,3 @@ def test_a_factor_without_a_single_coordinate_says_so():
     assert "no single coordinate" in ax.texts[0].get_text()
     ax = plots.joint(plots.new_figure(3, 3).subplots(), fit, 0, 1)
     assert "single coordinate" in ax.texts[0].get_text()
-
-
-def test_a_drawing_for_a_page_shares_no_names_with_another_and_is_the_same_each_time(
-    torus,
-):
-    def drawing(name):
-        with plots.style(plots.PAGE):
-            figure = plots.new_figure(3, 3)
-            plots.embedding(figure.subplots(), torus, 0)
-            figure.axes[0].plot([0, 1], [0, 1], color="black")
-            return plots.svg(figure, name)
-
-    one, other = drawing("one"), drawing("other")
-    names = re.findall(r' id="([^"]+)"', one)
-    assert names
-    assert not set(names) & set(re.findall(r' id="([^"]+)"', other))
-    assert one == drawing("one")
-    assert one.startswith("<svg viewBox=")
-    for gone in (
-        "<?xml",
-        "DOCTYPE",
-        "metadata",
-        "xmlns",
-        "<style",
-        "#000000",
-        plots.INK,
-    ):
-        assert gone not in one
-    assert one.count("data:image/png;base64,") == 1  # the cloud
-
-
-@pytest.mark.parametrize(
-    ("n", "drawn"), [(10, 10), (10_000, 10_000), (10_001, 5_001), (20_000, 10_000)]
-)
-def test_clouds_show_so_many_of_the_samples(ax, n, drawn):
-    plots.points(ax, np.zeros((n, 2)), np.arange(n))
-    assert len(ax.collections[0].get_offsets()) == plots.drawn(n) == drawn
-
-
-def test_drawings_look_the_same_each_time():
-    pictures = []
-    for _ in range(2):
-        with plots.style():
-            figure = plots.new_figure(2, 2)
-            ax = figure.subplots()
-            xy = np.random.default_rng(0).uniform(size=(50, 2))
-            assert plots.function(ax, xy, np.arange(50.0)) is ax
-            pictures.append(plots.picture(figure))
-    assert pictures[0] == pictures[1]
-    assert Image.open(BytesIO(pictures[0][".png"])).size == (320, 320)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor.runs.places import Place
-from manifactor.views.explorer.near import held, matched, point_of, reach
+from manifactor.views.explorer.neighbourhoods import held, matched, point_of, reach
 
 N = 4000
 
@@ -11,7 +11,7 @@ N = 4000
 def dependent(rng):
     """An interval and a circle that depends on it."""
     line = rng.uniform(size=N)
-    angle = (360 * line + 90 * rng.normal(size=N)) % 360
+    angle = (2 * np.pi * line + np.pi / 2 * rng.normal(size=N)) % (2 * np.pi)
     return Place(line, "interval"), Place(angle, "circle")
 
 
@@ -42,8 +42,8 @@ def test_held_samples_are_near_on_all_factors_across_0_too(dependent):
     assert np.allclose(weights, 1 / 50)
     assert reach(dependent[0], at[0], rows) < 0.12
     assert reach(dependent[1], at[1], rows) < 40
-    assert (dependent[1].coordinate[rows] < 180).any()
-    assert (dependent[1].coordinate[rows] > 180).any()
+    assert (dependent[1].displayed[rows] < 180).any()
+    assert (dependent[1].displayed[rows] > 180).any()
 
 
 def test_the_nearest_sample_comes_first(dependent):
@@ -103,5 +103,11 @@ def test_unequal_parts_of_the_other_factors_count_by_their_size(rng):
 def test_nine_in_ten_samples_lie_within_reach():
     line = Place(np.arange(101) / 100, "interval")
     assert reach(line, [0.0], np.arange(101)) == pytest.approx(0.9)
-    ring = Place(np.arange(0.0, 360.0), "circle")
+    ring = Place(np.radians(np.arange(0.0, 360.0)), "circle")
     assert reach(ring, [350.0], np.array([340, 0, 10])) == pytest.approx(18)
+
+
+def test_a_place_asked_for_in_degrees_is_found_in_radians():
+    ring = Place(np.radians(np.arange(0.0, 360.0)), "circle")
+    rows, _ = held([ring]).nearest(point_of([ring], [[271.0]]), 1)
+    assert rows.tolist() == [271]

@@ -1,0 +1,268 @@
+"""What is shown of samples: mean images, slices of mean volumes, or mean features."""
+
+import io
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from manifactor._support.arithmetic import ceil_div
+from manifactor._support.extras import extra
+from manifactor.cryoem.pictures import as_grey
+from manifactor.cryoem.stacks import ImageSource
+from manifactor.cryoem.views import View
+from manifactor.runs.run import Run
+
+
+@dataclass(frozen=True)
+class PreviewSettings:
+    """Settings of `open_preview`."""
+
+    # Longest sides in pixels of single images, and of a mean.
+    thumbnail: int = 96
+    largest_picture: int = 4096
+
+    # A mean follows a slider only if it is read in a tenth of a second: so many images,
+    # and bytes of them in single precision. A user may ask for more.
+    most_images: int = 128
+    most_bytes: int = 2**26
+
+    # Of all samples, a mean takes at most one in so many: else it is not of samples
+    # near the place.
+    samples_per_mean: int = 20
+
+    # Columns whose means are drawn, samples in such a mean, and samples that the scale
+    # of the drawing is read from.
+    most_features: int = 400
+    most_samples: int = 50
+    ranged_samples: int = 5000
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a volume is cut, and how many single samples are shown beside the mean."""
+
+    axis: int = 0
+    depth: float = 0.5
+    singles: int = 12
+
+
+class Preview(Protocol):
+    """What can be shown of samples."""
+
+    @property
+    def kind(self) -> str:
+        """What it is, in one word."""
+
+    @property
+    def count(self) -> int:
+        """Samples whose mean is shown unless the user sets another number."""
+
+    @property
+    def why(self) -> str:
+        """Why no more can be shown; "" if everything is."""
+
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+        """Return these samples, with weights that sum to 1, ready for JSON."""
+
+
+def open_preview(run: Run, *, settings: PreviewSettings = PreviewSettings()) -> Preview:
+    """Return images or volumes of a run's samples, else features, else nothing."""
+    try:
+        return _pictures(run, settings)
+    except (ValueError, OSError) as error:
+        problem = _one_line(error)
+    # Samples that were made of images or volumes have no numbers to show instead.
+    if "components" in run.record:
+        return Nothing(f"Only the places can be shown: {problem}")
+    why = f"No images are averaged: {problem}" if "particles" in run.record else ""
+    try:
+        return _features(run, why, settings)
+    except (ValueError, OSError) as error:
+        return Nothing(f"Only the places can be shown: {_one_line(error)}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _pictures(run: Run, settings: PreviewSettings) -> "Images | Volumes":
+    images = run.images()
+    source = images.source if isinstance(images, View) else images
+    if len(source) != len(run.rows):
+        raise ValueError(
+            f"the input has {len(source)} images now and had {len(run.rows)} when "
+            "fitted. Fit again."
+        )
+    # Missing packages are reported here, not with the first request.
+    extra("PIL.Image")
+    flat = len(source.shape) == 2
+    make: type[Images] | type[Volumes] = Images if flat else Volumes
+    count = _affordable(len(source), source.shape, settings)
+    return make(images, count, settings=settings)
+
+
+def _affordable(
+    n_images: int,
+    shape: tuple[int, ...],
+    settings: PreviewSettings,
+) -> int:
+    """Return the number of images that a mean reads unless the user sets another."""
+    single_precision = 4 * int(np.prod(shape))
+    readable = settings.most_bytes // single_precision
+    share = n_images // settings.samples_per_mean
+    return max(1, min(readable, settings.most_images, share))
+
+
+@dataclass(frozen=True)
+class _Pictures:
+    source: View | ImageSource
+    count: int
+    why: str = ""
+    settings: PreviewSettings = field(default_factory=PreviewSettings)
+
+
+class Images(_Pictures):
+    """Mean images, and single ones as thumbnails."""
+
+    kind = "images"
+
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+        """Return the mean image and the nearest single ones."""
+        singles = look.singles
+        mean, first = mean_and_first(self.source, rows, weights, singles=singles)
+        small, large = self.settings.thumbnail, self.settings.largest_picture
+        return {
+            "image": data_url(mean, largest=large),
+            "thumbnails": [data_url(image, largest=small) for image in first],
+        }
+
+
+class Volumes(_Pictures):
+    """Slices of mean volumes."""
+
+    kind = "volumes"
+
+    @cached_property
+    def mean(self) -> Callable[[tuple[int, ...], tuple[float, ...]], np.ndarray]:
+        """Mean volume by rows and weights; the last two are kept for other slices."""
+
+        def read(rows: tuple[int, ...], weights: tuple[float, ...]) -> np.ndarray:
+            arrays = np.array(rows), np.array(weights)
+            mean, _ = mean_and_first(self.source, *arrays, singles=0)
+            return mean
+
+        # Moving the slice reads no file. Two: one may be read while one is shown.
+        return lru_cache(maxsize=2)(read)
+
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+        """Return a slice of the mean volume."""
+        # Tuples, which a cache can look up.
+        chosen, shares = tuple(rows.tolist()), tuple(weights.tolist())
+        mean = self.mean(chosen, shares)
+        size = mean.shape[look.axis]
+        depth = min(int(look.depth * size), size - 1)
+        cut = mean.take(depth, axis=look.axis)
+        # From the side, z points up.
+        upright = cut if look.axis == 0 else cut[::-1]
+        address = data_url(upright, largest=self.settings.largest_picture)
+        return {"image": address, "slice": depth + 1}
+
+
+@dataclass(frozen=True)
+class Features:
+    """Means of the columns of the samples, on a fixed scale, and single samples."""
+
+    samples: np.ndarray
+    count: int
+    limits: tuple[float, float]
+    most_features: int
+    kind: str = "features"
+    why: str = ""
+
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+        """Return mean and spread of every column, and the nearest single samples."""
+        chosen = self.samples[rows, : self.most_features]
+        near = np.asarray(chosen, dtype=float)
+        mean = weights @ near
+        spread = np.sqrt(weights @ (near - mean) ** 2)
+        return {
+            "mean": mean.tolist(),
+            "spread": spread.tolist(),
+            "features": near[: look.singles].tolist(),
+        }
+
+
+def _features(run: Run, why: str, settings: PreviewSettings) -> Features:
+    samples = run.samples()
+    n_samples, width = samples.shape
+    most = settings.most_features
+    if not why and width > most:
+        why = f"The first {most} of {width} columns are shown."
+    step = ceil_div(n_samples, settings.ranged_samples)
+    some = samples[::step, :most]
+    low, high = some.min(), some.max()
+    share = max(1, n_samples // settings.samples_per_mean)
+    return Features(
+        samples,
+        count=min(settings.most_samples, share),
+        limits=(float(low), float(high)),
+        most_features=most,
+        why=why,
+    )
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Stands for an input that was removed or changed."""
+
+    why: str
+    count: int = 12
+    kind: str = "nothing"
+
+    def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
+        """Return nothing."""
+        return {}
+
+
+def mean_and_first(
+    images: View | ImageSource,
+    rows: np.ndarray,
+    weights: np.ndarray,
+    *,
+    singles: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the weighted mean of images or volumes, and the first of them.
+
+    One block is in memory at a time. The first are in the order of `rows`.
+    """
+    order = np.argsort(rows, kind="stable")
+    mean: np.ndarray | None = None
+    for found, block in images.blocks(rows):
+        # Blocks come in the order of the file.
+        which = order[np.searchsorted(rows[order], found)]
+        shares = weights[which].astype(np.float32)
+        part = np.tensordot(shares, block, axes=1)
+        # The shape is known with the first block only.
+        if mean is None:
+            mean = np.zeros_like(part)
+            n_first = min(singles, len(rows))
+            first = np.empty((n_first, *part.shape), dtype=np.float32)
+        mean += part
+        early = which < singles
+        first[which[early]] = block[early]
+    assert mean is not None
+    return mean, first
+
+
+def data_url(image: np.ndarray, *, largest: int) -> str:
+    """Return a picture in its own grey scale as a data: address of a .png file."""
+    picture = extra("PIL.Image").fromarray(as_grey(image[None])[0])
+    picture.thumbnail((largest, largest))
+    buffer = io.BytesIO()
+    # Sent to this machine only: small matters less than soon.
+    picture.save(buffer, format="PNG", compress_level=1)
+    return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"

@@ -1,0 +1,78 @@
+"""Drawings of fits and arrays on the caller's axes, all in one style.
+
+The colours can be told apart in print and by colour-blind readers: purple to orange
+through white for functions, viridis for intervals, a cyclic map for circles, and the
+palette of Okabe and Ito for categories.
+"""
+
+from manifactor.views.plots.appearance import (
+    CATEGORIES,
+    CYCLE,
+    FUNCTION_MAP,
+    GREY,
+    INK,
+    LINE_MAP,
+    PAGE,
+    SHARE_MAP,
+    STYLE,
+    PlotSettings,
+    circle_map,
+    colour,
+    new_figure,
+    style,
+)
+from manifactor.views.plots.arrays import (
+    averages,
+    drawn,
+    function,
+    matrix,
+    nothing,
+    place,
+    points,
+)
+from manifactor.views.plots.fits import (
+    angles,
+    bandwidth,
+    confidence,
+    coordinate,
+    embedding,
+    joint,
+    spectrum,
+)
+from manifactor.views.plots.saving import (
+    picture,
+    svg,
+)
+
+__all__ = [
+    "CATEGORIES",
+    "CYCLE",
+    "FUNCTION_MAP",
+    "GREY",
+    "INK",
+    "LINE_MAP",
+    "PAGE",
+    "SHARE_MAP",
+    "STYLE",
+    "PlotSettings",
+    "angles",
+    "averages",
+    "bandwidth",
+    "circle_map",
+    "colour",
+    "confidence",
+    "coordinate",
+    "drawn",
+    "embedding",
+    "function",
+    "joint",
+    "matrix",
+    "new_figure",
+    "nothing",
+    "picture",
+    "place",
+    "points",
+    "spectrum",
+    "style",
+    "svg",
+]

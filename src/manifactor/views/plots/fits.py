@@ -1,0 +1,181 @@
+"""Drawings of a fit: its spectrum, its factors, and its bandwidth."""
+
+import numpy as np
+
+from manifactor.factoring import ownership
+from manifactor.views.plots.appearance import (
+    CATEGORIES,
+    GREY,
+    LINE_MAP,
+    SHARE_MAP,
+    PlotSettings,
+    circle_map,
+    colour,
+)
+from manifactor.views.plots.arrays import matrix, nothing, points
+
+# What a coordinate is multiplied by to be shown, and its unit.
+DISPLAYED = {
+    "circle": (180 / np.pi, ", degrees"),
+    "interval": (1.0, ""),
+}
+
+
+def spectrum(ax, fit):
+    """Draw the eigenvalues of a fit; return the Axes.
+
+    Pure functions are filled, in the colour of their factor; the others are open.
+    """
+    # The constant function belongs to no factor.
+    values = fit.spectrum_.eigenvalues[1:]
+    owner = ownership.owners(fit.spectrum_, fit.factors_)[1:]
+    index = np.arange(1, len(values) + 1)
+    filled = {"marker": "o", "ls": "none", "ms": 4, "mec": "none"}
+    for f in range(len(fit.factors_)):
+        own = owner == f
+        label = f"factor {f + 1}"
+        ax.plot(index[own], values[own], color=colour(f), label=label, **filled)
+    others = owner < 0
+    empty = {"marker": "o", "ls": "none", "ms": 3, "mfc": "none", "mew": 0.6}
+    label = "products and mixtures"
+    ax.plot(index[others], values[others], mec=GREY, label=label, **empty)
+    ax.set(xlabel="function", ylabel="eigenvalue", ylim=(0, None))
+    ax.legend(frameon=False)
+    return ax
+
+
+def angles(ax, fit):
+    """Draw angles between gradients of the factors' functions; return the Axes.
+
+    A cell is the mean squared cosine of two functions, ordered by factor.
+    """
+    values, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
+    if not sizes:
+        return nothing(ax, "the factors have no functions\nof the data's own spectrum")
+    matrix(ax, values, groups=sizes)
+    middle = np.cumsum(sizes) - np.array(sizes) / 2 - 0.5
+    numbered = enumerate(fit.factors_, start=1)
+    # Factors of deflation have functions of their own, and no row here.
+    names = [number for number, factor in numbered if len(factor.coefficients)]
+    ax.set_xticks(middle, names)
+    ax.set_yticks(middle, names)
+    ax.set(xlabel="factor", ylabel="factor")
+    return ax
+
+
+def embedding(
+    ax,
+    fit,
+    factor: int,
+    *,
+    values: np.ndarray | None = None,
+    settings: PlotSettings = PlotSettings(),
+):
+    """Draw places on a factor; return the Axes.
+
+    They are coloured by the coordinate, or by one value for each sample. Confidence is
+    drawn upwards on an interval and outwards on a circle.
+    """
+    found = fit.factors_[factor]
+    xy = _plane(found)
+    cyclic = values is None and found.topology == "circle"
+    cmap = circle_map() if cyclic else LINE_MAP
+    if values is None:
+        values = found.embedding[:, 0] if found.coordinate is None else found.coordinate
+    # As many square points for each sample as the cloud has room for.
+    area = settings.cloud_area / len(xy)
+    size = float(np.clip(area, settings.smallest_point, settings.largest_point))
+    points(ax, xy, values, cmap=cmap, size=size, settings=settings)
+    ax.set_title(f"factor {factor + 1}: {found.shape}", color=colour(factor))
+    if found.topology == "circle":
+        limits = (-1.05, 1.05)
+        ax.set(aspect="equal", xlim=limits, ylim=limits)
+    if found.topology == "interval":
+        ticks = (0, 0.5, 1)
+        ax.set(xlabel="place", ylabel="confidence")
+        ax.set(xticks=ticks, yticks=ticks, ylim=(-0.03, 1.03))
+    return ax
+
+
+def _plane(factor) -> np.ndarray:
+    """Return where a factor's samples are drawn, (n, 2)."""
+    # An interval leaves the second axis free.
+    if factor.embedding.shape[1] == 1:
+        return np.column_stack([factor.coordinate, factor.confidence])
+    xy = factor.embedding[:, :2]
+    return xy * factor.confidence[:, None] if factor.topology == "circle" else xy
+
+
+def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
+    """Draw places on a factor, coloured by confidence from 0 to 1; return the Axes."""
+    found = fit.factors_[factor]
+    embedding(ax, fit, factor, values=found.confidence, settings=settings)
+    # The same colours for every factor, however sure its places are.
+    ax.collections[-1].set_clim(0, 1)
+    return ax
+
+
+def coordinate(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
+    """Draw the histogram of a factor's coordinate; return the Axes.
+
+    A circle's coordinate is shown in degrees.
+    """
+    found = fit.factors_[factor]
+    if found.coordinate is None:
+        text = f"factor {factor + 1} is {found.shape}\nand has no single coordinate"
+        return nothing(ax, text)
+    scale, unit = DISPLAYED[found.topology]
+    shown = found.coordinate * scale
+    ax.hist(shown, bins=settings.bins, color=colour(factor), histtype="stepfilled")
+    label = f"place on factor {factor + 1}{unit}"
+    ax.set(xlabel=label, ylabel="samples", xlim=(0, scale * length(found)))
+    return ax
+
+
+def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSettings()):
+    """Draw the joint histogram of two factors' coordinates; return the Axes.
+
+    It is even where the samples fill the product evenly.
+    """
+    pair = [fit.factors_[one], fit.factors_[other]]
+    if any(found.coordinate is None for found in pair):
+        return nothing(ax, "both factors must have a single coordinate")
+    x, y = pair
+    x_scale, x_unit = DISPLAYED[x.topology]
+    y_scale, y_unit = DISPLAYED[y.topology]
+    ax.hist2d(
+        x.coordinate * x_scale,
+        y.coordinate * y_scale,
+        bins=settings.bins,
+        # The whole range of both, so that empty regions are seen.
+        range=[[0, x_scale * length(x)], [0, y_scale * length(y)]],
+        cmap=SHARE_MAP,
+        rasterized=True,
+    )
+    ax.set_xlabel(f"factor {one + 1}{x_unit}")
+    ax.set_ylabel(f"factor {other + 1}{y_unit}")
+    return ax
+
+
+def bandwidth(ax, fit):
+    """Draw the curve that bandwidth and dimension were read from; return the Axes."""
+    curve = fit.bandwidth_curve_
+    # The kernel sum grows as bandwidth^(dimension / 2), so twice its slope is the
+    # dimension.
+    dimension = 2 * curve.slopes
+    ax.semilogx(curve.candidates, dimension, color=CATEGORIES[0], linewidth=1)
+    ax.axvline(curve.value, color=CATEGORIES[1], linewidth=1)
+    ax.annotate(
+        f"chosen: {curve.value:.3g}",
+        (curve.value, 0),
+        (3, 3),
+        textcoords="offset points",
+    )
+    ax.set(xlabel="bandwidth", ylabel="slope of the kernel sum, times 2")
+    ax.set_ylim(0, None)
+    return ax
+
+
+def length(factor) -> float:
+    """Return the length of a factor's coordinate: 2 pi on a circle, else 1."""
+    return 2 * np.pi if factor.topology == "circle" else 1.0

@@ -1,0 +1,97 @@
+"""Tables about a run."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from manifactor import ManifoldFactorizer, datasets
+from manifactor._support.choices import Choice
+from manifactor.factoring.judging import Criterion
+from manifactor.spectral.preparation import Preparation
+from manifactor.views import tables
+from manifactor.views.tables import Table
+
+
+@pytest.fixture(scope="module")
+def torus():
+    X, _ = datasets.sample("torus", 600, random_state=0)
+    return ManifoldFactorizer(2, random_state=3).fit(X)
+
+
+def test_a_table_without_rows_is_nothing():
+    assert Table("Sizes", ("what", "size"), []).as_html() == ""
+
+
+def test_text_is_escaped_and_squares_are_raised_on_the_page():
+    html = Table("R^2", ("a", "b"), [("<i>", "R^2 & more")], marked=[0]).as_html()
+    assert '<tr class="marked"><th scope="row">&lt;i&gt;</th>' in html
+    assert "<td>R² &amp; more</td>" in html
+    assert "<caption>R²</caption>" in html
+
+
+def test_paths_are_never_broken_in_text():
+    path = "/a-very-long/path-with-hyphens/and more"
+    text = Table("Files", ("what", "value"), [("input", path)]).as_text(24)
+    assert "/a-very-long/path-with-hyphens/and\n" in text
+
+
+def test_tests_show_noise_where_it_is_measured_and_failed_ones_come_first(torus):
+    share = Criterion("share", 0.2, False, "what is shared", "{value:.0%} is shared")
+    count = Criterion("count", 200, True, "samples", "{value:.0f} are too few")
+    judged = (share.judge(0.01234, 0.005), count.judge(1500), share.judge(np.nan))
+    evidence = replace(torus.evidence_, tests=judged)
+    fit = ManifoldFactorizer()
+    fit.factorization_ = replace(torus.factorization_, evidence=evidence)
+    table = tables.tests_table(fit)
+    assert table.rows == [
+        ("share", "failed", "not measured", "at most 0.2", "what is shared"),
+        ("share", "passed", "0.012 (noise 0.005)", "at most 0.2", "what is shared"),
+        ("count", "passed", "1,500", "at least 200", "samples"),
+    ]
+    assert table.marked == [0]
+
+
+def test_what_the_caller_set_is_told_from_what_was_chosen(torus):
+    why = {name: why for name, _, why in tables.choices_table({}, torus).rows}
+    assert why["factors"] == "set by the caller"
+    assert why["neighbours"] not in ("", "set by the caller")
+    assert all(why.values())
+
+
+def test_a_run_s_record_has_the_choices_that_the_fit_does_not_know(torus):
+    record = {"choices": {"samples fitted": {"value": None, "why": "all"}}}
+    assert tables.choices_table(record, torus).rows == [
+        ("samples fitted", "none", "all")
+    ]
+
+
+def test_a_preparation_is_shown_in_words(torus):
+    prepared = Choice(Preparation(np.zeros(5), np.eye(5, 2), "why"), "noise")
+    choices = {**torus.diffusion_.choices, "preparation": prepared}
+    diffusion = replace(torus.diffusion_, choices=choices)
+    fit = ManifoldFactorizer()
+    fit.factorization_ = replace(torus.factorization_, diffusion=diffusion)
+    values = {name: value for name, value, _ in tables.choices_table({}, fit).rows}
+    assert values["preparation"] == "2 principal components"
+
+
+def test_leakage_has_no_numbers_on_its_diagonal(torus):
+    rows = tables.leakage_table(torus).rows
+    assert [row[0] for row in rows] == ["factor 1", "factor 2"]
+    assert rows[0][1] == rows[1][2] == ""
+    assert rows[0][2] == f"{torus.evidence_.leakage[0, 1]:.2f}"
+
+
+def test_confounders_are_ordered_by_property_and_factor():
+    found = [
+        {"name": name, "factor": factor, "r2": 0.8, "p": 0.01, "meaning": ""}
+        for name in ("defocus", "half set")
+        for factor in (1, 0)
+    ]
+    table = tables.confounders_table({"confounders": found[:-1]})
+    assert table.header == ("property", "factor 1", "the rest")
+    assert table.rows == [
+        ("defocus", "0.80 (p 0.01)", "0.80 (p 0.01)"),
+        ("half set", "0.80 (p 0.01)", ""),
+    ]
