@@ -7,10 +7,13 @@ from manifactor import DiffusionMap, NoProductStructureWarning, datasets
 from manifactor._support.choices import given
 from manifactor.factoring.factorize import METHODS, factorize
 from manifactor.factoring.settings import METHOD_NAMES, FactoringSettings
+from manifactor.spectral import pipeline
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
+from manifactor.spectral.parts import PartSettings
+from manifactor.spectral.settings import DiffusionSettings
 
 from ..conftest import box_spectrum
 
@@ -219,3 +222,26 @@ def test_a_factorization_is_shown_in_one_line(torus):
     assert repr(found).startswith("Factorization(product, [Factor(circle, dimension=1")
     assert "\n" not in repr(found)
     assert "array" not in repr(found)
+
+
+# Few samples treated as many: two parts stand for two halves.
+SMALL_PARTS = DiffusionSettings(parts=PartSettings(parted_above=4000, smallest=2000))
+
+
+@pytest.mark.slow
+def test_many_samples_are_factored_with_the_help_of_parts():
+    X, _ = datasets.sample("torus", 6000, random_state=0)
+    diffusion = pipeline.diffuse(X, SMALL_PARTS, rng=np.random.default_rng(0))
+    found = factorize(diffusion, rng=np.random.default_rng(0))
+    assert len(diffusion.parts) == 2
+    assert found.evidence.verdict == "product"
+    assert [factor.topology for factor in found.factors] == ["circle", "circle"]
+
+
+@pytest.mark.slow
+def test_a_sphere_of_many_samples_is_no_product():
+    X, _ = datasets.sample("sphere", 6000, random_state=0)
+    diffusion = pipeline.diffuse(X, SMALL_PARTS, rng=np.random.default_rng(0))
+    with pytest.warns(NoProductStructureWarning, match="No product structure"):
+        found = factorize(diffusion, rng=np.random.default_rng(0))
+    assert found.evidence.verdict == "none"

@@ -1,16 +1,15 @@
 import numpy as np
 import pytest
 
-from manifactor import ManifoldFactorizer, datasets
+from manifactor import datasets
+from manifactor._support.stages import Stages
 from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.parts import PartSettings, draw_parts, part_size
+from manifactor.spectral.pipeline import diffuse
+from manifactor.spectral.settings import DiffusionSettings
 
-
-@pytest.fixture
-def small_parts(monkeypatch):
-    """Parts as of many samples, of few; estimators have no parameter for them."""
-    few = PartSettings(parted_above=4000, smallest=2000)
-    monkeypatch.setattr("manifactor.spectral.pipeline.PartSettings", lambda: few)
+# Few samples treated as many.
+SMALL_PARTS = DiffusionSettings(parts=PartSettings(parted_above=4000, smallest=2000))
 
 
 @pytest.mark.parametrize(
@@ -41,37 +40,14 @@ def test_parts_are_disjoint_and_see_the_spectrum_of_the_whole():
 
 
 @pytest.mark.slow
-def test_many_samples_are_factored_with_the_help_of_parts(small_parts):
+def test_many_samples_are_solved_with_the_help_of_parts():
     X, _ = datasets.sample("torus", 6000, random_state=0)
-    heard = []
-    fit = ManifoldFactorizer(
-        random_state=0, callback=lambda stage, _: heard.append(stage)
-    ).fit(X)
-    assert "parts" in heard
-    assert fit.verdict_ == "product"
-    assert [factor.topology for factor in fit.factors_] == ["circle", "circle"]
-    plain = ManifoldFactorizer(random_state=0)
+    stages = Stages()
+    helped = diffuse(X, SMALL_PARTS, stages=stages, rng=np.random.default_rng(0))
+    assert "parts" in stages.timings
+    assert [len(part.rows) for part in helped.parts] == [2000, 2000]
+    plain = diffuse(X, rng=np.random.default_rng(0))
+    assert plain.parts == ()
     np.testing.assert_allclose(
-        fit.spectrum_.eigenvalues[:20],
-        plain.fit(X).spectrum_.eigenvalues[:20],
-        rtol=1e-3,
+        helped.spectrum.eigenvalues[:20], plain.spectrum.eigenvalues[:20], rtol=1e-3
     )
-
-
-@pytest.mark.slow
-def test_a_sphere_of_many_samples_is_no_product(small_parts):
-    X, _ = datasets.sample("sphere", 6000, random_state=0)
-    with pytest.warns(UserWarning, match="No product structure"):
-        assert ManifoldFactorizer(random_state=0).fit(X).verdict_ == "none"
-
-
-@pytest.mark.slow
-def test_parts_outlive_the_archive(small_parts, tmp_path):
-    from manifactor import load, save
-
-    X, _ = datasets.sample("torus", 5000, random_state=0)
-    fit = ManifoldFactorizer(random_state=0).fit(X)
-    save(fit, tmp_path / "fit.npz")
-    again = load(tmp_path / "fit.npz").fit(X)
-    assert list(again.timings_) == ["factors"]  # all else was kept
-    np.testing.assert_array_equal(again.coordinates(), fit.coordinates())

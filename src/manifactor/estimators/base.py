@@ -121,9 +121,14 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             _require_distances(X, square=reset)
         return X
 
-    def restore_search(self) -> None:
-        """Build the neighbour search again, which archives do not hold."""
+    def restore(self) -> None:
+        """Make an estimator that was read from an archive ready for use.
+
+        Archives hold no neighbour search, which is built again, and no stages, which
+        the next fit may start from.
+        """
         self.diffusion_ = self.diffusion_.searchable(self.n_jobs)
+        self._kept = kept_stages(self.diffusion_).kept
 
     def _prepared(self, X):
         """Return new samples, checked, and prepared as those of the fit were."""

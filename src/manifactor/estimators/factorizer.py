@@ -206,16 +206,14 @@ class ManifoldFactorizer(SpectralEstimator):
             )
         return noise
 
-    def restore_search(self) -> None:
-        """Build the neighbour search again, which archives do not hold."""
-        found = self.factorization_
-        diffusion = found.diffusion.searchable(self.n_jobs)
-        self.factorization_ = replace(found, diffusion=diffusion)
-
     @property
     def diffusion_(self):
         """Diffusion that the factors were found in."""
         return self.factorization_.diffusion
+
+    @diffusion_.setter
+    def diffusion_(self, diffusion) -> None:
+        self.factorization_ = replace(self.factorization_, diffusion=diffusion)
 
     @property
     def factors_(self):

@@ -98,7 +98,7 @@ def _restored(manifest: dict, stored):
         if name not in FITTED:
             raise KeyError(name)
         setattr(fit, name, unpack(value, stored))
-    fit.restore_search()
+    fit.restore()
     return fit
 
 

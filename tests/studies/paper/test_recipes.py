@@ -103,7 +103,7 @@ def the_page_in_markdown_shows_the_same(folder):
 def what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder, capsys):
     before = (folder / "numbers.json").read_bytes()
     assert main(["reproduce", "fig1", "--quick"]) == 0
-    assert "fig1     there already" in capsys.readouterr().out
+    assert "fig1     already done" in capsys.readouterr().out
     assert main(["reproduce", "fig1", "--quick", "--seed", "1"]) == 2
     message = "reproduction holds a reproduction with other settings"
     assert message in capsys.readouterr().err
@@ -126,7 +126,7 @@ def test_a_recipe_can_be_made_anew_and_the_others_stay(tmp_path, capsys, monkeyp
     assert main(["reproduce", "fig1", "table1", "--quick"]) == 0
     table = sections(tmp_path / "reproduction")["table1"]
     assert main(["reproduce", "fig1", "--quick", "--overwrite"]) == 0
-    assert "there already" not in capsys.readouterr().out
+    assert "already done" not in capsys.readouterr().out
     assert sections(tmp_path / "reproduction")["table1"] == table
     assert main(["reproduce", "table1", "--quick", "--seed", "3", "--overwrite"]) == 2
     assert "holds a reproduction with other settings" in capsys.readouterr().err
@@ -217,11 +217,11 @@ def test_an_interrupted_run_leaves_a_folder_that_goes_on(
         page = interrupted_after_the_first(recipes.as_html)
         patch.setattr(recipes, where, interrupted if where == "picture" else page)
         assert main(["reproduce", "fig1", "--quick"]) == 130
-    message = "interrupted; finished recipes are kept, and the same command goes on"
+    message = "interrupted; finished recipes are kept; repeat the command to continue"
     assert message in capsys.readouterr().err
     assert main(["reproduce", "fig1", "--quick"]) == 0
     # The second interrupt came after the recipe's numbers were written.
-    assert ("there already" in capsys.readouterr().out) == (where == "as_html")
+    assert ("already done" in capsys.readouterr().out) == (where == "as_html")
     page = (tmp_path / "reproduction" / "index.html").read_text()
     assert "analytic and computed eigenfunctions" in page
 
@@ -232,7 +232,7 @@ def test_a_recipe_whose_files_are_gone_is_made_again(tmp_path, monkeypatch, caps
     assert main(["reproduce", "fig1", "--quick"]) == 0
     (tmp_path / "reproduction" / "fig1.pdf").unlink()
     assert main(["reproduce", "fig1", "--quick"]) == 0
-    assert "there already" not in capsys.readouterr().out
+    assert "already done" not in capsys.readouterr().out
     assert (tmp_path / "reproduction" / "fig1.pdf").is_file()
 
 

@@ -1,0 +1,36 @@
+import numpy as np
+import pytest
+
+from manifactor import datasets
+from manifactor._support.choices import Choice
+from manifactor.factoring.factorize import factorize
+from manifactor.runs.archive import read_tree, write_tree
+from manifactor.spectral.parts import PartSettings
+from manifactor.spectral.pipeline import diffuse, kept_stages
+from manifactor.spectral.settings import DiffusionSettings
+
+
+def test_records_arrays_and_plain_values_come_back(tmp_path):
+    value = (Choice(3, "so"), {"a": np.arange(4), "b": None}, [1.5, True, "text"])
+    write_tree(tmp_path / "tree.npz", value)
+    choice, arrays, plain = read_tree(tmp_path / "tree.npz")
+    assert choice == Choice(3, "so")
+    np.testing.assert_array_equal(arrays["a"], np.arange(4))
+    assert arrays["b"] is None
+    assert plain == (1.5, True, "text")
+
+
+@pytest.mark.slow
+def test_a_diffusion_with_parts_comes_back_and_gives_the_same_factors(tmp_path):
+    X, _ = datasets.sample("torus", 5000, random_state=0)
+    parts = PartSettings(parted_above=4000, smallest=2000)
+    settings = DiffusionSettings(parts=parts)
+    before = diffuse(X, settings, rng=np.random.default_rng(0))
+    write_tree(tmp_path / "diffusion.npz", before)
+    after = read_tree(tmp_path / "diffusion.npz")
+    one, two = (factorize(d, rng=np.random.default_rng(0)) for d in (before, after))
+    np.testing.assert_array_equal(one.factors[0].embedding, two.factors[0].embedding)
+    # Nothing is computed again from what was kept.
+    stages = kept_stages(after)
+    diffuse(X, settings, stages=stages, rng=np.random.default_rng(1))
+    assert stages.timings == {}
