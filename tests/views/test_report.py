@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from manifactor.command.cli import COMMANDS, _Parser, _task, _with_views, main
 
 from manifactor import ManifoldFactorizer, datasets, plots
-from manifactor.command.arguments import build_parser
+from manifactor.command.arguments import parse_arguments
+from manifactor.command.fitting import tasks_of
+from manifactor.command.main import COMMANDS, main
 from manifactor.cryoem.mrc import write_stack
 from manifactor.factoring.judging import Criterion
 from manifactor.inputs.reading import ImageSettings
@@ -223,12 +224,7 @@ TASKS = [
 @pytest.mark.parametrize("task", TASKS)
 def test_the_command_of_a_task_gives_the_task_back(task):
     typed = shlex.split(shlex.join(task.arguments))
-    arguments = build_parser(COMMANDS, _Parser).parse_args(_with_views(typed))
-    back = _task(
-        arguments,
-        Path(arguments.input[0]),
-        arguments.view[0] if arguments.view else None,
-    )
+    (back,) = tasks_of(parse_arguments(typed, COMMANDS))
     usual = ManifoldFactorizer().get_params()
     assert {**usual, **back.settings} == {**usual, **task.settings}
     assert {**vars(back), "settings": {}} == {**vars(task), "settings": {}}
