@@ -95,7 +95,7 @@ def plan_fit(
     if samples.components is not None:
         # Noise was told from signal in the images or volumes themselves.
         parameters["preparation"] = "none"
-        text = f"removed from the input itself: {samples.components}"
+        text = f"noise is removed where the input is read: {samples.components}"
         choices["preparation"] = Choice("principal components", text)
         noise = None if deflating else samples.components.weights
     return FitPlan(rows, parameters, noise, choices)
