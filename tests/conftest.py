@@ -1,5 +1,7 @@
 """Shared samples and exact spectra."""
 
+import signal
+
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
@@ -8,9 +10,14 @@ from manifactor import DiffusionMap, datasets
 from manifactor._support.choices import given
 from manifactor.spectral.spectrum import Spectrum
 
-threadpool_limits(
-    1
-)  # each test process has one core; BLAS threads that wait for another's make it ten times slower
+# Each test process has one core. BLAS threads that wait for those of another process
+# make it ten times slower.
+threadpool_limits(1)
+
+# A shell that starts a job in the background has it ignore Ctrl-C, and so do the
+# processes that the job starts. Tests of interrupts need processes that do not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def read_only(array):

@@ -126,7 +126,7 @@ def window(browser):
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(120_000)  # guards against a hang only
         page.on(
             "console",
             lambda message: (
