@@ -144,7 +144,7 @@ def test_a_run_is_not_written_over_its_own_input(data, folder, capsys):
     assert manifactor("fit data.npz --out run") == 0
     (folder / "run" / "data.npz").write_bytes(data.read_bytes())
     line = "fit run/data.npz --out run --overwrite"
-    assert "the input lies in run" in refusal(line, folder, capsys)
+    assert "run/data.npz lies in run" in refusal(line, folder, capsys)
 
 
 def test_a_fit_too_large_for_memory_is_bad_input(data, folder, capsys, monkeypatch):
@@ -256,3 +256,13 @@ def wait_for(line, stream):
         assert read, f"ended without {line!r}: {said}"
         said += read
     return said
+
+
+def test_an_output_folder_that_holds_an_input_is_never_replaced(folder, capsys):
+    inside = folder / "views"
+    inside.mkdir()
+    for name in ("a", "b"):
+        np.save(inside / f"{name}.npy", np.random.default_rng(0).uniform(size=(60, 2)))
+    (inside / "views.csv").write_text("view\n")
+    line = "fit views/a.npy views/b.npy --out views --overwrite"
+    assert "lies in" in refusal(line, folder, capsys)

@@ -3,6 +3,7 @@ import logging
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.neighbors import KNeighborsTransformer
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 
@@ -89,3 +90,34 @@ def test_functions_that_do_not_fit_into_memory_are_not_computed_and_that_is_said
     monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 1e6)
     assert diffusion.grown(np.random.default_rng(0)) is None
     assert "functions would help and were not computed" in caplog.text
+
+
+def test_a_search_of_the_caller_s_own_is_not_given_kept_principal_components(rng):
+    X, _ = datasets.sample("rectangle", 600, ambient_dimension=20, random_state=0)
+    X = X + 0.02 * rng.normal(size=X.shape)
+    fit = DiffusionMap(10, random_state=0).fit(X)
+    assert fit.preparation_ is not None
+    own = KNeighborsTransformer(n_neighbors=30)
+    assert fit.set_params(neighbors=own).fit(X).preparation_ is None
+
+
+class Search:
+    """A search without parameters that can be read."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def fit(self, X, y=None):
+        self.inner = KNeighborsTransformer(n_neighbors=self.k).fit(X)
+        return self
+
+    def transform(self, X):
+        return self.inner.transform(X)
+
+
+def test_a_search_that_cannot_be_compared_is_never_taken_for_the_one_before(torus):
+    search = Search(20)
+    fit = DiffusionMap(10, neighbors=search, random_state=0).fit(torus[0])
+    before = fit.spectrum_.eigenvalues
+    search.k = 60
+    assert not np.allclose(fit.fit(torus[0]).spectrum_.eigenvalues, before)

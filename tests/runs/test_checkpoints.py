@@ -7,7 +7,7 @@ from manifactor import ManifoldFactorizer, datasets
 from manifactor.runs.checkpoints import Checkpoints, CheckpointWarning
 
 
-def test_a_stopped_fit_goes_on_from_its_checkpoints(torus, tmp_path, monkeypatch):
+def test_a_stopped_fit_goes_on_from_its_checkpoints(torus, tmp_path):
 
     def stop(stage, fraction):
         if stage == "factors":
@@ -33,9 +33,7 @@ def test_a_stopped_fit_goes_on_from_its_checkpoints(torus, tmp_path, monkeypatch
     )
 
 
-def test_checkpoints_of_another_fit_are_refused_and_left_alone(
-    torus, tmp_path, monkeypatch
-):
+def test_checkpoints_of_another_fit_are_refused_and_left_alone(torus, tmp_path):
     fit = ManifoldFactorizer(random_state=0)
     fit_stages = Checkpoints(tmp_path, worth_writing=0.0)
     fit.fit(torus[0], stages=fit_stages)
@@ -77,7 +75,7 @@ def test_nothing_to_resume_is_said(tmp_path):
         Checkpoints(tmp_path / "none", resume=True)
 
 
-def test_a_resumed_fit_leaves_outliers_out_as_before(tmp_path, monkeypatch):
+def test_a_resumed_fit_leaves_outliers_out_as_before(tmp_path):
     X = np.vstack(
         [
             datasets.sample("torus", 1500, random_state=0)[0],

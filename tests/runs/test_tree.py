@@ -34,3 +34,11 @@ def test_a_diffusion_with_parts_comes_back_and_gives_the_same_factors(tmp_path):
     stages = kept_stages(after)
     diffuse(X, settings, stages=stages, rng=np.random.default_rng(1))
     assert stages.timings == {}
+
+
+def test_a_value_that_would_not_come_back_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="`value/0` cannot be archived; got set"):
+        write_tree(tmp_path / "tree.npz", ({1, 2},))
+    assert not list(tmp_path.iterdir())
+    write_tree(tmp_path / "tree.npz", (np.True_, np.int64(3)))
+    assert read_tree(tmp_path / "tree.npz") == (True, 3)

@@ -27,7 +27,6 @@ def test_parts_are_disjoint_and_see_the_spectrum_of_the_whole():
         X,
         12,
         search=lambda some: neighbor_graph(some, 64),
-        density_correction=1.0,
         rng=np.random.default_rng(0),
     )
     assert [len(part.rows) for part in found] == [10_000, 10_000]

@@ -81,7 +81,7 @@ class Stages:
             self._callback(name, fraction)
 
 
-def fingerprint(*parts: Any, rows: int = 2**16) -> str:
+def fingerprint(*parts: Any) -> str:
     """Return a short text that differs where arrays, sparse matrices or settings do.
 
     Examples
@@ -98,7 +98,7 @@ def fingerprint(*parts: Any, rows: int = 2**16) -> str:
             if isinstance(array, np.ndarray):
                 digest.update(f"{array.dtype} {array.shape} ".encode())
                 # In batches: a memory-mapped array is never copied as a whole.
-                for batch in gen_batches(len(array), rows):
+                for batch in gen_batches(len(array), 2**16):
                     digest.update(np.ascontiguousarray(array[batch]).data)
             else:
                 digest.update(f"{array!r}; ".encode())

@@ -29,14 +29,15 @@ def one_blas_thread() -> Iterator[None]:
     again; contexts that are entered meanwhile, in this or in other threads, do nothing.
     Nobody ever waits, so a worker that is forked inside a context cannot deadlock.
     """
-    if not _blas_limit.acquire(blocking=False):
+    lock = _blas_limit  # a child forked inside the context has another one
+    if not lock.acquire(blocking=False):
         yield
         return
     try:
         with _libraries().limit(limits=1, user_api="blas"):
             yield
     finally:
-        _blas_limit.release()
+        lock.release()
 
 
 def _forget_blas_limit() -> None:

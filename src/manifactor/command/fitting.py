@@ -29,6 +29,7 @@ def fit(arguments: Namespace) -> None:
     tasks = tasks_of(arguments)
     out = Path(arguments.out or f"{tasks[0].path.with_suffix('').name}-run")
     _require_compatible(arguments, n_tasks=len(tasks))
+    _require_inputs_outside(tasks, out)
     if len(tasks) > 1:
         _fit_views(tasks, out, overwrite=arguments.overwrite)
     else:
@@ -91,7 +92,7 @@ def _fit_views(tasks: list[Task], out: Path, *, overwrite: bool) -> None:
 
 def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     """Fit one input, or print what that would cost."""
-    _require_usable_paths(task, out, arguments)
+    _require_usable_paths(out, arguments)
     given = task.read()
     _note_missing_angles(given)
     cost = task.forecast(given)
@@ -111,16 +112,24 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     show(f"For the details, run: manifactor report {out}")
 
 
-def _require_usable_paths(task: Task, out: Path, arguments: Namespace) -> None:
-    """Refuse paths that would fail, or destroy data, after hours of work."""
+def _require_inputs_outside(tasks: list[Task], out: Path) -> None:
+    """Refuse an output folder that holds an input, which would be lost."""
+    for task in tasks:
+        for given in (task.path, task.particles, task.indices):
+            if given is None:
+                continue
+            path = Path(given).resolve()
+            if out.resolve() in [path, *path.parents]:
+                raise ValueError(
+                    f"the input {given} lies in {out}, which the run would replace. "
+                    "Choose another --out."
+                )
+
+
+def _require_usable_paths(out: Path, arguments: Namespace) -> None:
+    """Refuse paths that would fail after hours of work."""
     if not arguments.dry_run:
         require_new_run(out, overwrite=arguments.overwrite)
-    path = task.path.resolve()
-    if out.resolve() in [path, *path.parents]:
-        raise ValueError(
-            f"the input lies in {out}, which the run would replace. "
-            "Choose another --out."
-        )
     if arguments.reuse is not None and not is_run(Path(arguments.reuse)):
         raise ValueError(
             "--reuse must name the folder of an earlier run; "

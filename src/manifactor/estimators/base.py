@@ -1,6 +1,9 @@
 """What both estimators share: checks, the diffusion, and what is read off it."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -12,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifactor._support.parameters import require_finite
 from manifactor._support.stages import Stages
+from manifactor._support.threads import one_blas_thread
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast, require_memory
 from manifactor.spectral.neighbors import NeighborSettings
@@ -23,6 +27,8 @@ log = logging.getLogger("manifactor")
 
 # Every sample needs neighbours, and the spectrum more than the constant function.
 FEWEST_SAMPLES = 4
+# Samples, and numbers, up to which BLAS is faster on one thread.
+SMALL_SAMPLES, SMALL_SIZE = 200_000, 20_000_000
 
 
 class SpectralEstimator(TransformerMixin, BaseEstimator):
@@ -71,7 +77,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         return self.forecast_shape(*_shape(clone(self)._validated(X, reset=True)))
 
     def forecast_shape(self, n_samples: int, n_features: int) -> Forecast:
-        """Return the same for so many samples of so many columns.
+        """Return the memory and time of a fit of samples with so many columns.
 
         Raises
         ------
@@ -127,7 +133,8 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         Archives hold no neighbour search, which is built again, and no stages, which
         the next fit may start from.
         """
-        self.diffusion_ = self.diffusion_.searchable(self.n_jobs)
+        found = replace(self.diffusion_, settings=self._diffusion_settings())
+        self.diffusion_ = found.searchable(self.n_jobs)
         self._kept = kept_stages(self.diffusion_).kept
 
     def _prepared(self, X):
@@ -240,3 +247,16 @@ def _require_distances(X, *, square: bool) -> None:
         raise ValueError(
             f"a precomputed distance graph must be square; got shape {X.shape}."
         )
+
+
+@contextmanager
+def blas_threads(X) -> Iterator[None]:
+    """Limit BLAS to one thread where matrices are small.
+
+    Our own threads use the other cores, and results then do not depend on the number
+    of cores. Beyond 200,000 samples, or 20 million numbers, whose covariance takes
+    most of the time, more BLAS threads pay.
+    """
+    small = X.shape[0] <= SMALL_SAMPLES and X.size <= SMALL_SIZE
+    with one_blas_thread() if small else nullcontext():
+        yield

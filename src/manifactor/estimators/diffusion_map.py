@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manifactor.estimators.base import SpectralEstimator
+from manifactor.estimators.base import SpectralEstimator, blas_threads
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.resident import device_memory, like
 
@@ -39,7 +39,8 @@ class DiffusionMap(SpectralEstimator):
     device : str
         "cpu", or a device that torch knows, such as "cuda": neighbours, affinity and
         spectrum are then computed there in single precision. "torch:cpu" has torch do
-        the same on the CPU. Torch tensors may be given anywhere, and give tensors back.
+        the same on the CPU. Torch tensors may be given anywhere; `transform`,
+        `fit_transform` and `coordinates` then return tensors.
     n_jobs : int or None
         Threads of the neighbour search; None for all cores.
     random_state : int, RandomState or None
@@ -124,7 +125,7 @@ class DiffusionMap(SpectralEstimator):
             memory of its last fit.
         """
         X, cost, stages, (rng, _) = self._begin(X, stages)
-        with device_memory():
+        with device_memory(), blas_threads(X):
             diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
             self.diffusion_ = diffusion.settled()
         self._remember(self.diffusion_, cost, stages)

@@ -1,7 +1,5 @@
 """ManifoldFactorizer: samples to factors, as a scikit-learn transformer."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from numbers import Integral
 
@@ -9,8 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from manifactor._support.threads import one_blas_thread
-from manifactor.estimators.base import SpectralEstimator
+from manifactor.estimators.base import SpectralEstimator, blas_threads
 from manifactor.factoring.deflation import DeflationSettings
 from manifactor.factoring.factorize import factorize
 from manifactor.factoring.placement import Placed, place
@@ -18,8 +15,6 @@ from manifactor.factoring.settings import FactoringSettings, require_factoring
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.resident import device_memory, like
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
-
-SMALL_SAMPLES, SMALL_SIZE = 200_000, 20_000_000
 
 
 class ManifoldFactorizer(SpectralEstimator):
@@ -146,7 +141,7 @@ class ManifoldFactorizer(SpectralEstimator):
         self._require_used()
         X, cost, stages, (rng, later) = self._begin(X, stages)
         noise = None if noise is None else self._checked_noise(noise, X)
-        with device_memory(), _blas_threads(X):
+        with device_memory(), blas_threads(X):
             diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
             with stages.timed("factors"):
                 found = factorize(diffusion, factoring, noise=noise, rng=later)
@@ -318,16 +313,3 @@ class ManifoldFactorizer(SpectralEstimator):
             for column in range(factor.embedding.shape[1])
         ]
         return np.array(names, dtype=object)
-
-
-@contextmanager
-def _blas_threads(X) -> Iterator[None]:
-    """Limit BLAS to one thread where matrices are small.
-
-    Our own threads use the other cores, and results then do not depend on the number
-    of cores. Beyond 200,000 samples, or 20 million numbers, whose covariance takes
-    most of the time, more BLAS threads pay.
-    """
-    small = X.shape[0] <= SMALL_SAMPLES and X.size <= SMALL_SIZE
-    with one_blas_thread() if small else nullcontext():
-        yield

@@ -58,7 +58,7 @@ def criteria(settings: EvidenceSettings = EvidenceSettings()) -> tuple[Criterion
     return (
         *_criteria_of_functions(settings),
         *_criteria_of_places(settings),
-        *_criteria_of_triplets(settings),
+        *_criteria_of_triplets(),
         *_criteria_of_sums(settings),
         *_criteria_of_samples(settings),
         *_criteria_of_one_factor(settings),
@@ -175,7 +175,7 @@ def _criteria_of_places(settings: EvidenceSettings) -> tuple[Criterion, ...]:
     )
 
 
-def _criteria_of_triplets(settings: EvidenceSettings) -> tuple[Criterion, ...]:
+def _criteria_of_triplets() -> tuple[Criterion, ...]:
     """Criteria of `method="triplets"`."""
     return (
         Criterion(

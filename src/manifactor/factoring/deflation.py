@@ -4,6 +4,7 @@ One factor is found, its share is taken off the data, and the other is found in 
 rest.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,7 +12,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor.factoring.factor import Factor, placed_factor
-from manifactor.factoring.gradients import Geometry, measure_geometry
+from manifactor.factoring.gradients import Geometry, GradientSettings, measure_geometry
 from manifactor.spectral.kernel import Affinity, affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
@@ -94,7 +95,9 @@ def deflate(
     start: WalkSpectrum,
     *,
     n_neighbors: int,
+    walk_of: Callable[[NeighborGraph], Affinity] = affinity,
     settings: DeflationSettings = DeflationSettings(),
+    gradients: GradientSettings = GradientSettings(),
     rng: np.random.Generator,
 ) -> tuple[tuple[Factor, Factor], float]:
     """Find two factors whose functions add up to the samples.
@@ -109,6 +112,8 @@ def deflate(
         Of the samples; the lowest `settings.n_functions` functions are used.
     n_neighbors : int
         Neighbours in the graphs of what is left of the samples.
+    walk_of : callable
+        Computes the walk of such a graph.
 
     Returns
     -------
@@ -119,8 +124,15 @@ def deflate(
     """
     X = samples - samples.mean(axis=0)
     variance = (X**2).sum()
-    find = partial(_curve_of_rest, n_neighbors=n_neighbors, settings=settings, rng=rng)
-    first = best_curve(X, start, settings=settings, rng=rng)
+    find = partial(
+        _curve_of_rest,
+        n_neighbors=n_neighbors,
+        walk_of=walk_of,
+        settings=settings,
+        gradients=gradients,
+        rng=rng,
+    )
+    first = best_curve(X, start, settings=settings, gradients=gradients, rng=rng)
     best: tuple[Curve, Curve] | None = None
     most = -np.inf
     for _ in range(settings.n_rounds):
@@ -139,16 +151,18 @@ def _curve_of_rest(
     rest: np.ndarray,
     *,
     n_neighbors: int,
+    walk_of: Callable[[NeighborGraph], Affinity],
     settings: DeflationSettings,
+    gradients: GradientSettings,
     rng: np.random.Generator,
 ) -> Curve:
     """Find the best curve of what a factor leaves of the samples."""
     graph = neighbor_graph(rest, min(n_neighbors, len(rest) - 1))
-    walk = affinity(graph)
+    walk = walk_of(graph)
     count = min(settings.n_functions, len(graph.distinct) - 1)
     spectrum = laplacian_spectrum(walk, count, rng=rng)
     found = WalkSpectrum(graph, walk, spectrum)
-    return best_curve(rest, found, settings=settings, rng=rng)
+    return best_curve(rest, found, settings=settings, gradients=gradients, rng=rng)
 
 
 def best_curve(
@@ -156,6 +170,7 @@ def best_curve(
     found: WalkSpectrum,
     *,
     settings: DeflationSettings = DeflationSettings(),
+    gradients: GradientSettings = GradientSettings(),
     rng: np.random.Generator,
 ) -> Curve:
     """Return the interval or circle that explains most of the samples.
@@ -169,7 +184,9 @@ def best_curve(
     """
     distinct = found.distinct.lowest(settings.n_functions)
     rows = samples[found.graph.distinct]
-    geometry = measure_geometry(distinct, found.affinity, rows, rng=rng)
+    geometry = measure_geometry(
+        distinct, found.affinity, rows, settings=gradients, rng=rng
+    )
     spectrum = distinct.with_copies(found.graph)
     charts = _charts(geometry, settings)
     curves = [_curve(samples, spectrum, chart, settings) for chart in charts]

@@ -25,7 +25,7 @@ VERDICTS = {
 }
 
 
-# What to say about the value of a test that was passed; the reason tells of others.
+# Sentences for tests that were passed; failed tests are described by `reason`.
 SENTENCES = {
     "completeness": (
         "Functions of single factors and their products make up {:.0%} of the low "
@@ -50,14 +50,15 @@ class Evidence:
         [i, j] is the R^2 with which places on factor i predict factor j; the diagonal
         is nan.
     null : float
-        Noise, from half samples, of the number that the count of factors rests on.
-        That number is 0 for factors, 1 for none, and counts as 0 below .45 after the
-        noise is taken off.
+        Largest noise of `q`, estimated from half samples. `q` decides the number of
+        blocks: it is near 0 where functions divide and near 1 where they do not.
     dependence : float
         Permutation p-value of the hypothesis that the factors' places are
         statistically independent.
     details : str
         Remarks of the method.
+    settings : EvidenceSettings
+        Limits of the tests.
 
     Examples
     --------
@@ -72,6 +73,7 @@ class Evidence:
     null: float = NOT_MEASURED
     dependence: float = NOT_MEASURED
     details: str = ""
+    settings: EvidenceSettings = field(default_factory=EvidenceSettings, repr=False)
 
     @property
     def n_factors(self) -> int:
@@ -172,17 +174,15 @@ class Evidence:
             )
         return sentences
 
-    def _dependence_in_words(
-        self, settings: EvidenceSettings = EvidenceSettings()
-    ) -> str:
+    def _dependence_in_words(self) -> str:
         """Whether places are statistically dependent, which a product allows."""
         p = self.dependence
-        if p > settings.significance:
+        if p > self.settings.significance:
             return (
                 "The places show no clear dependence on each other (permutation p = "
                 f"{p:.3f})."
             )
-        if np.nanmax(self.leakage) < settings.weak_leakage:
+        if np.nanmax(self.leakage) < self.settings.weak_leakage:
             return (
                 "The places are nearly independent: what one tells of another is "
                 f"significant but small (p = {p:.3f})."

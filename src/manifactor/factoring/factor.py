@@ -15,7 +15,7 @@ from manifactor.factoring.charts import (
     make_chart,
     make_cloud,
 )
-from manifactor.factoring.gradients import carre_du_champ
+from manifactor.factoring.gradients import GradientSettings, carre_du_champ
 from manifactor.factoring.shapes import (
     ShapeSettings,
     find_shape,
@@ -132,6 +132,7 @@ def make_factors(
     blocks: Sequence[np.ndarray],
     *,
     settings: FactorSettings = FactorSettings(),
+    gradients: GradientSettings = GradientSettings(),
 ) -> tuple[Factor, ...]:
     """Return the factors whose functions are combinations of the spectrum's.
 
@@ -151,7 +152,9 @@ def make_factors(
         partial(_make_factor, spectrum, blocks, f, settings=settings)
         for f in range(len(blocks))
     ]
-    measuring = partial(_confidence, spectrum, blocks, settings=settings)
+    measuring = partial(
+        _confidence, spectrum, blocks, settings=settings, gradients=gradients
+    )
     # Concurrently: none of them needs another.
     confidence, *factors = map_threads(lambda task: task(), [measuring, *making])
     return tuple(
@@ -265,6 +268,7 @@ def _confidence(
     blocks: Sequence[np.ndarray],
     *,
     settings: FactorSettings,
+    gradients: GradientSettings,
 ) -> np.ndarray:
     """One less the cosine between each factor's gradients and all others'.
 
@@ -274,7 +278,7 @@ def _confidence(
     lowest = [block[:, : settings.lowest_functions] for block in blocks]
     counts = [low.shape[1] for low in lowest]
     label = np.repeat(np.arange(len(blocks)), counts)
-    champ = carre_du_champ(spectrum, np.hstack(lowest))
+    champ = carre_du_champ(spectrum, np.hstack(lowest), settings=gradients)
 
     def between(f: int, g: int) -> np.ndarray:
         return champ[:, label == f][:, :, label == g]

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -29,7 +30,8 @@ from manifactor.factoring.verdict import (
     weigh_sum,
 )
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.neighbors import NeighborSettings
+from manifactor.spectral.kernel import affinity
+from manifactor.spectral.pipeline import kernel_options
 from manifactor.spectral.spectrum import Spectrum
 
 
@@ -71,7 +73,7 @@ class Factorization:
 
 
 class Method(Protocol):
-    """What finds factors."""
+    """A method: a function from a diffusion to a factorization."""
 
     def __call__(
         self,
@@ -151,7 +153,11 @@ def by_gradients(
     purity = settings.peeling.purity
     blocks = as_many_as(settings.n_asked, peeling, settings=purity)
     if len(blocks) == 1:
-        evidence = weigh_one(peeling, peeled.dimensions, settings=settings.evidence)
+        # One limit, not two: what peeling refuses, the test of it fails.
+        limits = replace(
+            settings.evidence, further_product=settings.peeling.products.min_share
+        )
+        evidence = weigh_one(peeling, peeled.dimensions, settings=limits)
         whole = _one_factor(diffusion, evidence, settings)
         return replace(whole, splits=peeling.splits)
     factors = _factors(
@@ -164,7 +170,7 @@ def by_gradients(
         peeled.dimensions,
         settings=settings.evidence,
         measuring=settings.measures,
-        products=settings.peeling.products,
+        peeled_with=settings.peeling,
         rng=rng,
     )
     return Factorization(factors, evidence, diffusion, peeling.splits)
@@ -179,13 +185,14 @@ def by_deflation(
             "`method='deflation'` subtracts samples; pass them, not a precomputed "
             "graph of distances."
         )
-    n_neighbors = diffusion.graph.n_neighbors or NeighborSettings().n_neighbors
     start = WalkSpectrum(diffusion.graph, diffusion.affinity, diffusion.distinct)
     factors, explained = deflate(
         diffusion.points,
         start,
-        n_neighbors=n_neighbors,
+        n_neighbors=diffusion.n_neighbors,
+        walk_of=partial(affinity, **kernel_options(diffusion.settings)),
         settings=settings.deflation,
+        gradients=settings.gradients,
         rng=rng,
     )
     evidence = weigh_sum(
@@ -243,7 +250,9 @@ METHODS: dict[str, Method] = {
 def _factors(
     spectrum: Spectrum, blocks: Sequence[np.ndarray], settings: FactoringSettings
 ) -> tuple[Factor, ...]:
-    return make_factors(spectrum, blocks, settings=settings.factors)
+    return make_factors(
+        spectrum, blocks, settings=settings.factors, gradients=settings.gradients
+    )
 
 
 def _one_asked_for(diffusion: Diffusion, settings: FactoringSettings) -> Factorization:

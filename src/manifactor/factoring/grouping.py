@@ -7,7 +7,12 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from manifactor.factoring.maxcut import Cut, CutSettings, max_cut
-from manifactor.factoring.triplets import Triplets, best_similarity, find_triplets
+from manifactor.factoring.triplets import (
+    Triplets,
+    TripletSettings,
+    best_similarity,
+    find_triplets,
+)
 from manifactor.spectral.spectrum import Spectrum
 
 
@@ -25,6 +30,7 @@ class GroupingSettings:
     most_groups: int = 5
     # Share of the separability that the cut of "auto" must cut.
     separated: float = 0.95
+    triplets: TripletSettings = field(default_factory=TripletSettings)
     cut: CutSettings = field(default_factory=CutSettings)
 
 
@@ -80,7 +86,11 @@ def group_functions(
     allowed = relative if tolerance is None else np.asarray(tolerance)
     similar = settings.similarity if threshold is None else threshold
     triplets = find_triplets(
-        spectrum, tolerance=allowed, threshold=similar, max_parts=n_groups or 2
+        spectrum,
+        tolerance=allowed,
+        threshold=similar,
+        max_parts=n_groups or 2,
+        settings=settings.triplets,
     )
     functions, separability = triplets.separability(exclude=exclude)
     # Triplets whose functions are all excluded separate nothing.

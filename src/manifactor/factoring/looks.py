@@ -10,10 +10,9 @@ from manifactor._support.threads import map_threads
 from manifactor.factoring.gradients import GradientSettings, measure_geometry
 from manifactor.factoring.proposals import Look
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import chosen
-from manifactor.spectral.parts import Part, PartSettings
+from manifactor.spectral.parts import Part
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def take_looks(
     count = len(diffusion.distinct.eigenvalues)
     everything = np.arange(len(diffusion.distinct.weights))
     whole = Part(everything, diffusion.affinity, diffusion.distinct)
-    halves = diffusion.parts or _halves(diffusion.affinity, count, settings, rng)
+    halves = diffusion.parts or _halves(diffusion, count, settings, rng)
     parts = [whole, *halves]
     samples = diffusion.points
     if samples is not None:
@@ -60,7 +59,7 @@ def take_looks(
 
 
 def _halves(
-    affinity: Affinity,
+    diffusion: Diffusion,
     n_functions: int,
     settings: LookSettings,
     rng: np.random.Generator,
@@ -69,6 +68,7 @@ def _halves(
 
     A half that falls apart says nothing and is left out.
     """
+    affinity, rough = diffusion.affinity, diffusion.settings.parts.spectrum
     for rows in np.array_split(rng.permutation(len(affinity.degree)), 2):
         # Ascending rows keep the kernel's rows in the order of memory.
         rows.sort()
@@ -82,6 +82,6 @@ def _halves(
         many = len(rows) > settings.samples_per_function * count
         solver = "chebyshev" if many else "auto"
         spectrum = laplacian_spectrum(
-            walk, count, solver=solver, settings=PartSettings().spectrum, rng=rng
+            walk, count, solver=solver, settings=rough, rng=rng
         )
         yield Part(rows, walk, spectrum)

@@ -13,7 +13,7 @@ from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging import NOT_MEASURED
 from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
 from manifactor.factoring.proposals import Look
-from manifactor.factoring.purity import batch_size, impurity
+from manifactor.factoring.purity import PuritySettings, batch_size, impurity
 from manifactor.spectral.spectrum import Spectrum
 
 
@@ -146,7 +146,11 @@ def leakage(
 
 
 def agreement(
-    full: Look, half: Look, *, settings: MeasureSettings = MeasureSettings()
+    full: Look,
+    half: Look,
+    *,
+    settings: MeasureSettings = MeasureSettings(),
+    purity: PuritySettings = PuritySettings(),
 ) -> float:
     """Return the smallest share of a factor's lowest functions that a half finds again.
 
@@ -156,8 +160,8 @@ def agreement(
     thin = thinned(len(half.part), settings.compared_samples)
     root = np.sqrt(half.geometry.spectrum.weights[thin])[:, None]
     root /= np.linalg.norm(root)
-    whole = _lowest_and_all(full, half.part[thin], root)
-    parts = _lowest_and_all(half, thin, root)
+    whole = _lowest_and_all(full, half.part[thin], root, purity)
+    parts = _lowest_and_all(half, thin, root, purity)
     most = settings.spanning_functions
     # A half may find the factors in another order.
     shares = np.empty((len(whole), len(parts)))
@@ -174,21 +178,24 @@ def best_agreement(
     halves: Sequence[Look],
     *,
     settings: MeasureSettings = MeasureSettings(),
+    purity: PuritySettings = PuritySettings(),
 ) -> float:
     """Return the `agreement` of the better half, 0 where no half shows factors."""
-    shares = [agreement(full, half, settings=settings) for half in halves]
+    shares = [
+        agreement(full, half, settings=settings, purity=purity) for half in halves
+    ]
     return max(shares, default=0.0)
 
 
 def _lowest_and_all(
-    look: Look, rows: np.ndarray | slice, root: np.ndarray
+    look: Look, rows: np.ndarray | slice, root: np.ndarray, purity: PuritySettings
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Lowest functions and all functions of each block of a look at some samples."""
     functions = look.geometry.spectrum.functions[rows, 1:]
     out = []
     for block in look.blocks:
         values = _centred(functions @ block, root)
-        count = batch_size(look.geometry.rayleigh(block))
+        count = batch_size(look.geometry.rayleigh(block), settings=purity)
         out.append((values[:, :count], values))
     return out
 
@@ -221,7 +228,8 @@ def twist(looks: Sequence[Look]) -> Measurement:
 
 def modulation(factors: Sequence[Factor], spectrum: Spectrum) -> float:
     """Return the largest change of a factor's variance along the others."""
-    return max(f.chart.modulation(spectrum) for f in factors if f.chart)
+    charts = [factor.chart for factor in factors if factor.chart is not None]
+    return max((chart.modulation(spectrum) for chart in charts), default=0.0)
 
 
 def undivided(splits: Sequence[Split]) -> Measurement:

@@ -117,7 +117,8 @@ def signal_shares(
 ) -> list[float]:
     """Return the share of each factor's variance that noise of known size leaves.
 
-    As much noise again moves the places as far as the first did.
+    Noise of the same size is added to the samples once more; how far it moves the
+    places estimates how far the noise already present has moved them.
 
     Parameters
     ----------

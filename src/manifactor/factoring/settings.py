@@ -1,4 +1,4 @@
-"""What can be set about a factorization, checked before anything is computed."""
+"""Settings of a factorization, and their checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from manifactor.factoring.peeling import PeelingSettings
 from manifactor.factoring.placement import PlacementSettings
 from manifactor.factoring.residuals import ResidualSettings
 
-# A table of the functions would import this module in a circle.
+# Names only: importing the functions here would be a circular import.
 METHOD_NAMES = ("gradients", "deflation", "triplets")
 ONLY_FOR_TRIPLETS = ("eigenvalue_tolerance", "similarity_threshold", "exclude")
 

@@ -18,8 +18,8 @@ from manifactor.factoring.grouping import Grouping
 from manifactor.factoring.judging import Test
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.measures import Measurement, MeasureSettings
-from manifactor.factoring.peeling import Peeling
-from manifactor.factoring.products import ProductSettings, product_share
+from manifactor.factoring.peeling import Peeling, PeelingSettings
+from manifactor.factoring.products import product_share
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.spectrum import Spectrum
 
@@ -37,12 +37,11 @@ def weigh(
     *,
     settings: EvidenceSettings = EvidenceSettings(),
     measuring: MeasureSettings = MeasureSettings(),
-    products: ProductSettings = ProductSettings(),
+    peeled_with: PeelingSettings = PeelingSettings(),
     rng: np.random.Generator,
 ) -> Evidence:
     """Return the evidence on several factors that were found by peeling."""
-    share = partial(product_share, settings=products)
-    found = _measure(diffusion, factors, peeling, settings, measuring, share, rng)
+    found = _measure(diffusion, factors, peeling, settings, measuring, peeled_with, rng)
     misfit = dimensions.misfit(factors, settings.dimensions)
     tests = _judge(found, misfit, settings)
     passed = all(test.passed for test in tests)
@@ -52,6 +51,7 @@ def weigh(
         null=max((_noise(split) for split in peeling.splits), default=0.0),
         dependence=found["dependence"],
         details="" if passed else SECOND_OPINION,
+        settings=settings,
     )
     if evidence.agreement < settings.agreement:
         n = len(peeling.looks[0].part)
@@ -87,7 +87,7 @@ def _measure(
     peeling: Peeling,
     settings: EvidenceSettings,
     measuring: MeasureSettings,
-    product_share: Callable[..., float],
+    peeled_with: PeelingSettings,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """Measure everything that is judged, concurrently, and return it by name."""
@@ -103,8 +103,19 @@ def _measure(
             measures.completeness, spectrum, factors, settings=measuring
         ),
         "leakage": partial(measures.leakage, factors, settings=measuring),
-        "product": partial(product_share, full.geometry, full.blocks),
-        "agreement": partial(measures.best_agreement, full, halves, settings=measuring),
+        "product": partial(
+            product_share,
+            full.geometry,
+            full.blocks,
+            settings=peeled_with.products,
+        ),
+        "agreement": partial(
+            measures.best_agreement,
+            full,
+            halves,
+            settings=measuring,
+            purity=peeled_with.purity,
+        ),
         "dependence": partial(
             measures.dependence, factors, settings=measuring, rng=rng
         ),
@@ -175,7 +186,7 @@ def weigh_sum(
         judge["leakage"](np.nanmax(leakage)),
     )
     dependence = measures.dependence(factors, settings=measuring, rng=rng)
-    return Evidence(tests, leakage=leakage, dependence=dependence)
+    return Evidence(tests, leakage=leakage, dependence=dependence, settings=settings)
 
 
 def weigh_groups(

@@ -24,7 +24,7 @@ class Checkpoints(Stages):
     ----------
     folder : Path
     resume : bool
-        Whether what the folder holds counts.
+        Whether to read the stages that the folder holds.
     worth_writing : float
         Seconds from which on a stage is written: computing a shorter one again costs
         no more than reading it.

@@ -85,6 +85,8 @@ def plan_fit(
             f"--fit-samples {n_fitted}. Leave --fit-samples out."
         )
     rows, how_many = _draw(samples, "all" if deflating else n_fitted, seed, drawing)
+    if deflating:
+        how_many = Choice("all", "deflation places no new samples")
     choices = {"samples fitted": how_many}
     noise = None
     of_images = isinstance(samples.components, Components)
@@ -93,7 +95,7 @@ def plan_fit(
         parameters["n_neighbors"] = near.value
         choices["neighbours"] = near
     if samples.components is not None:
-        # Noise was told from signal in the images or volumes themselves.
+        # Noise was already removed from the images or volumes.
         parameters["preparation"] = "none"
         text = f"noise is removed where the input is read: {samples.components}"
         choices["preparation"] = Choice("principal components", text)
@@ -128,10 +130,9 @@ def _draw(
         "fit_samples", asked.get(str(n_fitted), n_fitted), drawing.fewest, 10**9
     )
     if count >= n_samples:
-        why = f"there are no more than {most:,}"
-        if n_samples > most:
-            why = "this method places no new samples"
-        found = Choice("all", why) if n_fitted in ("auto", "all") else given("all")
+        found = given("all")
+        if n_fitted == "auto":
+            found = Choice("all", f"there are no more than {most:,}")
         return np.arange(n_samples), found
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.choice(n_samples, count, replace=False, shuffle=False))

@@ -52,8 +52,9 @@ RECORDS: dict[str, Any] = {
         Walk,
     )
 }
-# Fields that live in memory only: a search tree, and functions on a device.
-UNSAVED = ("search", "resident")
+# Fields that live in memory only: a search tree, functions on a device, and settings,
+# which the estimator's parameters give back.
+UNSAVED = ("search", "resident", "settings")
 CSR_PARTS = ("data", "indices", "indptr")
 
 
@@ -86,6 +87,8 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
     if isinstance(value, tuple | list):
         packed = [pack(item, f"{name}/{i}", arrays) for i, item in enumerate(value)]
         return {"tuple": packed}
+    if not isinstance(value, str | bool | np.bool_ | Real | None):
+        raise TypeError(f"`{name}` cannot be archived; got {type(value).__name__}.")
     return {"value": plain_parameter(value)}
 
 
@@ -123,6 +126,8 @@ def plain_parameter(value):
     """Return a parameter as JSON; what lives in memory only becomes the default."""
     if value is None or isinstance(value, str | bool):
         return value
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):

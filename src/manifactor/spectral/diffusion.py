@@ -10,14 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.choices import Choice
-from manifactor.spectral.extension import extend
+from manifactor.spectral.extension import ExtensionSettings, extend
 from manifactor.spectral.forecast import forecast
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
-from manifactor.spectral.neighbors import NeighborGraph, NeighborSettings
+from manifactor.spectral.neighbors import NeighborGraph
 from manifactor.spectral.parts import Part
 from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.resident import ResidentMatrix
+from manifactor.spectral.settings import DiffusionSettings
 from manifactor.spectral.spectrum import Spectrum
 
 log = logging.getLogger("manifactor")
@@ -41,8 +42,8 @@ class Diffusion:
         What was chosen on the way, and why; "preparation" among them.
     keys : mapping of str to str
         Keys of the stages, for a later computation that starts from this one.
-    solver : str
-        The eigensolver that was asked for; it serves further spectra.
+    settings : DiffusionSettings
+        Settings of the computation; they serve further spectra and new samples.
     max_functions : int
         The number of functions up to which a method may ask for more.
     n_requested : int
@@ -56,7 +57,7 @@ class Diffusion:
     parts: tuple[Part, ...] = ()
     choices: Mapping[str, Choice] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
-    solver: str = "auto"
+    settings: DiffusionSettings = field(default_factory=DiffusionSettings)
     max_functions: int = 0
     n_requested: int = 0
 
@@ -86,6 +87,11 @@ class Diffusion:
         """Intrinsic dimension of the data, as measured: not a whole number."""
         return self.affinity.bandwidth.dimension
 
+    @property
+    def n_neighbors(self) -> int:
+        """Neighbours of each sample; the usual number for a search of the caller's."""
+        return self.graph.n_neighbors or self.settings.searching.n_neighbors
+
     def prepared(self, X):
         """Return new samples prepared as those of the fit were."""
         return X if self.preparation is None else self.preparation(X)
@@ -93,7 +99,12 @@ class Diffusion:
     def extended(self, X_prepared) -> np.ndarray:
         """Return the functions at new, prepared samples, (n_new, n_functions)."""
         return extend(
-            X_prepared, self.spectrum, self.affinity, self.graph, self.samples
+            X_prepared,
+            self.spectrum,
+            self.affinity,
+            self.graph,
+            self.samples,
+            settings=ExtensionSettings(self.settings.kernel, self.settings.outliers),
         )
 
     def grown(self, rng: np.random.Generator) -> "Diffusion | None":
@@ -108,9 +119,17 @@ class Diffusion:
         more = min(2 * count, self.max_functions)
         if not self._affordable(more):
             return None
-        parts = tuple(part.with_functions(more, rng=rng) for part in self.parts)
+        parts = tuple(
+            part.with_functions(more, settings=self.settings.parts, rng=rng)
+            for part in self.parts
+        )
         spectrum = laplacian_spectrum(
-            self.affinity, more, solver=self.solver, start=first_look(parts), rng=rng
+            self.affinity,
+            more,
+            solver=self.settings.solver,
+            start=first_look(parts),
+            settings=self.settings.spectrum,
+            rng=rng,
         )
         if len(spectrum.eigenvalues) <= count:
             return None
@@ -121,12 +140,10 @@ class Diffusion:
         if isinstance(self.affinity.kernel, ResidentMatrix):
             return True  # the forecast is of the host's memory, not of the device's
         n_columns = 0 if self.points is None else self.samples.shape[1]
-        # A search of the caller's own has its own number, which we do not know.
-        n_neighbors = self.graph.n_neighbors or NeighborSettings().n_neighbors
         cost = forecast(
             len(self.graph.distinct),
             n_columns,
-            n_neighbors=n_neighbors,
+            n_neighbors=self.n_neighbors,
             n_functions=n_functions,
         )
         if not cost.fits:

@@ -88,10 +88,11 @@ class FilterSettings:
     # and few are left to do.
     read_within: float = 16.0
 
-    # After pairs were read, the error is taken for so many times the worst residual.
+    # Factor by which the worst residual is multiplied to estimate the error after pairs
+    # were read.
     error_margin: float = 2.0
 
-    # Residuals that do not halve have stalled; so often they may.
+    # Number of times that residuals may fail to halve before the iteration ends.
     most_stalls: int = 3
 
     # Error, over the distance from the cut, below which Ritz values tell more about
@@ -238,7 +239,7 @@ def first_plan(
     """Return the plan from the spectrum's density, or from the start's eigenvalues."""
     safe = safe_count(n_pairs, width, settings)
     # With a start only the bottom of the spectrum is to be known: any probe shows it.
-    count = np.inf if start else safe
+    count = safe if start is None else np.inf
     values, counts = spectral_density(
         operator, count, rng=rng, settings=settings.density
     )

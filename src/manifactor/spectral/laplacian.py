@@ -32,7 +32,7 @@ class SpectrumSettings:
     # and subtracted. More is a mixture of eigenvectors of the eigenvalue 1.
     constant_share: float = 1e-3
 
-    # Residuals larger than so many times what was asked for are warned of.
+    # Ratio of residual to tolerance above which a warning is issued.
     poor_residual: float = 10.0
 
     solvers: SolverSettings = field(default_factory=SolverSettings)
@@ -211,8 +211,8 @@ def _warn_of_residuals(
 def _warn_of_budget(pairs: Pairs, asked: int) -> None:
     warnings.warn(
         f"{len(pairs.values)} of {asked} eigenpairs are accurate after "
-        f"{pairs.products} products of the matrix with all vectors, which is the "
-        "budget; the others were left out. Ask for fewer functions, or raise "
+        f"{pairs.products} products of the matrix with all vectors; the others did "
+        "not converge and were left out. Ask for fewer functions, or raise "
         "`n_neighbors`.",
         EigenpairWarning,
         stacklevel=3,

@@ -29,8 +29,8 @@ class PartSettings:
     smallest: int = 10_000
     largest: int = 100_000
 
-    # Spectra of parts and halves are looked at and started from, no results: a tenth
-    # of the sampling error is enough.
+    # Spectra of parts and halves serve as noise estimates and starting vectors only: a
+    # tenth of the sampling error is accurate enough.
     spectrum: SpectrumSettings = field(
         default_factory=lambda: SpectrumSettings(accuracy=0.1)
     )
@@ -83,7 +83,7 @@ def draw_parts(
     n_functions: int,
     *,
     search: Callable[[np.ndarray], NeighborGraph],
-    density_correction: float,
+    walk_of: Callable[[NeighborGraph], Affinity] = affinity,
     rng: Generator,
     settings: PartSettings = PartSettings(),
 ) -> tuple[Part, ...]:
@@ -95,8 +95,8 @@ def draw_parts(
     n_functions : int
     search : callable
         Computes the neighbour graph of a part's samples.
-    density_correction : float
-        As in `affinity`.
+    walk_of : callable
+        Computes the walk of a part's graph.
     rng : Generator
     settings : PartSettings
     """
@@ -105,10 +105,11 @@ def draw_parts(
     parts = []
     for part in (drawn[:size], drawn[size : 2 * size]):
         rows = np.sort(part)
-        # What a part is short of, the whole may have: the whole is warned of.
+        # Warnings about a part are not shown; the same problem in the whole sample is
+        # reported there.
         with warnings.catch_warnings(action="ignore"):
             graph = search(samples[rows])
-            walk = affinity(graph, density_correction=density_correction)
+            walk = walk_of(graph)
             spectrum = _rough_spectrum(walk, n_functions, rng, settings)
         parts.append(Part(rows[graph.distinct], walk, spectrum))
     return tuple(parts)

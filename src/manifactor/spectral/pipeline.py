@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.choices import Choice, given
-from manifactor._support.stages import Stages, fingerprint
+from manifactor._support.stages import Stages
 from manifactor.spectral.diffusion import Diffusion, first_look
 from manifactor.spectral.forecast import Forecast, forecast
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
+from manifactor.spectral.keys import stage_keys
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import NeighborGraph, chosen, neighbor_graph
 from manifactor.spectral.outliers import (
@@ -75,7 +76,7 @@ def diffuse(
     """
     require_diffusion(settings, X.shape[0])
     stages = stages or Stages()
-    keys = _stage_keys(X, settings, stages)
+    keys = stage_keys(X, settings, stages)
 
     def prepare() -> Choice:
         with stages.timed("preparation"):
@@ -116,37 +117,6 @@ def kept_stages(diffusion: Diffusion) -> Stages:
 def settled_stage(result):
     """Return the result of a stage with everything in the host's memory."""
     return result.settled() if isinstance(result, NeighborGraph | Walk) else result
-
-
-def _stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]:
-    """Return the key of every stage: a fingerprint of all that it depends on."""
-    preparation = fingerprint(X, settings.precomputed, settings.preparation)
-    neighbours = fingerprint(
-        preparation,
-        number_of_neighbors(settings, X.shape[0]).value,
-        repr(settings.neighbors),
-        settings.device,
-        settings.searching,
-    )
-    # The number of functions both as asked for and as chosen: "auto" is settled only
-    # when copies are known.
-    spectrum = stages.random_key(
-        neighbours,
-        settings.bandwidth,
-        settings.density_correction,
-        settings.n_functions,
-        settings.solver,
-        settings.counts,
-        settings.kernel,
-        settings.outliers,
-        settings.parts,
-        settings.spectrum,
-    )
-    return {
-        "preparation": preparation,
-        "neighbours": neighbours,
-        "spectrum": spectrum,
-    }
 
 
 def _prepare(X, settings: DiffusionSettings) -> Choice:
@@ -210,11 +180,7 @@ def _affinity(
     samples, graph: NeighborGraph, settings: DiffusionSettings
 ) -> tuple[NeighborGraph, Affinity]:
     """Return graph and walk, without samples that have no neighbours."""
-    options: dict[str, Any] = {
-        "bandwidth": settings.bandwidth,
-        "density_correction": settings.density_correction,
-        "settings": settings.kernel,
-    }
+    options = kernel_options(settings)
     if settings.dense:
         return graph, dense_affinity(samples, graph, **options)
     walk = affinity(graph, **options)
@@ -227,6 +193,15 @@ def _affinity(
         walk_of=partial(affinity, **options),
         settings=settings.outliers,
     )
+
+
+def kernel_options(settings: DiffusionSettings) -> dict[str, Any]:
+    """Return the keyword arguments of `affinity`."""
+    return {
+        "bandwidth": settings.bandwidth,
+        "density_correction": settings.density_correction,
+        "settings": settings.kernel,
+    }
 
 
 def _parts(
@@ -247,7 +222,7 @@ def _parts(
             chosen(samples, graph.distinct),
             n_functions,
             search=_searcher(settings),
-            density_correction=settings.density_correction,
+            walk_of=partial(affinity, **kernel_options(settings)),
             settings=settings.parts,
             rng=rng,
         )
@@ -290,7 +265,7 @@ def _diffusion(
         parts=walk.parts,
         choices=choices,
         keys=keys,
-        solver=settings.solver,
+        settings=settings,
         max_functions=settings.counts.limit(n_distinct) if automatic else 0,
         n_requested=len(walk.spectrum.eigenvalues),
     )

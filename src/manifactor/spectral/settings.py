@@ -28,7 +28,7 @@ class FunctionCounts:
     usual: int = 100
     # A method may ask for more, where a dimension of the data is missing.
     largest: int = 400
-    # Fewer samples than these do not resolve a function.
+    # Samples needed to resolve one function.
     samples_per_function: int = 8
     # The constant function and two others: less shows nothing.
     smallest: int = 3

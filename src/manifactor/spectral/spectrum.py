@@ -157,12 +157,6 @@ class Spectrum:
             return self
         return replace(self, resident=distinct.resident[graph.inverse])
 
-    def without_copies(self, graph: NeighborGraph) -> "Spectrum":
-        """Return the spectrum on the distinct samples, from that on the given ones."""
-        functions = _gathered(self.functions, graph.distinct)
-        weights = self.weights[graph.distinct] * graph.multiplicity
-        return replace(self, functions=functions, weights=weights, resident=None)
-
     def lowest(self, count: int) -> "Spectrum":
         """Return the spectrum of the lowest functions only."""
         if count >= len(self.eigenvalues):

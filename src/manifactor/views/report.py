@@ -124,7 +124,6 @@ def factors_section(run: Run, fit: ManifoldFactorizer, settings: ReportSettings)
     numbered = enumerate(fit.factors_)
     # Only these have a coordinate to draw against another.
     lines = [f for f, factor in numbered if factor.coordinate is not None]
-    # There is no pair.
     if len(lines) < 2:
         return body
     pairs = [
