@@ -60,7 +60,8 @@ pytest: $(VENV)/.dev
 
 quick: $(VENV)/.dev
 	@$(BIN)/ruff check .
-	@$(BIN)/python -m pytest -m "not slow and not browser and not torch" --ignore-glob='src/*'
+	@$(BIN)/python -m pytest -p no:doctest -o addopts="-q -n 2 --dist worksteal" \
+	  -m "not slow and not browser and not torch" tests
 
 test: $(VENV)/.dev # mypy takes one core for half a minute; the tests use the other meanwhile
 	@$(MAKE) --no-print-directory --jobs=2 lint pytest

@@ -20,6 +20,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Modules that import torch, which takes seconds in each of three processes.
+TORCH_MODULES = ("test_cell_neighbors.py", "test_device.py", "test_resident.py")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not even import modules whose tests were all deselected."""
+    if "not torch" in config.option.markexpr:
+        return collection_path.name in TORCH_MODULES or None
+    return None
+
+
 def read_only(array):
     array.flags.writeable = False
     return array

@@ -4,8 +4,11 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import manifactor
 
@@ -29,7 +32,13 @@ ROOMS = [
 ]
 
 
+@cache
 def modules():
+    """Names and syntax trees of all modules."""
+    return list(parsed())
+
+
+def parsed():
     for path in sorted(SOURCE.rglob("*.py")):
         parts = path.relative_to(SOURCE).with_suffix("").parts
         name = ".".join(["manifactor", *parts]).removesuffix(".__init__")
@@ -116,6 +125,7 @@ def test_only_the_command_line_prints():
         assert name == "manifactor.command.terminal" or "print" not in calls, name
 
 
+@pytest.mark.slow
 def test_heavy_optional_packages_are_not_imported_at_import_time():
     heavy = [
         "torch",

@@ -15,6 +15,7 @@ from manifactor.inputs.pickles import read_pickled_array
 from .conftest import N, manifactor, places, refusal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".star", ".csv", ".parquet", ".pkl", ".npy"])
 def test_a_selection_holds_exactly_the_particles_in_the_range(run, folder, suffix):
     (stretch, first), (turn, second) = places(run)["interval"], places(run)["circle"]
@@ -42,6 +43,7 @@ READ = {
 }
 
 
+@pytest.mark.slow
 def test_what_a_run_was_made_of_is_never_replaced(latent, folder, capsys):
     assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
     for name in ("original.star", "z.5.pkl"):
@@ -49,6 +51,7 @@ def test_what_a_run_was_made_of_is_never_replaced(latent, folder, capsys):
         assert f"{name} is the input of the run and is not replaced" in message
 
 
+@pytest.mark.slow
 def test_other_particles_under_the_same_name_are_noticed(latent, folder, capsys):
     assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
     lines = (folder / "original.star").read_text().splitlines(keepends=True)
@@ -123,6 +126,7 @@ def test_the_cells_of_a_grid_are_the_averages_of_their_bins(run, folder):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "files"),
     [
@@ -153,6 +157,7 @@ def test_a_run_of_images_has_no_coordinates_to_export(run, folder, capsys):
     assert "needs the coordinates that the program itself found" in message
 
 
+@pytest.mark.slow
 def test_a_factor_of_two_dimensions_has_a_column_for_each(surface, folder, capsys):
     other, circle = surface
     columns = list(starfile.read(folder / "run" / "particles.star"))
@@ -194,6 +199,7 @@ def test_weights_for_aspire_are_those_of_the_bins(surface, folder):
         assert inside.sum() > 200
 
 
+@pytest.mark.slow
 def test_every_bin_has_its_own_file_for_relion(run, folder, capsys):
     assert manifactor(f"export {run} --to relion --factor 1 --bins 4 --out bins") == 0
     names = [
@@ -209,6 +215,7 @@ def test_every_bin_has_its_own_file_for_relion(run, folder, capsys):
     assert "particles are particles.star" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -232,6 +239,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert message in refusal(arguments, folder, capsys)
 
 
+@pytest.mark.slow
 def test_averages_can_be_of_one_view_only(molecule, run, folder, capsys):
     assert manifactor(f"average {run} --factor 1 --view -180,120 --out avg") == 0
     averaged = np.genfromtxt(folder / "avg" / "bins.csv", delimiter=",", names=True)

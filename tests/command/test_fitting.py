@@ -26,6 +26,7 @@ def interrupt_at(stage, fraction, monkeypatch):
     monkeypatch.setattr(ProgressBars, "__call__", interrupt)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_run(data, folder):
     for out in ("one", "two"):
         assert manifactor(f"fit data.npz --seed 4 --out {out}") == 0
@@ -34,6 +35,7 @@ def test_the_same_seed_gives_the_same_run(data, folder):
     ).read_bytes()
 
 
+@pytest.mark.slow
 def test_an_existing_run_is_kept_unless_told_otherwise(data, folder, capsys):
     assert manifactor("fit data.npz") == 0
     assert manifactor("fit data.npz") == 2
@@ -71,6 +73,7 @@ def test_some_samples_are_fitted_and_all_are_placed(data, folder, capsys):
     assert "`fit_samples` must be a whole number in [4" in message
 
 
+@pytest.mark.slow
 def test_a_sample_far_from_those_that_were_fitted_is_placed_without_confidence(
     folder, rng
 ):
@@ -84,6 +87,7 @@ def test_a_sample_far_from_those_that_were_fitted_is_placed_without_confidence(
     assert (table["factor1_confidence"][::400] == 0).all()
 
 
+@pytest.mark.slow
 def test_the_record_says_how_neighbours_were_found(data, folder):
     assert manifactor("fit data.npz") == 0
     neighbors = record_of(folder / "data-run")["neighbors"]
@@ -140,6 +144,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert message in refusal(arguments, folder, capsys)
 
 
+@pytest.mark.slow
 def test_a_run_is_not_written_over_its_own_input(data, folder, capsys):
     assert manifactor("fit data.npz --out run") == 0
     (folder / "run" / "data.npz").write_bytes(data.read_bytes())
@@ -153,6 +158,7 @@ def test_a_fit_too_large_for_memory_is_bad_input(data, folder, capsys, monkeypat
     assert "the fit must fit into memory" in message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", ["", "--dry-run"])
 def test_a_file_far_too_large_for_memory_is_refused_before_it_is_read(
     folder, capsys, more
@@ -164,6 +170,7 @@ def test_a_file_far_too_large_for_memory_is_refused_before_it_is_read(
     assert "memory; 50000000 samples need about " in message
 
 
+@pytest.mark.slow
 def test_a_run_is_made_from_the_stages_of_an_earlier_one(data, folder, capsys):
     assert manifactor("fit data.npz --out first") == 0
     assert manifactor("fit data.npz --out second --reuse first --n-factors 2") == 0
@@ -180,6 +187,7 @@ def every_stage_is_long(monkeypatch):
     monkeypatch.setattr("manifactor.runs.checkpoints.time", clock)
 
 
+@pytest.mark.slow
 def test_a_stopped_fit_is_resumed(
     data, folder, capsys, monkeypatch, every_stage_is_long
 ):
@@ -196,6 +204,7 @@ def test_a_stopped_fit_is_resumed(
     assert "--resume" in refusal("fit data.npz --out run2 --resume", folder, capsys)
 
 
+@pytest.mark.slow
 def test_checkpoints_of_an_interrupted_fit_are_not_deleted_in_silence(
     data, folder, capsys
 ):

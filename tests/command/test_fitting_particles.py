@@ -60,6 +60,7 @@ def test_the_places_are_appended_to_the_particles(molecule, run):
     ]
 
 
+@pytest.mark.slow
 def test_a_subset_can_be_fitted_again(molecule, run, folder):
     _, number = places(run)["interval"]
     shutil.copytree(molecule, folder / "data")
@@ -95,6 +96,7 @@ def test_views_are_fitted_side_by_side_with_one_table(molecule, folder, capsys):
     assert "must not exist yet; views does" in again
 
 
+@pytest.mark.slow
 def test_a_view_is_picked_by_its_direction(molecule, folder, capsys):
     text = (molecule / "particles.star").read_text().splitlines(keepends=True)
     seen = [

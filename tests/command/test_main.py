@@ -102,6 +102,7 @@ def test_the_installed_script_runs_the_same_function():
 ENDLESS = "import signal; print('importing', flush=True); signal.pause()"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "pause"), reason="no POSIX signals here")
 def test_an_interrupt_while_numpy_is_imported_is_one_line(folder):
     (folder / "numpy").mkdir()

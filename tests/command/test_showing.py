@@ -21,6 +21,7 @@ def test_simulate_fit_and_report_follow_each_other(data, folder, capsys):
     assert (folder / "data-run" / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_the_report_has_signal_to_noise_leakage_and_confounders(run, capsys):
     assert manifactor(f"report {run}") == 0
     out = capsys.readouterr().out

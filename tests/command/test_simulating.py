@@ -41,6 +41,7 @@ def test_the_demo_finds_both_motions_and_can_be_repeated(folder, capsys):
         assert (folder / "demo-run" / name).is_file()
 
 
+@pytest.mark.slow
 def test_the_demo_does_not_replace_another_run(data, folder, capsys):
     assert manifactor("fit data.npz --out mine") == 0
     message = refusal("demo --out mine", folder, capsys)

@@ -36,6 +36,7 @@ def test_the_ctf_has_the_value_of_the_formula():
     assert ctf[0, 7, 0] == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_the_first_zero_at_one_micrometre_and_300_kilovolts_lies_at_fourteen_angstrom():
     optics = Optics(300.0, 2.7, 0.0)
     size = 4096

@@ -40,6 +40,7 @@ def test_the_mask_is_one_inside_and_zero_outside():
     assert 0 < mask[32, 32 + 18] < 1
 
 
+@pytest.mark.slow
 def test_components_have_the_signal_to_noise_of_the_simulation(tmp_path, simulation):
     clean = datasets.simulate_particles(
         600, size=SIZE, pixel_size=PIXEL, signal_to_noise=None, random_state=0
@@ -90,6 +91,7 @@ def test_the_papers_preparation_is_four_components_of_unit_variance(
     )  # noise has variance 1
 
 
+@pytest.mark.slow
 def test_many_images_are_projected_a_block_at_a_time(tmp_path, simulation):
     view = view_of(tmp_path / "a.mrcs", simulation.images)
     whole = components(view)

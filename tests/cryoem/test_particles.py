@@ -255,6 +255,7 @@ def distance(rot, tilt, angles):
 ROT, TILT = st.floats(-180, 180), st.floats(0, 180)
 
 
+@pytest.mark.slow
 @given(
     angles=st.lists(st.tuples(ROT, TILT, ROT), min_size=1, max_size=8),
     rot=ROT,

@@ -57,6 +57,7 @@ def test_the_view_is_the_projection_in_angles_of_relion():
     np.testing.assert_allclose(rows - rows[0], (y - y[0]) / 4, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_noise_is_calibrated_by_the_fourth_principal_component():
     clean, noisy = (
         simulate(300, signal_to_noise=None),
@@ -198,6 +199,7 @@ def test_images_do_not_depend_on_the_size_of_a_batch():
     np.testing.assert_allclose(one.images, several.images, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_component_of_the_signal_is_a_setting():
     settings = SimulationSettings(noise=NoiseSettings(component=2))
     assert simulate(300, settings=settings).noise > simulate(300).noise

@@ -73,10 +73,11 @@ BAD = [
         X20,
         "`method` must be one of 'deflation', 'gradients', 'triplets'; got 'magic'",
     ),
-    (
+    pytest.param(
         {"device": "warp"},
         X20,
         "`device` must be 'cpu' or a device that torch can use; got 'warp'",
+        marks=pytest.mark.torch,
     ),
     (
         {"similarity_threshold": 1.5},

@@ -19,6 +19,7 @@ def lowest(X, **settings):
     return DiffusionMap(12, random_state=0, **settings).fit(X).spectrum_
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 1000),
     scale=st.sampled_from([1e-6, 0.3, 1e6]),
@@ -43,6 +44,7 @@ def test_rigid_motion_and_scaling_change_nothing_but_the_unit(
     np.testing.assert_allclose(correlation, 1, atol=1e-6)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=4, deadline=None)
 def test_the_order_of_the_samples_does_not_matter(rectangle, seed):
@@ -70,6 +72,7 @@ def test_copies_of_samples_share_their_place(rectangle):
     assert fit.spectrum_.weights.sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "neighbors", [KNeighborsTransformer(n_neighbors=30), "precomputed"]
 )
@@ -122,6 +125,7 @@ def test_changing_the_samples_after_the_fit_changes_nothing(rng):
     np.testing.assert_array_equal(fit.transform(points), before)
 
 
+@pytest.mark.slow
 def test_a_constant_column_changes_nothing(rectangle):
     X, _ = rectangle
     np.testing.assert_allclose(

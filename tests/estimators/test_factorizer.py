@@ -18,6 +18,7 @@ from manifactor import (
 from manifactor.scores import coordinate_correlation, score
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
 @pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
 @parametrize_with_checks(
@@ -48,6 +49,7 @@ def test_the_two_circles_of_a_torus_are_found(torus_fit):
     assert np.nanmax(fit.evidence_.leakage) < 0.1
 
 
+@pytest.mark.slow
 def test_the_two_sides_of_a_rectangle_are_found():
     X, truth = datasets.sample("rectangle", 3000, random_state=1)
     fit = ManifoldFactorizer(2, random_state=0).fit(X)
@@ -55,6 +57,7 @@ def test_the_two_sides_of_a_rectangle_are_found():
         assert abs(np.corrcoef(column, side[:, 0])[0, 1]) > 0.99
 
 
+@pytest.mark.slow
 def test_transform_equals_fit(torus_fit):
     fit, X, _ = torus_fit
     np.testing.assert_allclose(
@@ -102,6 +105,7 @@ def test_every_automatic_choice_is_stored(torus_fit):
     ]
 
 
+@pytest.mark.slow
 def test_a_fixed_seed_fixes_everything(rectangle):
     X, _ = rectangle
     one, two = (ManifoldFactorizer(2, random_state=3).fit(X) for _ in range(2))
@@ -128,6 +132,7 @@ def test_the_density_correction_reaches_the_core(rng):
     assert abs(driven.eigenvalues[1] / corrected.eigenvalues[1] - 1) > 0.05
 
 
+@pytest.mark.slow
 def test_excluded_functions_are_in_no_factor():
     X, _ = datasets.sample("torus", 3000, random_state=0)
     fit = ManifoldFactorizer(
@@ -151,6 +156,7 @@ def test_a_line_is_no_product():
         )
 
 
+@pytest.mark.slow
 def test_fits_in_parallel_threads_leave_the_blas_threads_alone(rectangle):
     threads = [library["num_threads"] for library in threadpool_info()]
     with ThreadPoolExecutor(4) as pool:
@@ -201,6 +207,7 @@ def test_new_samples_of_a_surface_find_their_place(sphere_interval):
     assert found.leak < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-6, 1e6])
 def test_the_unit_of_the_data_does_not_matter(rectangle, scale):
     X, _ = rectangle
@@ -212,6 +219,7 @@ def test_the_unit_of_the_data_does_not_matter(rectangle, scale):
         assert coordinate_correlation(one.coordinate, two.coordinate[:, None]) > 0.999
 
 
+@pytest.mark.slow
 def test_fewer_factors_than_there_are_count_the_smallest_as_one():
     X, _ = datasets.sample("equal_cube", 1500, random_state=0)
     assert ManifoldFactorizer(random_state=0).fit(X).n_factors_ == 3
@@ -223,6 +231,7 @@ def test_fewer_factors_than_there_are_count_the_smallest_as_one():
     )
 
 
+@pytest.mark.slow
 def test_more_factors_than_there_are_are_refused_with_the_reason(rectangle):
     with pytest.raises(
         ValueError,
@@ -231,6 +240,7 @@ def test_more_factors_than_there_are_are_refused_with_the_reason(rectangle):
         ManifoldFactorizer(3, random_state=0).fit(rectangle[0])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
 def test_outliers_are_left_out_and_lie_where_their_nearest_neighbour_lies():
     X, truth = datasets.sample("square", 1500, random_state=0)
@@ -245,6 +255,7 @@ def test_outliers_are_left_out_and_lie_where_their_nearest_neighbour_lies():
     )
 
 
+@pytest.mark.slow
 def test_more_functions_are_computed_where_a_direction_of_the_data_is_missing():
     strip = np.random.default_rng(0).uniform(size=(4000, 2)) * [60, 1]
     with warnings.catch_warnings():
@@ -277,6 +288,7 @@ def test_a_handful_of_samples_is_fitted_without_a_claim(rng, n_samples, method):
     assert np.isfinite(fit.factors_[0].embedding).all()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("n_neighbors", [1, 2, 3, 5])
 def test_sparse_graphs_whose_halves_fall_apart_are_fitted(rng, n_neighbors):
@@ -303,6 +315,7 @@ def test_an_outlier_of_a_small_sample_is_placed_as_in_the_fit(rng):
         fit.transform(100 * X[-1:])
 
 
+@pytest.mark.slow
 def test_directions_that_are_coupled_are_one_factor_beside_a_third():
     sheet, _ = datasets.sample("parallelogram", 2000, random_state=0)
     angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=2000)
@@ -315,6 +328,7 @@ def test_directions_that_are_coupled_are_one_factor_beside_a_third():
     assert score([f.embedding for f in fit.factors_], (sheet, ring)).solved
 
 
+@pytest.mark.slow
 def test_known_noise_adds_a_test_that_large_noise_fails(torus):
     X, _ = torus
     quiet, loud = (
@@ -329,6 +343,7 @@ def test_known_noise_adds_a_test_that_large_noise_fails(torus):
     np.testing.assert_array_equal(quiet.coordinates(), loud.coordinates())
 
 
+@pytest.mark.slow
 def test_noise_is_that_of_the_columns_before_preparation(rng):
     X, _ = datasets.sample("rectangle", 1500, ambient_dimension=20, random_state=0)
     X = X + 0.02 * rng.normal(size=X.shape)

@@ -8,6 +8,7 @@ from sklearn.neighbors import KNeighborsTransformer
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 
 
+@pytest.mark.slow
 def test_what_did_not_change_is_kept(torus):
     fit = ManifoldFactorizer(random_state=0).fit(torus[0])
     first = fit.coordinates()
@@ -25,6 +26,7 @@ def test_what_did_not_change_is_kept(torus):
     np.testing.assert_array_equal(again.coordinates(), first)
 
 
+@pytest.mark.slow
 def test_other_samples_are_never_taken_for_those_before(torus):
     fit = ManifoldFactorizer(random_state=0).fit(torus[0])
     moved = torus[0].copy()
@@ -32,6 +34,7 @@ def test_other_samples_are_never_taken_for_those_before(torus):
     assert "neighbours" in fit.fit(moved).timings_
 
 
+@pytest.mark.slow
 def test_a_fit_that_keeps_stages_equals_one_that_does_not(torus):
     kept = (
         ManifoldFactorizer(random_state=0)
@@ -49,6 +52,7 @@ def test_a_fit_that_is_too_large_is_refused_before_it_starts(torus, monkeypatch)
         ManifoldFactorizer().fit(torus[0])
 
 
+@pytest.mark.slow
 def test_the_forecast_is_logged_and_kept(torus, caplog):
     with caplog.at_level(logging.INFO, "manifactor"):
         fit = ManifoldFactorizer(random_state=0).fit(torus[0])
@@ -70,6 +74,7 @@ def test_a_forecast_leaves_the_estimator_unfitted(torus):
         fit.transform(torus[0])
 
 
+@pytest.mark.slow
 def test_samples_that_change_after_the_fit_do_not_change_it(torus):
     mine = torus[0].copy()
     fit = ManifoldFactorizer(random_state=0).fit(mine)
@@ -78,6 +83,7 @@ def test_samples_that_change_after_the_fit_do_not_change_it(torus):
     np.testing.assert_array_equal(fit.transform(torus[0][:20]), before)
 
 
+@pytest.mark.slow
 def test_functions_that_do_not_fit_into_memory_are_not_computed_and_that_is_said(
     torus, monkeypatch, caplog
 ):

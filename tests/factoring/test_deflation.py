@@ -82,6 +82,7 @@ def test_the_first_curve_is_read_from_the_spectrum_that_the_caller_has(
     assert len(searched) == 4  # two rests in each round, and never the samples
 
 
+@pytest.mark.slow
 def test_functions_beyond_those_that_are_used_do_not_matter(rng):
     X = sum_of_circles(rng)
     few, many = (

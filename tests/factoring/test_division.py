@@ -50,6 +50,7 @@ def test_either_estimate_of_inner_products_divides_a_square(square, min_captured
     assert split.n_blocks == 2
 
 
+@pytest.mark.slow
 def test_a_disk_s_lowest_pair_stays_one_block():
     geometry = look_at("disk")[0].geometry
     blocks, split = divided(geometry, lowest(geometry, 2))

@@ -70,6 +70,7 @@ def test_dependence_that_is_significant_may_yet_be_small(p, leakage, words):
     assert words in str(Evidence((), matrix, dependence=p))
 
 
+@pytest.mark.slow
 def test_a_product_is_called_one_and_the_reason_reads_as_prose():
     X, _ = datasets.sample("square", 1500, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)
@@ -86,6 +87,7 @@ def test_a_product_is_called_one_and_the_reason_reads_as_prose():
     assert [test.name for test in fit.evidence_.tests] == PRODUCT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "reason", "last"),
     [
@@ -109,6 +111,7 @@ def test_irreducible_data_are_called_so(shape, reason, last):
     assert all(test.passed for test in before)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manifactor.factoring.evidence.SampleWarning")
 @pytest.mark.parametrize("shape", ["moebius", "klein_bottle"])
 def test_twisted_products_are_never_called_products(shape):
@@ -120,6 +123,7 @@ def test_twisted_products_are_never_called_products(shape):
     assert failed & {"completeness", "twist", "modulation"}
 
 
+@pytest.mark.slow
 def test_a_dimension_that_is_noise_is_no_missing_factor():
     X, _ = datasets.sample("rectangle_z", 5000, noise=0.08, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)
@@ -127,6 +131,7 @@ def test_a_dimension_that_is_noise_is_no_missing_factor():
     assert (fit.verdict_, fit.n_factors_, fit.n_functions_) == ("product", 2, 100)
 
 
+@pytest.mark.slow
 def test_a_short_spectrum_is_given_as_the_reason():
     X, _ = datasets.sample("strip10", 1500, random_state=0)
     with pytest.warns(

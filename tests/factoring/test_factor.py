@@ -59,6 +59,7 @@ def test_a_rotation_inside_the_eigenspace_of_a_circle_only_shifts_the_angle(turn
     np.testing.assert_allclose(np.hypot(*factor.embedding.T), 1)
 
 
+@pytest.mark.slow
 def test_a_sphere_is_neither_interval_nor_circle():
     X, _ = datasets.sample("sphere", 2000, random_state=0)
     spectrum = DiffusionMap(9, random_state=0).fit(X).spectrum_
@@ -116,6 +117,7 @@ def test_confidence_is_one_where_gradients_are_orthogonal_and_low_where_they_are
         assert factor.confidence.mean() < 0.6
 
 
+@pytest.mark.slow
 def test_the_other_factor_s_modulation_is_taken_out_of_a_circle_s_radius():
     spectrum, _ = circle_spectrum(n=3000)
     rng = np.random.default_rng(0)

@@ -77,6 +77,7 @@ def test_exact_functions_of_a_rectangle_fall_into_its_sides(n_factors):
         assert len(functions) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_factors", [3, "auto"])
 def test_exact_functions_of_a_box_fall_into_its_three_sides_at_once(n_factors):
     spectrum, waves = box_spectrum([1.7, 1.3, 1.0], 40, n_samples=2000)
@@ -167,6 +168,7 @@ def test_every_method_that_can_be_named_is_there():
     assert sorted(METHODS) == sorted(METHOD_NAMES)
 
 
+@pytest.mark.slow
 def test_choices_say_what_was_decided_and_why(torus):
     found = factorize(diffuse(torus[0], 60), rng=np.random.default_rng(0))
     assert found.evidence.verdict == "product"
@@ -183,6 +185,7 @@ def test_what_the_caller_decided_is_no_choice_of_the_program():
     assert factor(spectrum, "auto").choices["factors"].automatic
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::manifactor.factoring.evidence.SampleWarning")
 def test_more_functions_are_a_choice_where_a_dimension_was_missing():
     X, _ = datasets.sample("strip10", 1500, random_state=0)
@@ -194,6 +197,7 @@ def test_more_functions_are_a_choice_where_a_dimension_was_missing():
     assert "fewer dimensions than the data" in found.choices["functions"].why
 
 
+@pytest.mark.slow
 def test_known_noise_adds_a_test_of_reliability_and_changes_nothing_else(torus):
     start = diffuse(torus[0], 60)
     columns = torus[0].shape[1]
@@ -217,6 +221,7 @@ def test_known_noise_adds_a_test_of_reliability_and_changes_nothing_else(torus):
         np.testing.assert_array_equal(one.embedding, two.embedding)
 
 
+@pytest.mark.slow
 def test_a_factorization_is_shown_in_one_line(torus):
     found = factorize(diffuse(torus[0], 60), rng=np.random.default_rng(0))
     assert repr(found).startswith("Factorization(product, [Factor(circle, dimension=1")

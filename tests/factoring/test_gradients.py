@@ -50,6 +50,7 @@ def test_products_beyond_the_spectrum_are_not_captured():
     assert geometry.captured(unit(geometry, 37, 38)) < 0.9
 
 
+@pytest.mark.slow
 def test_slopes_of_the_coordinates_are_those_of_the_functions(rectangle):
     """The lowest function of the long side is a cosine: its gradient is a sine."""
     X, truth = rectangle
@@ -59,6 +60,7 @@ def test_slopes_of_the_coordinates_are_those_of_the_functions(rectangle):
     assert np.corrcoef(energy, np.sin(np.pi * place) ** 2)[0, 1] > 0.9
 
 
+@pytest.mark.slow
 def test_gradients_are_taken_at_as_many_samples_as_the_settings_say(rectangle):
     few = geometry_of(rectangle[0], 20, settings=GradientSettings(n_rows=100))
     assert len(few.rows) == len(few.gradients) == few.average.shape[0] == 100
@@ -68,6 +70,7 @@ def test_gradients_are_taken_at_as_many_samples_as_the_settings_say(rectangle):
     np.testing.assert_array_equal(all_of_them.rows, np.arange(len(rectangle[0])))
 
 
+@pytest.mark.slow
 def test_the_size_of_a_block_of_samples_does_not_matter(rectangle):
     one, many = (
         geometry_of(rectangle[0], 20, settings=GradientSettings(block_size=size))

@@ -15,6 +15,7 @@ def random_graph(n, seed, density=0.6):
     return upper + upper.T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "groups"), [(2, 2), (5, 2), (9, 2), (12, 2), (4, 3), (9, 3), (10, 3), (7, 4)]
 )
@@ -29,6 +30,7 @@ def test_the_cut_equals_brute_force(n, groups, seed):
     assert cut.bound >= best - 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bound_of_two_groups_is_the_value_of_the_semidefinite_program(seed):
     weights = random_graph(20, seed)
@@ -42,6 +44,7 @@ def test_the_bound_of_two_groups_is_the_value_of_the_semidefinite_program(seed):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_the_bound_of_three_groups_is_near_the_value_of_the_semidefinite_program(seed):
     weights = random_graph(12, seed)
@@ -54,6 +57,7 @@ def test_the_bound_of_three_groups_is_near_the_value_of_the_semidefinite_program
     assert program * (1 - 1e-6) <= bound <= 1.02 * program
 
 
+@pytest.mark.slow
 @given(
     sizes=st.lists(st.integers(1, 6), min_size=2, max_size=4), seed=st.integers(0, 99)
 )
@@ -68,6 +72,7 @@ def test_a_graph_with_edges_between_groups_only_is_cut_completely(sizes, seed):
     assert ((cut.labels[:, None] == cut.labels) == (label[:, None] == label)).all()
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 99))
 @settings(max_examples=15, deadline=None)
 def test_the_order_of_the_vertices_does_not_matter(seed):

@@ -24,6 +24,7 @@ def peeled(*looks, **arguments):
     return peel(looks, rng=np.random.default_rng(0), **arguments)
 
 
+@pytest.mark.slow
 @given(turn=st.floats(0, np.pi))
 @settings(max_examples=5, deadline=None)
 def test_a_rotation_inside_the_eigenspace_of_a_square_does_not_matter(square, turn):
@@ -43,18 +44,21 @@ def test_a_rotation_inside_the_eigenspace_of_a_square_does_not_matter(square, tu
     assert r2.min(axis=0).max() < 0.02
 
 
+@pytest.mark.slow
 def test_a_disk_stays_whole():
     found = peeled(look_at("disk")[0])
     assert len(found.looks[0].blocks) == 1
     assert found.refused is None
 
 
+@pytest.mark.slow
 def test_a_parallelogram_is_refused_for_its_products():
     found = peeled(look_at("parallelogram")[0])
     assert len(found.looks[0].blocks) == 1
     assert found.refused < 0.3
 
 
+@pytest.mark.slow
 def test_factors_that_are_asked_for_are_taken_whatever_their_products_are():
     look, _ = look_at("parallelogram")
     found = peeled(look, at_least=2)
@@ -69,6 +73,7 @@ def test_a_square_is_refused_where_products_must_be_perfect(square):
     assert len(found.looks[0].blocks) == 1
 
 
+@pytest.mark.slow
 def test_no_more_factors_are_found_than_the_settings_allow():
     look, _ = look_at("cube", 2000)
     counts = [
@@ -96,6 +101,7 @@ def test_without_halves_there_is_no_noise_to_be_seen(square):
     assert (found.splits[0].noise == 0).all()
 
 
+@pytest.mark.slow
 def test_halves_of_the_samples_vouch_for_a_split_that_noise_hides():
     """At 500 samples of two spheres q is .51, above its limit; their halves add .11."""
     size = {"n_functions": 40, "seed": 1}
@@ -136,6 +142,7 @@ def test_noise_of_the_products_is_taken_off_up_to_a_limit():
     )
 
 
+@pytest.mark.slow
 def test_two_motions_that_are_coupled_are_one_factor_beside_a_third(rng):
     """A parallelogram's sides make no product; merged, they do with an interval."""
     sides, _ = datasets.sample("parallelogram", 2000, random_state=0)
@@ -152,6 +159,7 @@ def test_two_motions_that_are_coupled_are_one_factor_beside_a_third(rng):
     assert min(own) < 0.05
 
 
+@pytest.mark.slow
 def test_a_merge_that_leaves_one_factor_is_taken_back():
     """A parallelogram's sides are merged in vain: nothing lies beside them."""
     look, _ = look_at("parallelogram")

@@ -94,6 +94,7 @@ def test_a_graph_of_distances_has_no_samples_to_place_by(circle, rng):
         signal_shares(factors, distances, np.ones(2), rng=rng)
 
 
+@pytest.mark.slow
 def test_surfaces_have_places_but_no_coordinate():
     X, _ = datasets.sample("sphere_interval", 1500, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)

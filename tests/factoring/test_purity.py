@@ -86,6 +86,7 @@ def test_functions_of_the_other_side_are_left_out_of_a_factor(square):
     )
 
 
+@pytest.mark.slow
 def test_refining_drops_what_points_elsewhere_unless_blocks_are_unions():
     look, _ = look_at("cube", 2000)
     geometry = look.geometry
@@ -108,6 +109,7 @@ def test_refining_gives_nothing_if_a_block_is_empty_afterwards(square):
     assert refine(geometry, [first, second, third]) == ()
 
 
+@pytest.mark.slow
 def test_going_around_a_moebius_band_takes_a_quarter_of_a_quantum(square):
     geometry, blocks, _ = square
     assert impurity(geometry, blocks) < 0.05

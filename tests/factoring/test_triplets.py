@@ -36,6 +36,7 @@ def textbook(spectrum, tolerance, threshold, max_parts):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tolerance", "threshold"),
     [(2.0, 0.85), (1.0, 0.5), (50.0, 0.6), (np.linspace(0, 8, 60), 0.5)],

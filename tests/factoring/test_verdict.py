@@ -96,6 +96,7 @@ def test_a_block_that_might_be_divided_once_more_is_found_by_its_q_less_its_nois
     assert undivided([single]).value == 1
 
 
+@pytest.mark.slow
 def test_triplets_are_tested_for_connection_number_completeness_and_leakage():
     X, _ = datasets.sample("torus", 1500, random_state=1)
     fit = ManifoldFactorizer(2, method="triplets", random_state=0).fit(X)

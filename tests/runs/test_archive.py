@@ -34,6 +34,7 @@ def test_a_fit_comes_back_as_it_was(fit, torus, tmp_path):
     np.testing.assert_array_equal(back.transform(new), fit.transform(new))
 
 
+@pytest.mark.slow
 def test_a_fit_that_comes_back_need_not_compute_its_stages_again(fit, torus, tmp_path):
     save(fit, tmp_path / "fit.npz")
     again = load(tmp_path / "fit.npz").fit(torus[0])
@@ -41,6 +42,7 @@ def test_a_fit_that_comes_back_need_not_compute_its_stages_again(fit, torus, tmp
     np.testing.assert_array_equal(again.coordinates(), fit.coordinates())
 
 
+@pytest.mark.slow
 def test_a_diffusion_map_comes_back_as_it_was(rectangle, tmp_path):
     fit = DiffusionMap(8, bandwidth="local", random_state=0).fit(rectangle[0])
     save(fit, tmp_path / "map.npz")

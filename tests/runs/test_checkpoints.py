@@ -7,6 +7,7 @@ from manifactor import ManifoldFactorizer, datasets
 from manifactor.runs.checkpoints import Checkpoints, CheckpointWarning
 
 
+@pytest.mark.slow
 def test_a_stopped_fit_goes_on_from_its_checkpoints(torus, tmp_path):
 
     def stop(stage, fraction):
@@ -33,6 +34,7 @@ def test_a_stopped_fit_goes_on_from_its_checkpoints(torus, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_checkpoints_of_another_fit_are_refused_and_left_alone(torus, tmp_path):
     fit = ManifoldFactorizer(random_state=0)
     fit_stages = Checkpoints(tmp_path, worth_writing=0.0)
@@ -48,6 +50,7 @@ def test_checkpoints_of_another_fit_are_refused_and_left_alone(torus, tmp_path):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_full_disk_costs_the_checkpoint_and_nothing_else(
     torus, tmp_path, monkeypatch
 ):
@@ -75,6 +78,7 @@ def test_nothing_to_resume_is_said(tmp_path):
         Checkpoints(tmp_path / "none", resume=True)
 
 
+@pytest.mark.slow
 def test_a_resumed_fit_leaves_outliers_out_as_before(tmp_path):
     X = np.vstack(
         [

@@ -98,6 +98,7 @@ def test_a_quantity_that_is_the_same_for_all_is_left_out(particles, rng):
     )
 
 
+@pytest.mark.slow
 def test_a_quantity_behind_what_no_factor_explains_is_named(particles, rng):
     turn = rng.uniform(0, 360, N)
     defocus = particles.microscope["defocus_u"] / 15_000

@@ -61,6 +61,7 @@ def test_a_table_gives_the_places_back(rng):
         np.testing.assert_array_equal(after.confidence, before.confidence)
 
 
+@pytest.mark.slow
 def test_fitted_samples_are_placed_where_they_were_fitted():
     X, _ = datasets.sample("cylinder", 1000, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)

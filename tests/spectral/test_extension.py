@@ -4,6 +4,7 @@ import pytest
 from manifactor import DiffusionMap, datasets
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [{}, {"bandwidth": "local"}, {"n_neighbors": "all"}, {"density_correction": 0.0}],
@@ -38,6 +39,7 @@ def test_extension_is_close_to_the_truth_at_new_samples():
     assert max(abs(turn.mean()), abs(other.mean())) > 0.995
 
 
+@pytest.mark.slow
 def test_a_nudge_to_a_sample_nudges_its_functions(rectangle):
     X, _ = rectangle
     fit = DiffusionMap(10, random_state=0).fit(X)
@@ -45,6 +47,7 @@ def test_a_nudge_to_a_sample_nudges_its_functions(rectangle):
     assert np.abs(nudged - fit.spectrum_.functions[:, 1:]).max() < 0.1
 
 
+@pytest.mark.slow
 def test_samples_out_of_reach_are_refused(rectangle):
     X, _ = rectangle
     with pytest.raises(

@@ -16,6 +16,7 @@ def matrix(request):
     return affinity(neighbor_graph(X, 40)).normalized()
 
 
+@pytest.mark.slow
 def test_the_density_of_a_spectrum_counts_its_eigenvalues(matrix):
     exact = eigh(matrix.toarray(), eigvals_only=True)[::-1]
     with HostOperator(matrix) as operator:

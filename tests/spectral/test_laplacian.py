@@ -20,6 +20,7 @@ from manifactor.spectral.neighbors import neighbor_graph
 from manifactor.spectral.solvers import SolverSettings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "n_functions", "tolerance"),
     [
@@ -59,6 +60,7 @@ def test_density_does_not_change_the_eigenvalues(rng):
     np.testing.assert_allclose(found[1:], (np.pi * np.arange(1, 5)) ** 2 / 2, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_the_dense_kernel_gives_the_same_spectrum(rectangle):
     X, _ = rectangle
     dense = (
@@ -129,6 +131,7 @@ def test_the_full_kernel_with_a_wide_bandwidth_is_resolved_as_far_as_it_goes():
         DiffusionMap(400, n_neighbors="all", bandwidth=1.0, random_state=0).fit(X)
 
 
+@pytest.mark.slow
 def test_local_bandwidths_keep_the_eigenvalues_of_even_samples():
     X, _ = datasets.sample("torus", 3000, random_state=0)
     found = (

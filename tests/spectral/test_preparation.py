@@ -65,6 +65,7 @@ def test_a_caller_can_do_without_preparation(noisy):
     assert fit.preparation_ is None
 
 
+@pytest.mark.slow
 def test_new_samples_go_through_the_same_preparation(noisy):
     fit = ManifoldFactorizer(random_state=0).fit(noisy)
     assert fit.preparation_ is not None

@@ -25,6 +25,7 @@ def matrix(request):
     return affinity(neighbor_graph(X, 40)).normalized()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
 def test_all_solvers_agree_with_a_full_decomposition(matrix, solver):
     exact = eigh(matrix.toarray(), eigvals_only=True)[::-1][:40]
@@ -37,6 +38,7 @@ def test_all_solvers_agree_with_a_full_decomposition(matrix, solver):
     np.testing.assert_allclose(pairs.residuals, residuals, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [8, 9, 120])
 @pytest.mark.parametrize("solver", ["dense", "chebyshev"])
 def test_every_copy_of_a_repeated_eigenvalue_is_found(solver, count):
@@ -54,6 +56,7 @@ def test_every_copy_of_a_repeated_eigenvalue_is_found(solver, count):
     assert pairs.products < 1000
 
 
+@pytest.mark.slow
 def test_a_dense_matrix_has_the_same_eigenpairs(matrix):
     sparse, dense = (
         chebyshev(m, 20, tolerance=1e-7, rng=np.random.default_rng(0))
@@ -62,6 +65,7 @@ def test_a_dense_matrix_has_the_same_eigenpairs(matrix):
     np.testing.assert_allclose(sparse.values, dense.values, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
 def test_the_same_seed_gives_the_same_vectors(matrix, solver):
     one, two = (
@@ -106,6 +110,7 @@ def test_few_samples_on_a_device_are_filtered_too():
     )
 
 
+@pytest.mark.slow
 def test_a_spectrum_that_falls_off_fast_is_solved_to_its_end():
     X, _ = datasets.sample("rectangle_z", 1600, noise=0.1, random_state=0)
     matrix = affinity(neighbor_graph(X, 64), density_correction=0).normalized()
@@ -134,6 +139,7 @@ def test_no_convergence_is_an_error_that_names_another_solver(matrix, monkeypatc
         SOLVERS["arpack"](matrix, 5, tolerance=1e-7, rng=np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_a_start_from_some_of_the_samples_saves_products():
     X, _ = datasets.sample("torus", 6000, random_state=0)
     matrix = affinity(neighbor_graph(X, 64)).normalized()
@@ -151,6 +157,7 @@ def test_a_start_from_some_of_the_samples_saves_products():
     assert warm.products < cold.products
 
 
+@pytest.mark.slow
 def test_when_the_budget_is_used_up_the_accurate_pairs_are_returned(matrix):
     few = chebyshev(
         matrix,
@@ -173,6 +180,7 @@ def test_progress_rises_to_the_end(matrix):
     assert 0 < heard[0] <= heard[-1] <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3, 5, 8, 12])
 def test_few_pairs_are_found_from_a_start(matrix, count):
     exact = eigh(matrix.toarray(), eigvals_only=True)[::-1]
@@ -185,6 +193,7 @@ def test_few_pairs_are_found_from_a_start(matrix, count):
     np.testing.assert_allclose(pairs.values, exact[:count], atol=1e-7)
 
 
+@pytest.mark.slow
 def test_single_precision_s_noise_is_smoothed_before_pairs_are_read():
     X, _ = datasets.sample("torus", 6000, random_state=0)
     matrix = affinity(neighbor_graph(X, 40)).normalized()

@@ -103,6 +103,7 @@ def test_one_number_is_changed_and_the_default_settings_stay(benchmark, core):
     assert core.factoring == Factoring()
 
 
+@pytest.mark.slow
 def test_what_a_setting_does_is_counted_and_the_loudest_comes_first(benchmark, core):
     pairs = [(Case("cheap", "square", n=200), seed) for seed in range(2)]
     before = [benchmark.outcome(core, *pair) for pair in pairs]

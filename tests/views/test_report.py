@@ -164,6 +164,7 @@ def test_drawings_take_their_ink_from_the_page(page):
     assert not re.search(r"(fill|stroke): #0{6}", page)
 
 
+@pytest.mark.slow
 def test_the_same_run_gives_the_same_bytes(run):
     before = (run / "report.html").read_bytes()
     write_report(run)
@@ -428,6 +429,7 @@ def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
     assert "0.80 (p 0.01)" in text
 
 
+@pytest.mark.slow
 def test_a_shape_of_more_dimensions_that_is_no_product_has_a_page(tmp_path):
     X, _ = datasets.sample("sphere", 400, random_state=0)
     with pytest.warns(UserWarning, match="No product structure"):

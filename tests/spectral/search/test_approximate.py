@@ -65,6 +65,7 @@ def share_found(X, graph, n_neighbors):
     return ((graph > 0).multiply(exact > 0)).nnz / (len(X) * n_neighbors)
 
 
+@pytest.mark.slow
 def test_the_neighbours_on_a_torus_are_found(torus):
     X, search = torus
     assert search.recall_ >= 0.99
@@ -74,6 +75,7 @@ def test_the_neighbours_on_a_torus_are_found(torus):
     assert search.effort_ < search.n_lists_ == 31
 
 
+@pytest.mark.slow
 def test_the_neighbours_near_a_manifold_in_many_columns_are_found(rng):
     X = sheet(rng, 6000)
     search = ApproximateSearch(20).fit(X)
@@ -141,6 +143,7 @@ def test_new_samples_find_their_neighbours(torus, rng):
     assert ((found > 0).multiply(exact > 0)).nnz >= 0.98 * exact.nnz
 
 
+@pytest.mark.slow
 def test_units_and_origin_do_not_matter(torus):
     X, search = torus
     _, neighbors = parts(search.transform(X))
@@ -193,6 +196,7 @@ def test_samples_whose_lists_hold_too_few_find_as_many_neighbours(rng):
     assert (neighbors >= 0).all()
 
 
+@pytest.mark.slow
 def test_blocks_do_not_matter(torus):
     X, search = torus
     small = FaissSettings(numbers_per_step=2000)
@@ -221,6 +225,7 @@ def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path):
     ).nnz == 0
 
 
+@pytest.mark.slow
 def test_rows_and_columns_may_be_stored_in_either_order(torus):
     X, search = torus
     turned = np.asfortranarray(X)

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from manifactor.studies.paper.beyond import (
     BEYOND_METHODS,
@@ -40,6 +41,7 @@ def test_links_that_are_no_circles_have_no_angles(torus_found):
     assert joint_angles(replace(torus_found, factors=intervals)) == {}
 
 
+@pytest.mark.slow
 def test_every_shape_and_method_is_in_the_table(small, lab):
     section = beyond(small, lab, recipe=BeyondSettings(n_poses=2))
     assert len(section.tables[0].rows) == len(BEYOND) * len(BEYOND_METHODS)

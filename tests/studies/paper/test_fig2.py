@@ -1,10 +1,12 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from manifactor.studies.paper.fig2 import NOISY, Fig2Settings, fig2, sides_of
 
 
+@pytest.mark.slow
 def test_both_trials_are_drawn_with_their_numbers(small, rectangles):
     section = fig2(small, rectangles)
     assert list(section.numbers) == list(NOISY)

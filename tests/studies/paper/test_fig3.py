@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from manifactor.studies.paper.fig3 import (
     MOLECULES,
@@ -11,6 +12,7 @@ from manifactor.studies.paper.fig3 import (
 )
 
 
+@pytest.mark.slow
 def test_every_molecule_is_drawn_with_its_numbers(small, lab):
     section = fig3(small, lab)
     assert list(section.numbers) == list(MOLECULES)

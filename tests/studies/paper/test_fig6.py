@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from manifactor.studies.paper.fig6 import NAMES, Fig6Settings, embeddings, fig6
 
 
@@ -19,6 +21,7 @@ def test_a_factor_that_was_not_found_shows_nothing(torus_found):
     assert [one.r2 for one in missing] == [[0.0, 0.0]]
 
 
+@pytest.mark.slow
 def test_words_and_table_agree_about_what_mixes(small, lab):
     section = fig6(small, lab, recipe=Fig6Settings(mixed_r2=1.1))
     (table,) = section.tables

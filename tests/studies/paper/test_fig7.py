@@ -1,3 +1,5 @@
+import pytest
+
 from manifactor.studies.paper.fig7 import Fig7Settings, fig7, pure_share, side_shares
 
 
@@ -8,6 +10,7 @@ def test_functions_of_a_torus_depend_on_one_circle_each(torus_found):
     assert pure_share(shares, pure_r2=1.1) == 0
 
 
+@pytest.mark.slow
 def test_every_way_has_a_row_and_a_panel(small, cubes):
     section = fig7(small, cubes, recipe=Fig7Settings(most_rows=6))
     (table,) = section.tables

@@ -236,6 +236,7 @@ def test_a_recipe_whose_files_are_gone_is_made_again(tmp_path, monkeypatch, caps
     assert (tmp_path / "reproduction" / "fig1.pdf").is_file()
 
 
+@pytest.mark.slow
 def test_a_name_in_a_record_never_leads_out_of_the_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "table1", "--quick"]) == 0

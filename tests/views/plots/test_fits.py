@@ -54,6 +54,7 @@ def test_a_joint_histogram_counts_every_sample(ax, torus):
     assert ax.collections[0].get_array().sum() == 2500
 
 
+@pytest.mark.slow
 def test_factors_of_a_sum_have_no_functions_of_the_spectrum(ax, torus):
     X, _ = datasets.sample("torus", 800, random_state=0)
     fit = ManifoldFactorizer(method="deflation", random_state=0).fit(X)
@@ -61,6 +62,7 @@ def test_factors_of_a_sum_have_no_functions_of_the_spectrum(ax, torus):
     assert "no functions" in plots.angles(ax, fit).texts[0].get_text()
 
 
+@pytest.mark.slow
 def test_a_factor_without_a_single_coordinate_says_so():
     X, _ = datasets.sample("sphere_interval", 2500, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)
