@@ -148,7 +148,11 @@ def test_what_cannot_be_used_is_refused_before_anything_is_computed(
         ({}, [0.1], "for each of the 4 columns; got array"),
         ({}, [0.1, 0.1, -1, 0.1], "a standard deviation of 0 or more"),
         ({}, [0.1, 0.1, np.nan, 0.1], "a standard deviation of 0 or more"),
-        ({"method": "deflation"}, [0.1] * 4, "a method that places new ones"),
+        (
+            {"method": "deflation"},
+            [0.1] * 4,
+            "cannot be used with precomputed distances or",
+        ),
     ],
 )
 def test_noise_that_cannot_be_used_is_refused_before_anything_is_computed(

@@ -80,7 +80,7 @@ def test_a_product_is_called_one_and_the_reason_reads_as_prose():
         "The data are samples of a product of independent factors. All tests were "
         "passed."
     )
-    assert "Half of the samples alone shows the same factors" in text
+    assert "The factors found in half of the samples agree" in text
     assert "The places show no clear dependence" in text
     assert fit.evidence_.product > 0.9
     assert 0 <= fit.evidence_.null < 1

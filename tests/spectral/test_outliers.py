@@ -55,7 +55,7 @@ def test_many_samples_far_off_are_a_part_of_the_data(samples, graph):
 
 def test_the_number_of_outliers_comes_with_the_rule(samples, graph):
     choice = outlier_choice(graph)
-    assert (choice.value, choice.why) == (0, "every sample has company")
+    assert (choice.value, choice.why) == (0, "no sample is isolated")
     left, _ = without_outliers(samples, graph, affinity(graph))
     choice = outlier_choice(left, settings=OutlierSettings(least_company=1.25))
     assert choice.value == 2

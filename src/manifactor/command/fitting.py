@@ -186,6 +186,8 @@ def _note_missing_angles(given: Input) -> None:
 def _note_constant_columns(samples: np.ndarray) -> None:
     # Harmless to the fit, but often a sign of a wrong file or of an empty column.
     n_columns = samples.shape[1]
+    if not len(samples):
+        return  # refused by the fit, with the number that it needs
     constant = np.flatnonzero(samples.min(axis=0) == samples.max(axis=0))
     if 0 < len(constant) < n_columns:
         note(

@@ -131,9 +131,10 @@ class DiffusionMap(SpectralEstimator):
         self._remember(self.diffusion_, cost, stages)
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X, y=None, **fit_params):
         """Fit, and return the functions at the samples."""
-        return like(X, self.fit(X).spectrum_.functions[:, 1:].copy())
+        spectrum = self.fit(X, **fit_params).spectrum_
+        return like(X, spectrum.functions[:, 1:].copy())
 
     def transform(self, X):
         """Return the functions at new samples, (n_new, n_functions - 1).

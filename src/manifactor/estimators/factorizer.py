@@ -188,9 +188,8 @@ class ManifoldFactorizer(SpectralEstimator):
         """Return the noise of every column as an array, if it can be used."""
         if sp.issparse(X) or self.method == "deflation":
             raise ValueError(
-                "`noise` needs samples, and a method that places new ones; got "
-                f"`neighbors`={self.neighbors!r} and `method`={self.method!r}. Leave "
-                "it out."
+                "`noise` cannot be used with precomputed distances or "
+                f"`method='deflation'`; got `method`={self.method!r}. Leave it out."
             )
         noise = np.asarray(noise, dtype=float)
         known = noise.shape == (X.shape[1],) and np.isfinite(noise).all()
@@ -250,9 +249,10 @@ class ManifoldFactorizer(SpectralEstimator):
         """What was chosen automatically, and why: a Choice for each."""
         return {**self.diffusion_.choices, **self.factorization_.choices}
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X, y=None, **fit_params):
         """Fit, and return the embeddings of all factors side by side."""
-        return like(X, np.hstack([f.embedding for f in self.fit(X).factors_]))
+        factors = self.fit(X, **fit_params).factors_
+        return like(X, np.hstack([factor.embedding for factor in factors]))
 
     def transform(self, X):
         """Return the embeddings of new samples in all factors side by side.

@@ -32,7 +32,7 @@ SENTENCES = {
         "spectrum."
     ),
     "leakage": "A sample's place on one factor predicts at most {:.0%} of another.",
-    "agreement": "Half of the samples alone shows the same factors to {:.0%}.",
+    "agreement": "The factors found in half of the samples agree to {:.0%}.",
 }
 
 

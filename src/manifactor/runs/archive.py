@@ -64,7 +64,7 @@ def load(path):
             manifest = json.loads(stored["manifest"].tobytes())
             _require_version(manifest, path)
             return _restored(manifest, stored)
-    except (OSError, _OtherVersion):
+    except (OSError, ArchiveVersionError):
         raise
     except Exception as error:  # whatever a damaged or foreign file leads to
         raise ValueError(
@@ -72,7 +72,7 @@ def load(path):
         ) from error
 
 
-class _OtherVersion(ValueError):
+class ArchiveVersionError(ValueError):
     """An archive that this release does not read."""
 
 
@@ -80,7 +80,7 @@ def _require_version(manifest: dict, path: Path) -> None:
     if manifest["format"] != FORMAT:
         raise KeyError("format")
     if manifest["version"] != ARCHIVE_VERSION:
-        raise _OtherVersion(
+        raise ArchiveVersionError(
             f"{path} has archive version {manifest['version']}; this release reads "
             f"version {ARCHIVE_VERSION}. Read it with manifactor "
             f"{manifest['written_by']}, or fit again."

@@ -70,6 +70,9 @@ class Bandwidth:
     candidates: np.ndarray
     slopes: np.ndarray
 
+    def __repr__(self) -> str:
+        return f"Bandwidth({self.value:.4g}, dimension={self.dimension:.2f})"
+
     @property
     def value(self) -> float:
         """The bandwidth eps."""

@@ -63,7 +63,7 @@ class Diffusion:
 
     def __repr__(self) -> str:
         n_samples, n_functions = len(self.graph.inverse), len(self.distinct.eigenvalues)
-        return f"<Diffusion of {n_samples} samples, {n_functions} functions>"
+        return f"Diffusion({n_samples} samples, {n_functions} functions)"
 
     @cached_property
     def spectrum(self) -> Spectrum:

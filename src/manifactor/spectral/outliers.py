@@ -78,7 +78,7 @@ def outlier_choice(
     """Return the number of outliers that were left out of a graph, and the rule."""
     count = int(graph.outliers.sum())
     if not count:
-        return Choice(0, "every sample has company")
+        return Choice(0, "no sample is isolated")
     return Choice(
         count,
         "left out: all their neighbours together weigh less than "

@@ -56,6 +56,10 @@ class Preparation:
     components: np.ndarray
     reason: str
 
+    def __repr__(self) -> str:
+        n_columns, n_kept = self.components.shape
+        return f"Preparation({n_kept} of {n_columns} principal components kept)"
+
     def __str__(self) -> str:
         kept = self.components.shape[1]
         return f"{kept} principal component{'' if kept == 1 else 's'}"

@@ -327,7 +327,10 @@ def test_spectrum_angles_and_evidence_have_their_pages(explorer, scene):
     page.wait_for_selector("#angles rect.cell")
     page.get_by_role("button", name="Evidence").click()
     page.wait_for_selector("#evidence table")
-    assert "Half of the samples alone" in page.locator("#evidence").inner_text()
+    assert (
+        "The factors found in half of the samples"
+        in page.locator("#evidence").inner_text()
+    )
     tests = page.locator("#evidence table.tests tbody tr")
     assert tests.count() == len(scene.fit.evidence_.tests)
     assert "passed" in tests.first.inner_text()
