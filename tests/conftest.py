@@ -4,11 +4,11 @@ import signal
 
 import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401, as its BLAS is another one than numpy's
 from threadpoolctl import threadpool_limits
 
-from manifactor import DiffusionMap, datasets
-from manifactor._support.choices import given
-from manifactor.spectral.spectrum import Spectrum
+import manifactor
+from manifactor import datasets
 
 # Each test process has one core. BLAS threads that wait for those of another process
 # make it ten times slower.
@@ -57,7 +57,7 @@ def torus():
 
 @pytest.fixture(scope="session")
 def rectangle_spectrum(rectangle):
-    return DiffusionMap(60, random_state=0).fit(rectangle[0]).spectrum_
+    return manifactor.DiffusionMap(60, random_state=0).fit(rectangle[0]).spectrum_
 
 
 def grid(side, dimension):
@@ -80,7 +80,9 @@ def box_spectrum(lengths, n_functions, n_samples=400):
         np.sqrt(1.0 + (waves > 0)) * np.cos(np.pi * waves * t[:, None]), axis=2
     )
     weights = np.full(n_samples, 1 / n_samples)
-    return Spectrum(
+    from manifactor._support.choices import given
+
+    return manifactor.Spectrum(
         eigenvalues,
         read_only(functions),
         read_only(weights),

@@ -62,6 +62,7 @@ def test_other_particles_under_the_same_name_are_noticed(latent, folder, capsys)
     assert "original.star holds other particles" in message
 
 
+@pytest.mark.slow
 def test_ranges_outside_a_factor_are_refused(run, folder, capsys):
     _, interval = places(run)["interval"]
     _, circle = places(run)["circle"]
@@ -73,6 +74,7 @@ def test_ranges_outside_a_factor_are_refused(run, folder, capsys):
         assert message in refusal(line, folder, capsys)
 
 
+@pytest.mark.slow
 def test_averages_along_a_factor_are_images_pictures_and_a_movie(run, folder, capsys):
     _, number = places(run)["circle"]
     assert (
@@ -90,12 +92,14 @@ def test_averages_along_a_factor_are_images_pictures_and_a_movie(run, folder, ca
     assert len((folder / "avg" / "bins.csv").read_text().splitlines()) == 7
 
 
+@pytest.mark.slow
 def test_averages_on_the_grid_of_two_factors(run, folder):
     assert manifactor(f"average {run} --factor 1 --factor 2 --bins 3 --out grid") == 0
     with mrcfile.open(folder / "grid" / "averages.mrcs") as stack:
         assert len(stack.data) == 9
 
 
+@pytest.mark.slow
 def test_averages_follow_the_motion_in_order(run, folder):
     """Along the stretch the lower part of the molecule moves one way, bin after bin."""
     _, number = places(run)["interval"]
@@ -107,6 +111,7 @@ def test_averages_follow_the_motion_in_order(run, folder):
     assert (steps > 0).all() or (steps < 0).all()
 
 
+@pytest.mark.slow
 def test_the_cells_of_a_grid_are_the_averages_of_their_bins(run, folder):
     assert manifactor(f"average {run} --factor 1 --factor 2 --bins 2 --out grid") == 0
     assert manifactor(f"average {run} --factor 1 --bins 2 --out line") == 0
@@ -152,6 +157,7 @@ def test_bridges_write_files_and_commands(latent, folder, capsys, program, files
         assert (np.count_nonzero(weights, axis=1) <= 1).all()
 
 
+@pytest.mark.slow
 def test_a_run_of_images_has_no_coordinates_to_export(run, folder, capsys):
     message = refusal(f"export {run} --to cryodrgn --factor 1", folder, capsys)
     assert "needs the coordinates that the program itself found" in message
@@ -177,6 +183,7 @@ def test_a_factor_of_two_dimensions_has_a_column_for_each(surface, folder, capsy
         assert "more dimensions" in refusal(line, folder, capsys)
 
 
+@pytest.mark.slow
 def test_points_along_a_factor_hold_the_others_still(surface, folder):
     _, circle = surface
     assert manifactor(f"export run --to cryodrgn --factor {circle} --bins 8") == 0
@@ -186,6 +193,7 @@ def test_points_along_a_factor_hold_the_others_still(surface, folder):
     assert abs(turn[-1] - turn[0]) == pytest.approx(2 * np.pi * 7 / 8, abs=0.5)
 
 
+@pytest.mark.slow
 def test_weights_for_aspire_are_those_of_the_bins(surface, folder):
     _, circle = surface
     assert manifactor(f"export run --to aspire --factor {circle} --bins 4") == 0

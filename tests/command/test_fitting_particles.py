@@ -116,6 +116,7 @@ def test_a_view_is_picked_by_its_direction(molecule, folder, capsys):
     assert not names.str.contains("0@").any()
 
 
+@pytest.mark.slow
 def test_coordinates_of_another_program_go_back_to_the_particles(latent, folder):
     assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
     particles = starfile.read(folder / "run" / "particles.star")["particles"]
@@ -123,6 +124,7 @@ def test_coordinates_of_another_program_go_back_to_the_particles(latent, folder)
     assert "mfFactor2" in particles
 
 
+@pytest.mark.slow
 def test_coordinates_of_some_particles_need_their_numbers(latent, folder, capsys):
     kept = np.arange(0, N, 2)
     np.savetxt(folder / "half.txt", latent[kept])
@@ -139,6 +141,7 @@ def test_coordinates_of_some_particles_need_their_numbers(latent, folder, capsys
     assert (names.str[:6].astype(int) - 1).tolist() == kept.tolist()
 
 
+@pytest.mark.slow
 def test_cryosparc_particles_come_back_with_their_uids(latent, folder, capsys):
     table = np.zeros(
         N,

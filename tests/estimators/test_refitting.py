@@ -121,6 +121,7 @@ class Search:
         return self.inner.transform(X)
 
 
+@pytest.mark.slow
 def test_a_search_that_cannot_be_compared_is_never_taken_for_the_one_before(torus):
     search = Search(20)
     fit = DiffusionMap(10, neighbors=search, random_state=0).fit(torus[0])

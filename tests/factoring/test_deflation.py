@@ -20,6 +20,7 @@ def fit_and_truth():
     return ManifoldFactorizer(method="deflation", random_state=0).fit(X), truth
 
 
+@pytest.mark.slow
 def test_two_turning_objects_in_one_image_are_told_apart(fit_and_truth):
     fit, truth = fit_and_truth
     assert [factor.topology for factor in fit.factors_] == ["circle", "circle"]
@@ -30,12 +31,14 @@ def test_two_turning_objects_in_one_image_are_told_apart(fit_and_truth):
     assert np.nanmax(fit.evidence_.leakage) < 0.1
 
 
+@pytest.mark.slow
 def test_deflation_never_claims_a_product(fit_and_truth):
     fit, _ = fit_and_truth
     assert fit.verdict_ == "partial"
     assert "a sum alone does not prove a product" in fit.evidence_.reason
 
 
+@pytest.mark.slow
 def test_deflation_places_its_own_samples_only(fit_and_truth):
     fit, _ = fit_and_truth
     assert fit.coordinates().shape == (1000, 2)

@@ -263,6 +263,7 @@ def change(run, **entries):
     path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

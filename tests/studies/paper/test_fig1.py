@@ -16,6 +16,7 @@ def test_the_cosine_of_a_function_with_itself_is_one_under_any_weights(rng):
     assert cosines(functions, -2 * functions, weights) == pytest.approx([-1] * 3)
 
 
+@pytest.mark.slow
 def test_computed_functions_stand_beside_the_analytic_ones(small, lab):
     section = fig1(small, lab, recipe=Fig1Settings(n_shown=5))
     assert min(section.numbers["cosine"][:2]) > 0.9

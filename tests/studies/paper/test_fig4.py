@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from manifactor.scores import column_r2
 from manifactor.studies.paper.cases import CASES
@@ -57,6 +58,7 @@ def test_a_function_of_each_circle_is_a_pair_across_factors(torus_found):
     assert not across_factors(torus_found, pair, pure_r2=1.1)
 
 
+@pytest.mark.slow
 def test_panels_words_and_table_agree(small, rectangles):
     section = fig4(small, rectangles, recipe=Fig4Settings(n_panels=3))
     panels = section.numbers["panels"]

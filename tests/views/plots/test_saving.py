@@ -2,6 +2,7 @@ import io
 import re
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from manifactor.views import plots
@@ -36,6 +37,7 @@ def test_a_drawing_for_a_page_shares_no_names_with_another_and_is_the_same_each_
     assert one.count("data:image/png;base64,") == 1  # the cloud
 
 
+@pytest.mark.slow
 def test_a_picture_is_a_pdf_and_a_png_of_few_colours_and_the_same_each_time(torus):
     def made():
         with plots.style():
