@@ -11,7 +11,7 @@ help:
 	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
 	@echo "make explore    serve a page on the demo's result, at the address it prints; Ctrl-C stops it"
 	@echo "make quick      set up, lint and run the fast tests: under a minute, for the edit loop"
-	@echo "make test       set up, lint, type-check, run all tests and print the line coverage"
+	@echo "make test       set up, lint, type-check, run all tests and print the line coverage of the fast ones"
 	@echo "make reproduce  set up, make every figure and the table of the paper, with numbers; half an hour"
 	@echo "make lint       ruff and mypy only"
 	@echo "make clean      remove the virtual environment and caches"
@@ -54,14 +54,18 @@ lint: $(VENV)/.dev
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+FAST := not slow and not browser and not torch
+
+# Tracing lines makes tests a third slower, so the fast ones alone are traced.
 pytest: $(VENV)/.dev
-	@$(BIN)/python -m pytest --cov --cov-report=
-	@echo "line coverage: $$($(BIN)/python -m coverage report --format=total) %"
+	@$(BIN)/python -m pytest -m "$(FAST)" --cov --cov-report=
+	@$(BIN)/python -m pytest -m "slow or browser or torch" tests
+	@echo "line coverage of the fast tests: $$($(BIN)/python -m coverage report --format=total) %"
 
 quick: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/python -m pytest -p no:doctest -o addopts="-q -n 2 --dist worksteal" \
-	  -m "not slow and not browser and not torch" tests
+	  -m "$(FAST)" tests
 
 test: $(VENV)/.dev # mypy takes one core for half a minute; the tests use the other meanwhile
 	@$(MAKE) --no-print-directory --jobs=2 lint pytest
