@@ -135,7 +135,8 @@ def main():
     arguments = parser.parse_args()
     core, pairs, records = package(), cases(), []
     chosen = [one for one in variations(core, PARTS) if wanted(one, arguments.only)]
-    before = [outcome(core, case, seed) for case, seed in pairs]
+    with warnings.catch_warnings(action="ignore"):  # "none" is an answer, too
+        before = [outcome(core, case, seed) for case, seed in pairs]
     spawn = get_context("spawn")
     with ProcessPoolExecutor(arguments.jobs, spawn, threadpool_limits, (1,)) as pool:
         found = pool.map(partial(outcomes, core, pairs), chosen)

@@ -254,8 +254,8 @@ def blas_threads(X) -> Iterator[None]:
     """Limit BLAS to one thread where matrices are small.
 
     Our own threads use the other cores, and results then do not depend on the number
-    of BLAS threads. Beyond 200,000 samples, or 20 million numbers, whose covariance takes
-    most of the time, more BLAS threads pay.
+    of BLAS threads. Beyond 200,000 samples, or 20 million numbers, whose covariance
+    takes most of the time, more BLAS threads pay.
     """
     small = X.shape[0] <= SMALL_SAMPLES and X.size <= SMALL_SIZE
     with one_blas_thread() if small else nullcontext():
