@@ -97,9 +97,7 @@ def in_density(
         settings=diffusion.settings.kernel,
     )
     why = "the density of the samples is a part of the product"
-    return _diffuse(
-        diffusion, rows, graph, walk_of, Choice(settings.alpha, why), rng
-    )
+    return _diffuse(diffusion, rows, graph, walk_of, Choice(settings.alpha, why), rng)
 
 
 def _drawn(diffusion: Diffusion, most: int, rng: np.random.Generator) -> np.ndarray:
@@ -110,7 +108,9 @@ def _drawn(diffusion: Diffusion, most: int, rng: np.random.Generator) -> np.ndar
     return np.sort(rows)
 
 
-def _graph(samples: np.ndarray, n_neighbors: int, diffusion: Diffusion) -> NeighborGraph:
+def _graph(
+    samples: np.ndarray, n_neighbors: int, diffusion: Diffusion
+) -> NeighborGraph:
     return neighbor_graph(
         samples,
         min(n_neighbors, len(samples) - 1),
