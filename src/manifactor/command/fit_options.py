@@ -12,6 +12,7 @@ from manifactor.command.options import (
 )
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factorize import METHODS
+from manifactor.factoring.settings import SENSE_NAMES
 from manifactor.spectral.preparation import PREPARATIONS
 from manifactor.spectral.search.choice import SEARCHES
 
@@ -28,6 +29,12 @@ SETTINGS: dict[str, dict] = {
         "help": "gradients: functions of different factors have orthogonal gradients; "
         "triplets: Algorithm 1 of Product Manifold Learning; "
         "deflation: for samples that are a sum of functions of two factors",
+    },
+    "sense": {
+        "choices": ["auto", *SENSE_NAMES],
+        "help": "what is to be a product. geometry: distances; density: distances and "
+        "the density of the samples; volume: lengths measured in samples; "
+        "auto: geometry, then the others",
     },
     "n_functions": {
         "type": whole_number_or("auto"),

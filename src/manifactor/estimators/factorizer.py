@@ -32,6 +32,13 @@ class ManifoldFactorizer(SpectralEstimator):
         pairs. "deflation" is a second opinion for images of two independently moving
         parts, where the data are a sum of a function of one factor and a function of
         the other; it places no new samples.
+    sense : "auto", "geometry", "volume" or "density"
+        For "gradients": the sense in which the data are to be a product. "geometry":
+        distances, whatever the density of the samples. "density": distances and
+        density, as of independent Gaussian coordinates. "volume": lengths are measured
+        in samples, so that the metric may have a common stretch that differs from place
+        to place. "auto" looks at the geometry, and at the others where that is no
+        product; `evidence_.sense` is the sense of the result.
     n_functions : int or "auto"
         Eigenpairs to compute, the constant function included. "auto" takes one for
         every 8 samples, 100 at most, and more (up to 400) where the factors found have
@@ -90,6 +97,7 @@ class ManifoldFactorizer(SpectralEstimator):
         n_factors="auto",
         *,
         method="gradients",
+        sense="auto",
         n_functions="auto",
         n_neighbors="auto",
         bandwidth="auto",
@@ -107,6 +115,7 @@ class ManifoldFactorizer(SpectralEstimator):
     ):
         self.n_factors = n_factors
         self.method = method
+        self.sense = sense
         self.n_functions = n_functions
         self.n_neighbors = n_neighbors
         self.bandwidth = bandwidth
@@ -154,6 +163,7 @@ class ManifoldFactorizer(SpectralEstimator):
         return FactoringSettings(
             n_factors=self.n_factors,
             method=self.method,
+            sense=self.sense,
             eigenvalue_tolerance=self.eigenvalue_tolerance,
             similarity_threshold=self.similarity_threshold,
             exclude=self.exclude,

@@ -19,9 +19,11 @@ from manifactor.factoring.measures import MeasureSettings
 from manifactor.factoring.peeling import PeelingSettings
 from manifactor.factoring.placement import PlacementSettings
 from manifactor.factoring.residuals import ResidualSettings
+from manifactor.spectral.senses import SenseSettings
 
 # Names only: importing the functions here would be a circular import.
 METHOD_NAMES = ("gradients", "deflation", "triplets")
+SENSE_NAMES = ("geometry", "volume", "density")
 ONLY_FOR_TRIPLETS = ("eigenvalue_tolerance", "similarity_threshold", "exclude")
 
 
@@ -33,6 +35,9 @@ class FactoringSettings:
     ----------
     n_factors : int or "auto"
     method : "gradients", "triplets" or "deflation"
+    sense : "auto" or one of `SENSE_NAMES`
+        For "gradients": the sense of a product to look for. "auto" looks at the
+        geometry first, and further where that shows no product.
     eigenvalue_tolerance : float or "auto"
         For "triplets": how far the eigenvalue of a product may lie from the sum of its
         parts'. "auto" is a tenth of the product's eigenvalue.
@@ -42,7 +47,7 @@ class FactoringSettings:
     exclude : sequence of int
         For "triplets": indices of functions that are not to be put into a factor.
     gradients, peeling, looks, residuals, factors, measures, evidence
-    deflation, grouping, placement
+    deflation, grouping, placement, senses
         Settings of the algorithms; those of shapes and charts lie in `factors`.
     one_factor_functions : int
         Functions that describe the data when there is one factor.
@@ -50,6 +55,7 @@ class FactoringSettings:
 
     n_factors: int | str = "auto"
     method: str = "gradients"
+    sense: str = "auto"
     eigenvalue_tolerance: float | str = "auto"
     similarity_threshold: float | str = "auto"
     exclude: Sequence[int] = ()
@@ -63,6 +69,7 @@ class FactoringSettings:
     deflation: DeflationSettings = field(default_factory=DeflationSettings)
     grouping: GroupingSettings = field(default_factory=GroupingSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
+    senses: SenseSettings = field(default_factory=SenseSettings)
     # An embedding takes six functions at most; more of them are for the user to see.
     one_factor_functions: int = 24
 
@@ -104,6 +111,7 @@ def require_factoring(
     # Values first, then whether the method uses them: a wrong value is the clearer
     # message.
     require_choice("method", settings.method, sorted(METHOD_NAMES))
+    _require_sense(settings)
     if not is_auto(settings.n_factors):
         most = settings.peeling.max_factors
         require_count("n_factors", settings.n_factors, 1, most)
@@ -118,6 +126,16 @@ def require_factoring(
         _require_two_factors(settings.n_factors)
     if settings.method != "triplets":
         _require_defaults(settings)
+
+
+def _require_sense(settings: FactoringSettings) -> None:
+    """Refuse an unknown sense, and one that the method does not know."""
+    require_choice("sense", settings.sense, ["auto", *SENSE_NAMES])
+    if settings.method != "gradients" and not is_auto(settings.sense):
+        raise ValueError(
+            f"`sense` is for `method='gradients'`; got {settings.sense!r} with "
+            f"{settings.method!r}. Leave it at 'auto'."
+        )
 
 
 def _require_exclude(exclude: Sequence[int], n_functions: int | None) -> None:

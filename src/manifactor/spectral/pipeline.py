@@ -104,8 +104,10 @@ def kept_stages(diffusion: Diffusion) -> Stages:
     """Return the stages from which another computation can start.
 
     The neighbours are left out where outliers were removed from the graph, since the
-    graph before that is gone.
+    graph before that is gone. A diffusion without keys is none to start from.
     """
+    if not diffusion.keys:
+        return Stages()
     first = diffusion.as_requested()
     walk = Walk(first.graph, first.affinity, first.parts, first.distinct)
     results = {"preparation": first.choices["preparation"], "spectrum": walk}
