@@ -17,13 +17,22 @@ from manifactor.spectral.spectrum import Spectrum
 
 
 def find_in_functions(
-    diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
+    diffusion: Diffusion,
+    settings: FactoringSettings,
+    *,
+    grow: bool = True,
+    rng: np.random.Generator,
 ) -> Factorization:
     """Peel off blocks of pure functions, and weigh the factors that they describe.
 
     Blocks are found in the whole sample and in its halves.
+
+    Parameters
+    ----------
+    grow : bool
+        Whether to compute more functions while a dimension of the data is missing.
     """
-    peeled = peel_all_dimensions(diffusion, settings, rng)
+    peeled = peel_all_dimensions(diffusion, settings, grow=grow, rng=rng)
     diffusion, peeling = peeled.diffusion, peeled.peeling
     purity = settings.peeling.purity
     blocks = as_many_as(settings.n_asked, peeling, settings=purity)
