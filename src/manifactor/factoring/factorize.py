@@ -10,15 +10,18 @@ import numpy as np
 
 from manifactor._support.choices import Choice, given
 from manifactor.factoring.blocks import as_many_as, peel_all_dimensions
-from manifactor.factoring.deflation import WalkSpectrum, deflate
 from manifactor.factoring.division import Split
 from manifactor.factoring.evidence import Evidence, NoProductStructureWarning
 from manifactor.factoring.factor import Factor, make_factors, selection
 from manifactor.factoring.gradients import beside_constant
 from manifactor.factoring.grouping import group_functions
+from manifactor.factoring.judging import NOT_MEASURED
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.placement import signal_shares
 from manifactor.factoring.settings import FactoringSettings, require_factoring
+from manifactor.factoring.sums.agreement import agreement
+from manifactor.factoring.sums.peeling import peel_samples
+from manifactor.factoring.sums.placing import Sum
 from manifactor.factoring.triplets import Triplets
 from manifactor.factoring.verdict import (
     weigh,
@@ -30,8 +33,6 @@ from manifactor.factoring.verdict import (
     weigh_sum,
 )
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.kernel import affinity
-from manifactor.spectral.pipeline import kernel_options
 from manifactor.spectral.spectrum import Spectrum
 
 
@@ -51,6 +52,8 @@ class Factorization:
     triplets : Triplets or None
     cut : Cut or None
         By `method="triplets"`.
+    sum : Sum or None
+        By `method="sum"`: how samples are placed on the factors.
     choices : dict of str to Choice
         "method" and "factors", and "functions" where more of them were computed than
         given.
@@ -62,6 +65,7 @@ class Factorization:
     splits: tuple[Split, ...] = ()
     triplets: Triplets | None = None
     cut: Cut | None = None
+    sum: Sum | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -100,8 +104,7 @@ def factorize(
     settings : FactoringSettings
     noise : ndarray of shape (n_features,) or None
         Standard deviation of the noise in each column of the samples, where it is
-        known: the evidence then has a test of reliability. Deflation places no other
-        samples than its own, so that it has none.
+        known: the evidence then has a test of reliability.
     rng : numpy.random.Generator
     """
     # The number of functions is known only now; all else was checked by the estimator.
@@ -176,33 +179,40 @@ def by_gradients(
     return Factorization(factors, evidence, diffusion, peeling.splits)
 
 
-def by_deflation(
+def by_sum(
     diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
-    """Find two factors of an additive embedding, each in what the other leaves."""
+    """Find factors of an additive embedding, each in what the others leave."""
     if diffusion.points is None:
         raise ValueError(
-            "`method='deflation'` subtracts samples; pass them, not a precomputed "
-            "graph of distances."
+            f"`method={settings.method!r}` subtracts samples; pass them, not a "
+            "precomputed graph of distances."
         )
-    start = WalkSpectrum(diffusion.graph, diffusion.affinity, diffusion.distinct)
-    factors, explained = deflate(
-        diffusion.points,
-        start,
+    if settings.n_asked == 1:
+        return _one_asked_for(diffusion, settings)
+    # Outliers would dominate means and cumulants.
+    samples = diffusion.points[~diffusion.graph.outliers]
+    peel = partial(
+        peel_samples,
+        max_factors=settings.n_asked or settings.peeling.max_factors,
         n_neighbors=diffusion.n_neighbors,
-        walk_of=partial(affinity, **kernel_options(diffusion.settings)),
-        settings=settings.deflation,
-        gradients=settings.gradients,
+        settings=settings.sums,
         rng=rng,
     )
+    found = peel(samples)
+    factors = found.factors(diffusion.points)
+    agreed = NOT_MEASURED
+    if len(factors) > 1:
+        agreed = agreement(found, samples, peel, settings=settings.agreement, rng=rng)
     evidence = weigh_sum(
+        found,
         factors,
-        explained,
+        agreed,
         settings=settings.evidence,
         measuring=settings.measures,
         rng=rng,
     )
-    return Factorization(factors, evidence, diffusion)
+    return Factorization(factors, evidence, diffusion, sum=found)
 
 
 def by_triplets(
@@ -242,7 +252,8 @@ def by_triplets(
 
 METHODS: dict[str, Method] = {
     "gradients": by_gradients,
-    "deflation": by_deflation,
+    "sum": by_sum,
+    "deflation": by_sum,
     "triplets": by_triplets,
 }
 
@@ -277,14 +288,14 @@ def _with_noise_weighed(
     rng: np.random.Generator,
 ) -> Factorization:
     """The same with a test of what the noise leaves of the places."""
-    can_place = all(factor.chart is not None for factor in found.factors)
-    if found.evidence.verdict == "none" or not can_place:
+    if found.evidence.verdict == "none":
         return found
     # Placing is written for the host's side of a device.
     shares = signal_shares(
         found.factors,
         found.diffusion.settled(),
         noise,
+        terms=found.sum,
         settings=settings.placement,
         rng=rng,
     )
@@ -332,6 +343,7 @@ WHY_SO_MANY = {
         "so many blocks of functions have orthogonal gradients, beyond the samples' "
         "own noise"
     ),
-    "deflation": "deflation finds two factors, no more and no fewer",
+    "sum": "so many independent terms add up to the samples, and leave noise",
+    "deflation": "so many independent terms add up to the samples, and leave noise",
     "triplets": "the fewest groups that separate nearly all pairs in triplets",
 }
