@@ -28,7 +28,8 @@ SETTINGS: dict[str, dict] = {
         "choices": list(METHODS),
         "help": "gradients: functions of different factors have orthogonal gradients; "
         "triplets: Algorithm 1 of Product Manifold Learning; "
-        "deflation: for samples that are a sum of functions of two factors",
+        "sum: samples are a sum of one function of each factor; "
+        "deflation: an earlier name of sum",
     },
     "sense": {
         "choices": ["auto", *SENSE_NAMES],

@@ -8,10 +8,14 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from manifactor.estimators.base import SpectralEstimator, blas_threads
-from manifactor.factoring.deflation import DeflationSettings
 from manifactor.factoring.factorize import factorize
 from manifactor.factoring.placement import Placed, place
-from manifactor.factoring.settings import FactoringSettings, require_factoring
+from manifactor.factoring.settings import (
+    SUM_NAMES,
+    FactoringSettings,
+    require_factoring,
+)
+from manifactor.factoring.sums.peeling import SumSettings
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.resident import device_memory, like
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
@@ -25,25 +29,26 @@ class ManifoldFactorizer(SpectralEstimator):
     n_factors : int or "auto"
         Number of factors; "auto" finds it. More than the data show are refused. When
         fewer are asked for than there are, the smallest ones count as one.
-    method : "gradients", "triplets" or "deflation"
+    method : "gradients", "triplets" or "sum"
         "gradients" peels off blocks of functions whose gradients are orthogonal to all
         others. "triplets" is the algorithm of *Product Manifold Learning*: find
         eigenfunctions that are products of two lower ones, then cut the graph of such
-        pairs. "deflation" is a second opinion for images of two independently moving
-        parts, where the data are a sum of a function of one factor and a function of
-        the other; it places no new samples.
-    sense : "auto", "geometry", "volume" or "density"
+        pairs. "sum" takes the data as a sum of one function of each factor, as in
+        images of independently moving parts, and looks at nothing else. "deflation" is
+        an earlier name of "sum".
+    sense : "auto", "geometry", "sum", "volume" or "density"
         For "gradients": the sense in which the data are to be a product. "geometry":
-        distances, whatever the density of the samples. "density": distances and
-        density, as of independent Gaussian coordinates. "volume": lengths are measured
-        in samples, so that the metric may have a common stretch that differs from place
-        to place. "auto" looks at the geometry, and at the others where that is no
-        product; `evidence_.sense` is the sense of the result.
+        distances, whatever the density of the samples. "sum": the samples are a sum of
+        one function of each factor, however weak, drawn independently. "volume":
+        lengths are measured in samples, so that the metric may have a common stretch
+        that differs from place to place. "density": distances and density, as of
+        independent Gaussian coordinates. "auto" looks at the geometry, and at the
+        others where that is no product; `evidence_.sense` is the sense of the result.
     n_functions : int or "auto"
         Eigenpairs to compute, the constant function included. "auto" takes one for
         every 8 samples, 100 at most, and more (up to 400) where the factors found have
-        fewer dimensions than the data. Deflation computes 9 of each spectrum and takes
-        no other number.
+        fewer dimensions than the data. A sum needs none; 9 are
+        computed, and no other number is taken.
     n_neighbors, bandwidth, density_correction, neighbors, preparation, solver
         As in `DiffusionMap`.
     device, n_jobs
@@ -68,7 +73,7 @@ class ManifoldFactorizer(SpectralEstimator):
     n_factors_ : int
         1 when the verdict is "none".
     factors_ : tuple of Factor
-        The one with the smallest eigenvalue first; by deflation, the one that explains
+        The one with the smallest eigenvalue first; by "sum", the one that explains
         most of the data.
     evidence_ : Evidence
         The tests behind the verdict; ``str()`` reads as prose.
@@ -76,6 +81,8 @@ class ManifoldFactorizer(SpectralEstimator):
         How the functions fell into blocks, step by step, with the noise of each step.
     triplets_, cut_
         What the triplet method found on the way; None where it found nothing.
+    sum_
+        The terms that add up to the data, by "sum"; else None.
     diffusion_, factorization_
         The two records that all other attributes are read off.
     spectrum_, bandwidth_, bandwidth_curve_, dimension_, components_, outliers_
@@ -170,12 +177,12 @@ class ManifoldFactorizer(SpectralEstimator):
         )
 
     def _diffusion_settings(self) -> DiffusionSettings:
-        """Return the parameters of the diffusion; deflation needs few functions."""
+        """Return the parameters of the diffusion; a sum needs no functions."""
         settings = super()._diffusion_settings()
-        if self.method != "deflation":
+        if self.method not in SUM_NAMES:
             return settings
-        few = DeflationSettings().n_functions
-        why = "deflation reads an interval or a circle off the lowest functions"
+        few = SumSettings().n_functions
+        why = "a sum is found in the samples, not in their functions"
         counts = FunctionCounts(usual=few, largest=few, samples_per_function=1, why=why)
         return replace(settings, counts=counts)
 
@@ -186,20 +193,19 @@ class ManifoldFactorizer(SpectralEstimator):
 
     def _require_used(self) -> None:
         """Raise ValueError for a parameter that the method does not use."""
-        if self.method == "deflation" and self.n_functions != "auto":
-            few = DeflationSettings().n_functions
+        if self.method in SUM_NAMES and self.n_functions != "auto":
+            few = SumSettings().n_functions
             raise ValueError(
-                f"`method='deflation'` computes {few} functions; got "
+                f"`method={self.method!r}` computes {few} functions; got "
                 f"`n_functions`={self.n_functions!r}. Leave it at 'auto', or choose "
                 "another `method`."
             )
 
     def _checked_noise(self, noise, X) -> np.ndarray:
         """Return the noise of every column as an array, if it can be used."""
-        if sp.issparse(X) or self.method == "deflation":
+        if sp.issparse(X):
             raise ValueError(
-                "`noise` cannot be used with precomputed distances or "
-                f"`method='deflation'`; got `method`={self.method!r}. Leave it out."
+                "`noise` cannot be used with precomputed distances. Leave it out."
             )
         noise = np.asarray(noise, dtype=float)
         known = noise.shape == (X.shape[1],) and np.isfinite(noise).all()
@@ -255,6 +261,11 @@ class ManifoldFactorizer(SpectralEstimator):
         return self.factorization_.cut
 
     @property
+    def sum_(self):
+        """Terms that add up to the data, or None."""
+        return self.factorization_.sum
+
+    @property
     def choices_(self) -> dict:
         """What was chosen automatically, and why: a Choice for each."""
         return {**self.diffusion_.choices, **self.factorization_.choices}
@@ -269,8 +280,15 @@ class ManifoldFactorizer(SpectralEstimator):
 
         The result has shape (n_new, sum of embedding widths).
         """
-        functions = self._functions_at(X)
-        return like(X, np.hstack([f.place(functions)[0] for f in self.factors_]))
+        return like(X, np.hstack([places for places, _ in self._placed(X)]))
+
+    def _placed(self, X) -> list[tuple]:
+        """Return embedding and coordinate of new samples on each factor."""
+        prepared = self._prepared(X)  # first, as it checks that there is a fit
+        if self.sum_ is not None:
+            return self.sum_.place(prepared)
+        functions = self.diffusion_.extended(prepared)
+        return [factor.place(functions) for factor in self.factors_]
 
     def coordinates(self, X=None):
         """Return one number for each sample and 1-D factor, (n, n_factors).
@@ -287,9 +305,9 @@ class ManifoldFactorizer(SpectralEstimator):
             columns = [factor.coordinate for factor in self.factors_]
             n_samples = len(self.diffusion_.graph.inverse)
         else:
-            functions = self._functions_at(X)
-            columns = [factor.place(functions)[1] for factor in self.factors_]
-            n_samples = len(functions)
+            placed = self._placed(X)
+            columns = [coordinate for _, coordinate in placed]
+            n_samples = len(placed[0][0])
         unknown = np.full(n_samples, np.nan)
         filled = [unknown if column is None else column for column in columns]
         return like(X, np.column_stack(filled))
@@ -299,7 +317,8 @@ class ManifoldFactorizer(SpectralEstimator):
 
         The coordinate is None for shapes other than intervals and circles. The
         confidence of a new sample is that of the nearest training sample. A sample far
-        from all of them takes the place of the nearest one, with confidence 0.
+        from all of them takes the place of the nearest one, with confidence 0. By
+        "sum", confidence falls with the sample's distance from the sum.
 
         Parameters
         ----------
@@ -312,7 +331,13 @@ class ManifoldFactorizer(SpectralEstimator):
         """
         check_is_fitted(self)
         # Blocks are checked and prepared one by one: X may be larger than the memory.
-        return place(X, self.factors_, self.diffusion_, prepare=self._prepared)
+        return place(
+            X,
+            self.factors_,
+            self.diffusion_,
+            prepare=self._prepared,
+            terms=self.sum_,
+        )
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the columns that `transform` returns: factor1_0, ..."""

@@ -69,7 +69,7 @@ class Factor:
         The functions as combinations of the spectrum's.
     chart : Chart or None
         How a place is read from the spectrum's functions; None where it is read from
-        others (deflation).
+        others (a sum).
     cloud : Cloud or None
         The surface that places are pulled onto, where the embedding has more columns
         than the factor has dimensions.
@@ -101,8 +101,8 @@ class Factor:
         """
         if self.chart is None:
             raise ValueError(
-                "deflation places the samples that it was fitted on, and no others; "
-                "fit all samples together."
+                "a factor of a sum has no functions of the samples' spectrum to be "
+                "placed by; place samples by the sum."
             )
         chart_values = self.chart(spectrum_functions)
         return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
@@ -222,40 +222,6 @@ def _others(blocks: Sequence[np.ndarray], *, but: int, most: int) -> np.ndarray:
     # np.hstack needs one array at least, where there is no other block.
     none = blocks[but][:, :0]
     return np.hstack([none, *others])
-
-
-def placed_factor(
-    functions: np.ndarray,
-    eigenvalues: np.ndarray,
-    topology: str,
-    *,
-    settings: ShapeSettings = ShapeSettings(),
-) -> Factor:
-    """Return an interval or a circle read from functions of another spectrum.
-
-    Parameters
-    ----------
-    functions : ndarray of shape (n_samples, 1 or 2)
-        Of a spectrum that is not the samples' own.
-    eigenvalues : ndarray of shape (1 or 2,)
-    topology : "interval" or "circle"
-    """
-    ends = interval_ends(topology, functions, settings.stray)
-    embedding, coordinate = place_on_shape(topology, functions, None, ends)
-    return Factor(
-        functions=functions,
-        eigenvalues=eigenvalues,
-        topology=topology,
-        dimension=1,
-        embedding=embedding,
-        coordinate=coordinate,
-        confidence=np.ones(len(functions)),
-        # They are no combinations of the samples' own functions.
-        coefficients=np.empty((0, functions.shape[1])),
-        chart=None,
-        cloud=None,
-        ends=ends,
-    )
 
 
 def selection(spectrum: Spectrum, indices) -> np.ndarray:

@@ -7,6 +7,7 @@ from manifactor.factoring.division import Split
 from manifactor.factoring.evidence import Evidence
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.maxcut import Cut
+from manifactor.factoring.sums.placing import Sum
 from manifactor.factoring.triplets import Triplets
 from manifactor.spectral.diffusion import Diffusion
 
@@ -28,6 +29,8 @@ class Factorization:
     triplets : Triplets or None
     cut : Cut or None
         By `method="triplets"`.
+    sum : Sum or None
+        How samples are placed on the factors of a sum.
     choices : dict of str to Choice
         "method" and "factors", "sense" where several were looked at, and "functions"
         where more of them were computed than given.
@@ -39,6 +42,7 @@ class Factorization:
     splits: tuple[Split, ...] = ()
     triplets: Triplets | None = None
     cut: Cut | None = None
+    sum: Sum | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
 
     def __repr__(self) -> str:

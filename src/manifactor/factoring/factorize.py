@@ -3,22 +3,16 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Protocol
 
 import numpy as np
 
 from manifactor._support.choices import Choice, given
-from manifactor.factoring.deflation import WalkSpectrum, deflate
 from manifactor.factoring.evidence import NoProductStructureWarning
 from manifactor.factoring.factor import Factor, selection
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.functions import (
-    described_factors,
-    find_in_functions,
-    one_factor,
-)
-from manifactor.factoring.further import LOOKS, look_further, look_in_sense
+from manifactor.factoring.functions import described_factors, one_factor
+from manifactor.factoring.further import LOOKS, look_in_all_senses, look_in_sense
 from manifactor.factoring.grouping import group_functions
 from manifactor.factoring.placement import signal_shares
 from manifactor.factoring.settings import FactoringSettings, require_factoring
@@ -27,11 +21,8 @@ from manifactor.factoring.verdict import (
     weigh_groups,
     weigh_no_groups,
     weigh_noise,
-    weigh_sum,
 )
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.kernel import affinity
-from manifactor.spectral.pipeline import kernel_options
 
 
 class Method(Protocol):
@@ -62,8 +53,7 @@ def factorize(
     settings : FactoringSettings
     noise : ndarray of shape (n_features,) or None
         Standard deviation of the noise in each column of the samples, where it is
-        known: the evidence then has a test of reliability. Deflation places no other
-        samples than its own, so that it has none.
+        known: the evidence then has a test of reliability.
     rng : numpy.random.Generator
     """
     # The number of functions is known only now; all else was checked by the estimator.
@@ -109,37 +99,16 @@ def by_gradients(
         return _one_asked_for(diffusion, settings)
     if settings.sense in LOOKS:
         return look_in_sense(settings.sense, diffusion, settings, rng=rng)
-    found = find_in_functions(diffusion, settings, rng=rng)
-    return look_further(found, settings, rng=rng)
+    return look_in_all_senses(diffusion, settings, rng=rng)
 
 
-def by_deflation(
+def by_sum(
     diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
-    """Find two factors of an additive embedding, each in what the other leaves."""
-    if diffusion.points is None:
-        raise ValueError(
-            "`method='deflation'` subtracts samples; pass them, not a precomputed "
-            "graph of distances."
-        )
-    start = WalkSpectrum(diffusion.graph, diffusion.affinity, diffusion.distinct)
-    factors, explained = deflate(
-        diffusion.points,
-        start,
-        n_neighbors=diffusion.n_neighbors,
-        walk_of=partial(affinity, **kernel_options(diffusion.settings)),
-        settings=settings.deflation,
-        gradients=settings.gradients,
-        rng=rng,
-    )
-    evidence = weigh_sum(
-        factors,
-        explained,
-        settings=settings.evidence,
-        measuring=settings.measures,
-        rng=rng,
-    )
-    return Factorization(factors, evidence, diffusion)
+    """Find factors of an additive embedding, each in what the others leave."""
+    if settings.n_asked == 1:
+        return _one_asked_for(diffusion, settings)
+    return look_in_sense("sum", diffusion, settings, rng=rng)
 
 
 def by_triplets(
@@ -179,7 +148,8 @@ def by_triplets(
 
 METHODS: dict[str, Method] = {
     "gradients": by_gradients,
-    "deflation": by_deflation,
+    "sum": by_sum,
+    "deflation": by_sum,
     "triplets": by_triplets,
 }
 
@@ -196,14 +166,14 @@ def _with_noise_weighed(
     rng: np.random.Generator,
 ) -> Factorization:
     """The same with a test of what the noise leaves of the places."""
-    can_place = all(factor.chart is not None for factor in found.factors)
-    if found.evidence.verdict == "none" or not can_place:
+    if found.evidence.verdict == "none":
         return found
     # Placing is written for the host's side of a device.
     shares = signal_shares(
         found.factors,
         found.diffusion.settled(),
         noise,
+        terms=found.sum,
         settings=settings.placement,
         rng=rng,
     )
@@ -251,6 +221,7 @@ WHY_SO_MANY = {
         "so many blocks of functions have orthogonal gradients, beyond the samples' "
         "own noise"
     ),
-    "deflation": "deflation finds two factors, no more and no fewer",
+    "sum": "so many independent terms add up to the samples, and leave noise",
+    "deflation": "so many independent terms add up to the samples, and leave noise",
     "triplets": "the fewest groups that separate nearly all pairs in triplets",
 }

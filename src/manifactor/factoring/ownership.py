@@ -32,8 +32,8 @@ def owners(
 ) -> np.ndarray:
     """Return the factor that each of the spectrum's functions belongs to.
 
-    For the most part; -1 where there is none. Factors that were found by deflation
-    have functions of their own, and own none.
+    For the most part; -1 where there is none. Factors of a sum have functions of
+    their own, and own none.
     """
     shares = np.zeros((len(factors), len(spectrum.eigenvalues)))
     for share, factor in zip(shares, factors, strict=True):

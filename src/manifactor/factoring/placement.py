@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
 from manifactor.factoring.factor import Factor
+from manifactor.factoring.sums.placing import Sum, confidence
 from manifactor.spectral.diffusion import Diffusion
 
 
@@ -45,12 +47,15 @@ def place(
     diffusion: Diffusion,
     *,
     prepare: Callable[[np.ndarray], np.ndarray] | None = None,
+    terms: Sum | None = None,
     settings: PlacementSettings = PlacementSettings(),
 ) -> list[Placed]:
     """Return where new samples lie on each factor, placed a block at a time.
 
     The confidence of a new sample is that of the nearest training sample. A sample far
-    from all of them lies where the nearest one lies, with confidence 0.
+    from all of them lies where the nearest one lies, with confidence 0. On factors of
+    a sum, a sample lies where the sum comes nearest to it, and its confidence falls
+    with its distance from the sum.
 
     Parameters
     ----------
@@ -61,19 +66,31 @@ def place(
     prepare : callable or None
         What to do to a block of samples before it is placed; None where `X` is
         prepared as the training samples are.
+    terms : Sum or None
+        The sum that the factors are terms of, if they are.
     """
     if diffusion.points is None:
         raise ValueError(
             "new samples are placed by their distances to the training samples, which "
             "a precomputed graph does not have; fit samples instead."
         )
-    tree = KDTree(diffusion.points)
+    if terms is None:
+        tree = KDTree(diffusion.points)
+        place_block = partial(
+            _place_block,
+            factors=factors,
+            diffusion=diffusion,
+            tree=tree,
+            settings=settings,
+        )
+    else:
+        place_block = partial(_place_on_terms, terms=terms)
     n_blocks = max(1, ceil_div(len(X), settings.block))
     blocks = []
     for block in np.array_split(X, n_blocks):
         # Block by block: samples on disk are never in memory as a whole.
         prepared = block if prepare is None else prepare(block)
-        blocks.append(_place_block(prepared, factors, diffusion, tree, settings))
+        blocks.append(place_block(prepared))
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
 
 
@@ -97,6 +114,16 @@ def _place_block(
     return out
 
 
+def _place_on_terms(X: np.ndarray, terms: Sum) -> list[Placed]:
+    """Places of prepared samples on each factor of a sum."""
+    found = terms.explain(X)
+    off = (found.rest**2).sum(axis=1)
+    return [
+        Placed(places, term.coordinate(places), confidence(term, off))
+        for term, places in zip(terms.summands, found.places, strict=True)
+    ]
+
+
 def _joined(parts: Sequence[Placed]) -> Placed:
     """Places of blocks of samples, one block after the other."""
     coordinates = [part.coordinate for part in parts if part.coordinate is not None]
@@ -112,6 +139,7 @@ def signal_shares(
     diffusion: Diffusion,
     noise: np.ndarray,
     *,
+    terms: Sum | None = None,
     settings: PlacementSettings = PlacementSettings(),
     rng: np.random.Generator,
 ) -> list[float]:
@@ -128,6 +156,8 @@ def signal_shares(
     noise : ndarray of shape (n_features,)
         Standard deviation of the noise in each column of the samples, as they were
         before preparation.
+    terms : Sum or None
+        As in `place`.
     """
     samples = diffusion.points
     if samples is None:
@@ -139,7 +169,7 @@ def signal_shares(
     if diffusion.preparation is not None:
         shift = shift @ diffusion.preparation.components
     noisy = samples + shift
-    moved = place(noisy, factors, diffusion, settings=settings)
+    moved = place(noisy, factors, diffusion, terms=terms, settings=settings)
     return [
         _signal_share(factor.embedding, after.embedding)
         for factor, after in zip(factors, moved, strict=True)

@@ -10,7 +10,6 @@ from manifactor._support.parameters import (
     require_number,
 )
 from manifactor.factoring.criteria import EvidenceSettings
-from manifactor.factoring.deflation import DeflationSettings
 from manifactor.factoring.factor import FactorSettings
 from manifactor.factoring.gradients import GradientSettings
 from manifactor.factoring.grouping import GroupingSettings
@@ -19,11 +18,15 @@ from manifactor.factoring.measures import MeasureSettings
 from manifactor.factoring.peeling import PeelingSettings
 from manifactor.factoring.placement import PlacementSettings
 from manifactor.factoring.residuals import ResidualSettings
+from manifactor.factoring.sums.agreement import AgreementSettings
+from manifactor.factoring.sums.peeling import SumSettings
 from manifactor.spectral.senses import SenseSettings
 
 # Names only: importing the functions here would be a circular import.
-METHOD_NAMES = ("gradients", "deflation", "triplets")
-SENSE_NAMES = ("geometry", "volume", "density")
+METHOD_NAMES = ("gradients", "sum", "deflation", "triplets")
+# "deflation" is an earlier name of "sum".
+SUM_NAMES = ("sum", "deflation")
+SENSE_NAMES = ("geometry", "sum", "volume", "density")
 ONLY_FOR_TRIPLETS = ("eigenvalue_tolerance", "similarity_threshold", "exclude")
 
 
@@ -34,7 +37,8 @@ class FactoringSettings:
     Attributes
     ----------
     n_factors : int or "auto"
-    method : "gradients", "triplets" or "deflation"
+    method : "gradients", "triplets" or "sum"
+        "deflation" is an earlier name of "sum".
     sense : "auto" or one of `SENSE_NAMES`
         For "gradients": the sense of a product to look for. "auto" looks at the
         geometry first, and further where that shows no product.
@@ -47,7 +51,7 @@ class FactoringSettings:
     exclude : sequence of int
         For "triplets": indices of functions that are not to be put into a factor.
     gradients, peeling, looks, residuals, factors, measures, evidence
-    deflation, grouping, placement, senses
+    sums, agreement, grouping, placement, senses
         Settings of the algorithms; those of shapes and charts lie in `factors`.
     one_factor_functions : int
         Functions that describe the data when there is one factor.
@@ -66,7 +70,8 @@ class FactoringSettings:
     measures: MeasureSettings = field(default_factory=MeasureSettings)
     evidence: EvidenceSettings = field(default_factory=EvidenceSettings)
     factors: FactorSettings = field(default_factory=FactorSettings)
-    deflation: DeflationSettings = field(default_factory=DeflationSettings)
+    sums: SumSettings = field(default_factory=SumSettings)
+    agreement: AgreementSettings = field(default_factory=AgreementSettings)
     grouping: GroupingSettings = field(default_factory=GroupingSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     senses: SenseSettings = field(default_factory=SenseSettings)
@@ -122,8 +127,6 @@ def require_factoring(
             "similarity_threshold", settings.similarity_threshold, low=0, high=1
         )
     _require_exclude(settings.exclude, n_functions)
-    if settings.method == "deflation":
-        _require_two_factors(settings.n_factors)
     if settings.method != "triplets":
         _require_defaults(settings)
 
@@ -143,15 +146,6 @@ def _require_exclude(exclude: Sequence[int], n_functions: int | None) -> None:
     # While their number is not known, any index may turn out to be one.
     last = 2**31 if n_functions is None else n_functions - 1
     require_indices("exclude", exclude, 1, last, of="functions")
-
-
-def _require_two_factors(n_factors: int | str) -> None:
-    """Refuse other numbers of factors than deflation can find."""
-    if n_factors not in ("auto", 2):
-        raise ValueError(
-            "`method='deflation'` finds two factors; got "
-            f"`n_factors`={n_factors}. Leave it at 'auto', or choose another `method`."
-        )
 
 
 def _require_defaults(settings: FactoringSettings) -> None:

@@ -20,12 +20,13 @@ from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.measures import Measurement, MeasureSettings
 from manifactor.factoring.peeling import Peeling, PeelingSettings
 from manifactor.factoring.products import product_share
+from manifactor.factoring.sums.placing import Sum
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.spectrum import Spectrum
 
 SECOND_OPINION = (
-    "for images of independently moving parts, method='deflation' gives a second "
-    "opinion"
+    "for images of independently moving parts, and for factors of very different "
+    "sizes, method='sum' gives a second opinion"
 )
 
 
@@ -165,24 +166,39 @@ def _up_to_first_failure(tests: Sequence[Test]) -> tuple[Test, ...]:
 
 
 def weigh_sum(
+    found: Sum,
     factors: Sequence[Factor],
-    explained: float,
+    agreed: float,
     *,
     settings: EvidenceSettings = EvidenceSettings(),
     measuring: MeasureSettings = MeasureSettings(),
     rng: np.random.Generator,
 ) -> Evidence:
-    """Return the evidence on two factors that were found by deflation.
+    """Return the evidence on factors whose functions add up to the samples.
 
-    Deflation compares no products with the spectrum, and a disk is exactly additive,
-    too: it never claims a product.
+    A sum compares no products with the spectrum, and a parallelogram is exactly
+    additive, too: it never claims a product.
+
+    Parameters
+    ----------
+    found : Sum
+    factors : sequence of Factor
+        Of the sum.
+    agreed : float
+        `agreement` of halves of the samples.
     """
     judge = _judges(settings)
-    share = max(0.0, explained)
+    if len(factors) == 1:
+        return Evidence((judge["terms"](1),), settings=settings)
     leakage = measures.leakage(factors, settings=measuring)
+    share = 1 - found.left
     tests = (
         judge["products checked"](0, explained=share),
         judge["sum"](share),
+        judge["own share"](found.own_share),
+        judge["structured rest"](found.structured_rest),
+        judge["axes"](np.sin(found.axes_error) ** 2),
+        judge["agreement"](agreed),
         judge["leakage"](np.nanmax(leakage)),
     )
     dependence = measures.dependence(factors, settings=measuring, rng=rng)

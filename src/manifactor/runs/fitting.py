@@ -73,20 +73,11 @@ def plan_fit(
         Parameters of the factorizer.
     seed : int
     n_fitted : int, "auto" or "all"
-        Samples to fit. "auto" takes up to 3,000 images and up to 20,000 of all else;
-        deflation fits all, since it places no new samples.
+        Samples to fit. "auto" takes up to 3,000 images and up to 20,000 of all else.
     drawing : DrawSettings
     """
     parameters = {**settings, "random_state": seed}
-    deflating = parameters.get("method") == "deflation"
-    if deflating and n_fitted not in ("auto", "all"):
-        raise ValueError(
-            "deflation must fit all samples, since it places no others; got "
-            f"--fit-samples {n_fitted}. Leave --fit-samples out."
-        )
-    rows, how_many = _draw(samples, "all" if deflating else n_fitted, seed, drawing)
-    if deflating:
-        how_many = Choice("all", "deflation places no new samples")
+    rows, how_many = _draw(samples, n_fitted, seed, drawing)
     choices = {"samples fitted": how_many}
     noise = None
     of_images = isinstance(samples.components, Components)
@@ -99,7 +90,7 @@ def plan_fit(
         parameters["preparation"] = "none"
         text = f"noise is removed where the input is read: {samples.components}"
         choices["preparation"] = Choice("principal components", text)
-        noise = None if deflating else samples.components.weights
+        noise = samples.components.weights
     return FitPlan(rows, parameters, noise, choices)
 
 

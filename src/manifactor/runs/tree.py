@@ -15,6 +15,9 @@ from manifactor.factoring.factor import Factor
 from manifactor.factoring.factorize import Factorization
 from manifactor.factoring.judging import Test
 from manifactor.factoring.maxcut import Cut
+from manifactor.factoring.sums.directions import Directions
+from manifactor.factoring.sums.placing import Sum, Summand
+from manifactor.factoring.sums.sheets import Sheet
 from manifactor.factoring.triplets import Triplets
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast
@@ -38,6 +41,7 @@ RECORDS: dict[str, Any] = {
         Cloud,
         Cut,
         Diffusion,
+        Directions,
         Evidence,
         Factor,
         Factorization,
@@ -45,8 +49,11 @@ RECORDS: dict[str, Any] = {
         NeighborGraph,
         Part,
         Preparation,
+        Sheet,
         Spectrum,
         Split,
+        Sum,
+        Summand,
         Test,
         Triplets,
         Walk,

@@ -55,7 +55,7 @@ def angles(ax, fit):
     matrix(ax, values, groups=sizes)
     middle = np.cumsum(sizes) - np.array(sizes) / 2 - 0.5
     numbered = enumerate(fit.factors_, start=1)
-    # Factors of deflation have functions of their own, and no row here.
+    # Factors of a sum have functions of their own, and no row here.
     names = [number for number, factor in numbered if len(factor.coefficients)]
     ax.set_xticks(middle, names)
     ax.set_yticks(middle, names)

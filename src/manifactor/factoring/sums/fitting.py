@@ -1,0 +1,161 @@
+"""Factors fitted to samples, each to what all others leave."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from manifactor.factoring.sums.reading import Reading, ReadingSettings, read_factor
+from manifactor.factoring.sums.sheets import Projection, Sheet, lay_sheet
+
+
+@dataclass(frozen=True)
+class FittingSettings:
+    """Settings of `polish`."""
+
+    # Rounds in which each factor is fitted to what the others leave, at most, and the
+    # relative change of what all leave at which they end. Each round takes off a share
+    # of the error that is the squared cosine between the factors' directions.
+    rounds: int = 5
+    settled: float = 0.05
+    # Share of the variance that may be left in any case: a thousandth of a factor that
+    # is thirty times smaller than another.
+    negligible: float = 1e-6
+    # A factor is read anew where it explains less than this of what the others leave:
+    # its first reading may have seen an overtone only, which folds it.
+    clear: float = 0.98
+    reading: ReadingSettings = field(default_factory=ReadingSettings)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One factor of a sum, fitted to samples.
+
+    Attributes
+    ----------
+    sheet : Sheet
+        `sheet.explained` is the share of what the others leave that it explains.
+    at : Projection
+        Where the samples lie on it.
+    shown : float
+        Share that the places explained as they were read, before any sheet was laid.
+        A curve that is laid again and again may fill a surface; a place that is read
+        cannot.
+    """
+
+    sheet: Sheet
+    at: Projection
+    shown: float
+
+    @property
+    def variance(self) -> float:
+        """Variance of the samples that the factor explains."""
+        return float(self.at.means.var(axis=0).sum())
+
+    @property
+    def reading(self) -> Reading:
+        """The places alone."""
+        return Reading(self.sheet.topology, self.at.places, self.shown)
+
+
+def rest_of(samples: np.ndarray, factors: Sequence[Fitted]) -> np.ndarray:
+    """Return what factors leave of samples."""
+    rest = samples
+    for factor in factors:
+        rest = rest - factor.at.means
+    return rest
+
+
+def share_left(samples: np.ndarray, factors: Sequence[Fitted]) -> float:
+    """Return the share of the samples' variance that factors leave."""
+    return float((rest_of(samples, factors) ** 2).sum() / (samples**2).sum())
+
+
+@dataclass(frozen=True)
+class Fitter:
+    """Reads factors from samples and fits them.
+
+    Attributes
+    ----------
+    n_neighbors : int
+        Neighbours in the graphs of what is left of the samples.
+    surfaces : bool
+        Whether a factor may be a surface.
+    settings : FittingSettings
+    rng : numpy.random.Generator
+    """
+
+    n_neighbors: int
+    surfaces: bool
+    settings: FittingSettings
+    rng: np.random.Generator
+
+    def read(self, samples: np.ndarray) -> Reading:
+        """Return one factor of samples, (n, q)."""
+        return read_factor(
+            samples - samples.mean(axis=0),
+            n_neighbors=self.n_neighbors,
+            surfaces=self.surfaces,
+            settings=self.settings.reading,
+            rng=self.rng,
+        )
+
+    def fit(self, samples: np.ndarray, reading: Reading) -> Fitted:
+        """Lay a sheet through samples at known places."""
+        sheets = self.settings.reading.sheets
+        sheet = lay_sheet(reading.places, reading.topology, samples, settings=sheets)
+        at = sheet.project(samples, settings=sheets)
+        return Fitted(sheet, at, reading.explained)
+
+    def polish(self, samples: np.ndarray, factors: Sequence[Fitted]) -> list[Fitted]:
+        """Fit each factor to what the others leave, in turn; the best round counts."""
+        factors = self._each(samples, factors, self._fit_again)
+        factors = self._each(samples, factors, self._read_again)
+        best, least = factors, share_left(samples, factors)
+        last = least
+        for _ in range(self.settings.rounds):
+            factors = self._each(samples, factors, self._fit_again)
+            left = share_left(samples, factors)
+            if left < least:
+                best, least = factors, left
+            small = left < self.settings.negligible
+            if small or left > (1 - self.settings.settled) * last:
+                break
+            last = left
+        return best
+
+    def shown_anew(self, samples: np.ndarray, factors: Sequence[Fitted]) -> list[float]:
+        """Return the shares that places explain if they are read from what is left.
+
+        Of what the other factors leave; only where a first reading explained little.
+        """
+        rest = rest_of(samples, factors)
+        leaves = self.settings.reading.curve_leaves
+        return [
+            factor.shown
+            if factor.shown > 1 - leaves
+            else self.read(rest + factor.at.means).explained
+            for factor in factors
+        ]
+
+    def _each(self, samples: np.ndarray, factors: Sequence[Fitted], work):
+        """Apply `work` to each factor, given what the others leave."""
+        factors = list(factors)
+        rest = rest_of(samples, factors)
+        for j, factor in enumerate(factors):
+            target = rest + factor.at.means
+            factors[j] = work(target, factor)
+            rest = target - factors[j].at.means
+        return factors
+
+    def _fit_again(self, target: np.ndarray, factor: Fitted) -> Fitted:
+        at = factor.sheet.project(target, settings=self.settings.reading.sheets)
+        return self.fit(target, replace(factor, at=at).reading)
+
+    def _read_again(self, target: np.ndarray, factor: Fitted) -> Fitted:
+        again = self._fit_again(target, factor)
+        if again.sheet.explained > self.settings.clear:
+            return again
+        reading = self.read(target)
+        better = reading.explained > again.sheet.explained
+        return self.fit(target, reading) if better else again

@@ -1,0 +1,275 @@
+"""Peeling in sample space: samples as a sum of functions of independent factors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+
+from manifactor.factoring.sums.directions import DirectionSettings, main_directions
+from manifactor.factoring.sums.fitting import (
+    Fitted,
+    Fitter,
+    FittingSettings,
+    rest_of,
+    share_left,
+)
+from manifactor.factoring.sums.independence import (
+    IndependenceSettings,
+    dependence,
+    independent_parts,
+    is_gaussian,
+)
+from manifactor.factoring.sums.placing import Sum, Summand
+from manifactor.factoring.sums.reading import Reading
+
+
+@dataclass(frozen=True)
+class SumSettings:
+    """Settings of `peel_samples`."""
+
+    # Samples that the sum is fitted to, drawn where there are more; the others are
+    # placed on it.
+    samples: int = 3000
+    # Share of what is left that a further factor explains at least.
+    own_share: float = 0.5
+    # Share of the samples' variance below which what is left is the bending of sheets
+    # between their nodes.
+    floor: float = 1e-4
+    # Variance from which on a Gaussian part is no noise, in units of the weakest part
+    # that is not Gaussian: a quarter of its width.
+    gaussian_share: float = 1 / 16
+    # How far the kurtosis of a direction with an edge or a hole lies below a
+    # Gaussian's at least; an interval's lies 1.2 below, a circle's 1.5.
+    edge: float = 0.4
+    # Directions of the rest that are asked for one, and the least variance of such a
+    # direction, of the first: the lowest of many kurtoses is low by chance.
+    edge_directions: int = 6
+    thick: float = 0.04
+    # Functions of the samples' own spectrum that are computed beside a sum, which needs
+    # none: the lowest, for the reader to see.
+    n_functions: int = 9
+    # What curves may leave, in units of the weakest of them, to be preferred to
+    # surfaces.
+    curves_leave: float = 0.3
+    directions: DirectionSettings = field(default_factory=DirectionSettings)
+    independence: IndependenceSettings = field(default_factory=IndependenceSettings)
+    fitting: FittingSettings = field(default_factory=FittingSettings)
+
+
+def peel_samples(
+    samples: np.ndarray,
+    *,
+    max_factors: int,
+    n_neighbors: int,
+    settings: SumSettings = SumSettings(),
+    rng: np.random.Generator,
+    start: Sequence[Reading] = (),
+) -> Sum:
+    """Return samples as a sum of one function of each of several factors.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    max_factors : int
+    n_neighbors : int
+        Neighbours in the graphs of what is left of the samples.
+    start : sequence of Reading
+        Factors that are known roughly, with their places of all samples.
+    """
+    n = len(samples)
+    rows = np.arange(n)
+    if n > settings.samples:
+        rows = np.sort(rng.choice(n, settings.samples, replace=False))
+    some = samples[rows]
+    directions = main_directions(some, settings=settings.directions, rng=rng)
+    shown = directions(some)
+    known = [Reading(r.topology, r.places[rows], r.explained) for r in start]
+    fitter = Fitter(n_neighbors, False, settings.fitting, rng)
+    factors = _curves_or_surfaces(shown, known, max_factors, fitter, settings)
+    order = sorted(factors, key=lambda factor: -factor.variance)
+    return Sum(
+        directions=directions,
+        summands=tuple(_summand(shown, factor) for factor in order),
+        left=share_left(shown, order),
+        noise_left=is_noise(rest_of(shown, order), settings=settings),
+        axes_error=axes_error(order, settings=settings),
+    )
+
+
+def _curves_or_surfaces(
+    samples: np.ndarray,
+    known: Sequence[Reading],
+    max_factors: int,
+    fitter: Fitter,
+    settings: SumSettings,
+) -> list[Fitted]:
+    """Factors of samples: curves, or also surfaces where curves do not explain them."""
+    curves = peel(samples, known, max_factors, fitter, settings=settings)
+    shown = min(fitter.shown_anew(samples, curves))
+    add_up = _add_up(samples, curves, settings)
+    if add_up and shown > 1 - settings.fitting.reading.curve_leaves:
+        return curves
+    fitter = replace(fitter, surfaces=True)
+    surfaces = peel(samples, known, max_factors, fitter, settings=settings)
+    better = share_left(samples, surfaces) < share_left(samples, curves) / 2
+    laid = min(curve.sheet.explained for curve in curves)
+    filling = shown < laid - settings.fitting.reading.curve_leaves / 2
+    return surfaces if better or filling or not add_up else curves
+
+
+def peel(
+    samples: np.ndarray,
+    known: Sequence[Reading],
+    max_factors: int,
+    fitter: Fitter,
+    *,
+    settings: SumSettings = SumSettings(),
+) -> list[Fitted]:
+    """Return the factors of samples, (n, q), given in their main directions.
+
+    The first factors are the independent parts of the samples. The strongest part of
+    what they leave is a further one, until noise is left, or something that no further
+    factor explains.
+    """
+    factors = _started(samples, known, fitter)
+    if not factors:
+        parts = _parts(samples, settings)[:max_factors]
+        found = [fitter.fit(part, fitter.read(part)) for part in parts]
+        factors = _pruned(samples, fitter.polish(samples, found), fitter, settings)
+    left = share_left(samples, factors)
+    while len(factors) < max_factors:
+        rest = rest_of(samples, factors)
+        if left < settings.floor or is_noise(rest, settings=settings):
+            break
+        part = _parts(rest, settings)[0]
+        new = fitter.fit(part, fitter.read(part))
+        trial = fitter.polish(samples, [*factors, new])
+        less = share_left(samples, trial)
+        if less > (1 - settings.own_share) * left:
+            break
+        factors, left = trial, less
+    return factors
+
+
+def _pruned(
+    samples: np.ndarray,
+    factors: list[Fitted],
+    fitter: Fitter,
+    settings: SumSettings,
+) -> list[Fitted]:
+    """Factors without those that depend on a stronger one.
+
+    Components of one factor may be taken for parts of their own by chance.
+    """
+    kept: list[Fitted] = []
+    for factor in sorted(factors, key=lambda factor: -factor.variance):
+        if cumulant_between([*kept, factor]) < settings.independence.max_cumulant:
+            kept.append(factor)
+    return factors if len(kept) == len(factors) else fitter.polish(samples, kept)
+
+
+def _started(
+    samples: np.ndarray, known: Sequence[Reading], fitter: Fitter
+) -> list[Fitted]:
+    """Known factors, each fitted to what those before it leave."""
+    factors: list[Fitted] = []
+    for reading in known:
+        factors.append(fitter.fit(rest_of(samples, factors), reading))
+    return fitter.polish(samples, factors) if factors else []
+
+
+def _parts(rest: np.ndarray, settings: SumSettings) -> list[np.ndarray]:
+    """Independent parts of a rest, (n, q) each, without those that are noise."""
+    rest = rest - rest.mean(axis=0)
+    _, strength, axes = np.linalg.svd(rest, full_matrices=False)
+    axes = axes[strength > 1e-6 * strength[0]]
+    turned = rest @ axes.T
+    parts = independent_parts(turned, settings=settings.independence)
+    structured = [part.variance for part in parts if not part.gaussian]
+    least = settings.gaussian_share * min(structured, default=0.0)
+    return [
+        part(turned) @ axes
+        for part in parts
+        if not part.gaussian or part.variance > least
+    ]
+
+
+def is_noise(rest: np.ndarray, *, settings: SumSettings = SumSettings()) -> bool:
+    """Return whether no main direction of a rest, (n, q), has an edge or a hole."""
+    left, strength, _ = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
+    thick = strength**2 > settings.thick * strength[0] ** 2
+    count = min(settings.edge_directions, max(1, int(thick.sum())))
+    white = left[:, :count] * np.sqrt(len(left))
+    fourth = (white * (white**2).sum(axis=1, keepdims=True)).T @ white / len(white)
+    # The eigenvalues of a Gaussian of p directions are p + 2.
+    return bool(np.linalg.eigvalsh(fourth)[0] > count + 2 - settings.edge)
+
+
+def _add_up(
+    samples: np.ndarray, factors: Sequence[Fitted], settings: SumSettings
+) -> bool:
+    """Whether factors explain samples and are independent of each other."""
+    rest = rest_of(samples, factors)
+    weakest = min(factor.variance for factor in factors)
+    if rest.var(axis=0).sum() > settings.curves_leave * weakest:
+        return False
+    return cumulant_between(factors) < settings.independence.max_cumulant
+
+
+def cumulant_between(factors: Sequence[Fitted]) -> float:
+    """Return the largest cumulant between places on different factors.
+
+    Places are made even first: on an uneven circle cumulants have large errors.
+    """
+    white = [_white(_even(factor.reading)) for factor in factors]
+    label = np.repeat(np.arange(len(white)), [block.shape[1] for block in white])
+    across = label[:, None] != label
+    return float(dependence(np.hstack(white))[across].max(initial=0.0))
+
+
+def _even(reading: Reading) -> np.ndarray:
+    """Places as ranks: even on an interval, around a circle, in each coordinate."""
+    places = reading.places
+    if reading.topology == "circle":
+        angle = 2 * np.pi * _ranks(np.arctan2(places[:, 1], places[:, 0]))
+        return np.column_stack([np.cos(angle), np.sin(angle)])
+    return np.column_stack([_ranks(column) for column in places.T])
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    return values.argsort().argsort() / len(values)
+
+
+def _white(places: np.ndarray) -> np.ndarray:
+    left = np.linalg.svd(places - places.mean(axis=0), full_matrices=False)[0]
+    return left * np.sqrt(len(left))
+
+
+def axes_error(
+    factors: Sequence[Fitted], *, settings: SumSettings = SumSettings()
+) -> float:
+    """Return the standard error of the axes of Gaussian factors, in radians.
+
+    The sum of independent parts is unique but for Gaussians (Darmois, Skitovich): of
+    equal variance they may be turned at will. Of variances a and b, the angle of their
+    principal axes has an error of sqrt(a b / n) / |a - b| (Anderson, 1963). 0 where
+    fewer than two factors are Gaussian.
+    """
+    variances = [
+        factor.variance
+        for factor in factors
+        if factor.sheet.topology == "interval"
+        and is_gaussian(factor.at.places, settings=settings.independence).all()
+    ]
+    errors = [
+        np.sqrt(a * b / len(factors[0].at.places)) / max(abs(a - b), 1e-12 * a)
+        for a, b in combinations(variances, 2)
+    ]
+    return float(min(max(errors, default=0.0), np.pi / 4))
+
+
+def _summand(samples: np.ndarray, factor: Fitted) -> Summand:
+    """A fitted factor without the samples that it was fitted to."""
+    start = np.linalg.lstsq(samples, factor.at.means, rcond=None)[0]
+    return Summand(factor.sheet, start, factor.variance, factor.sheet.explained)

@@ -1,0 +1,203 @@
+"""One factor of samples: where they lie on the curve or surface that explains them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from manifactor.factoring.prediction import thinned
+from manifactor.factoring.sums.regression import choose_neighbors
+from manifactor.factoring.sums.sheets import SheetSettings, lay_sheet
+from manifactor.spectral.kernel import affinity
+from manifactor.spectral.laplacian import laplacian_spectrum
+from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.outliers import without_outliers
+
+
+@dataclass(frozen=True)
+class ReadingSettings:
+    """Settings of `read_factor`."""
+
+    # Samples that a factor is read from; all others are projected onto it.
+    samples: int = 2000
+    # Main directions that a factor is read in, and the least share of the variance of
+    # the first.
+    directions: int = 12
+    thin: float = 1e-3
+    # Share of the variance that a curve leaves at most. A disk's best circle leaves
+    # 11 %, the noise of a curve that is to be told from a surface leaves less.
+    curve_leaves: float = 0.07
+    # Share that a circle must explain beyond an interval.
+    plainer: float = 0.02
+    # Share of the variance from which on a curve that is read from the main directions
+    # needs no spectrum.
+    surely: float = 0.99
+    # Functions of the spectrum, the constant included, and those that a circle may be
+    # made of: between its cosine and its sine lies at most one of another factor.
+    n_functions: int = 6
+    chart_functions: int = 3
+    # Samples up to which a full decomposition takes no time. Beyond, the Lanczos method
+    # is the fastest for so few functions.
+    dense_samples: int = 300
+    # Main directions that a surface may have, and the share of the variance that they
+    # hold together.
+    surface_directions: int = 9
+    surface_share: float = 0.98
+    # Share of its length that a circle may have a gap of. It is an interval beyond.
+    widest_gap: float = 0.1
+    sheets: SheetSettings = field(default_factory=SheetSettings)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Where samples lie on one factor.
+
+    Attributes
+    ----------
+    topology : "interval", "circle" or "other"
+    places : ndarray of shape (n, c)
+    explained : float
+        Share of the samples' variance that the places explain.
+    """
+
+    topology: str
+    places: np.ndarray
+    explained: float
+
+
+def read_factor(
+    samples: np.ndarray,
+    *,
+    n_neighbors: int,
+    surfaces: bool = True,
+    settings: ReadingSettings = ReadingSettings(),
+    rng: np.random.Generator,
+) -> Reading:
+    """Return where samples, (n, q), lie on the curve or surface that explains them.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n, q)
+        Of mean 0.
+    n_neighbors : int
+        Neighbours in the graph of the samples.
+    surfaces : bool
+        Whether a surface may be returned.
+    """
+    shown = _main_coordinates(samples, settings.directions, settings.thin)
+    some = shown[thinned(len(shown), settings.samples)]
+    readings = [_reading(some, *start, settings) for start in _linear_curves(some)]
+    if max(reading.explained for reading in readings) < settings.surely:
+        starts = _spectral_curves(some, n_neighbors, settings, rng)
+        readings += [_reading(some, *start, settings) for start in starts]
+    best = _plainest(readings, settings)
+    if surfaces and best.explained < 1 - settings.curve_leaves:
+        count = _surface_directions(some, settings)
+        surface = _reading(some, "other", some[:, :count], settings)
+        if 1 - surface.explained < (1 - best.explained) / 2:
+            best = surface
+    return _of_all(shown, some, best, settings)
+
+
+def _of_all(
+    shown: np.ndarray, some: np.ndarray, reading: Reading, settings: ReadingSettings
+) -> Reading:
+    """The reading of all samples, which are projected onto the sheet of some."""
+    sheet = lay_sheet(reading.places, reading.topology, some, settings=settings.sheets)
+    places = sheet.project(shown, settings=settings.sheets).places
+    if reading.topology == "circle":
+        return _opened(places, reading.explained, settings)
+    return Reading(reading.topology, places, reading.explained)
+
+
+def _opened(places: np.ndarray, explained: float, settings: ReadingSettings) -> Reading:
+    """A circle, or an interval where a circle has a gap."""
+    angle = np.arctan2(places[:, 1], places[:, 0])
+    start, gap = widest_gap(angle)
+    if gap <= 2 * np.pi * settings.widest_gap:
+        return Reading("circle", places, explained)
+    along = (angle - start - gap) % (2 * np.pi)
+    return Reading("interval", along[:, None], explained)
+
+
+def widest_gap(angle: np.ndarray) -> tuple[float, float]:
+    """Return where the widest gap between angles begins, and its width.
+
+    Examples
+    --------
+    >>> widest_gap(np.array([3.0, 0.0, 1.0]))
+    (3.0, 3.283185307179586)
+    """
+    ordered = np.sort(angle)
+    gaps = np.diff(ordered, append=ordered[0] + 2 * np.pi)
+    widest = int(gaps.argmax())
+    return float(ordered[widest]), float(gaps[widest])
+
+
+def _reading(
+    samples: np.ndarray, topology: str, places: np.ndarray, settings: ReadingSettings
+) -> Reading:
+    regression = settings.sheets.regression
+    _, explained = choose_neighbors(places, samples, settings=regression)
+    return Reading(topology, places, explained)
+
+
+def _plainest(readings: list[Reading], settings: ReadingSettings) -> Reading:
+    """The reading that explains most; an interval unless a circle explains more."""
+    best = max(readings, key=lambda reading: reading.explained)
+    intervals = [reading for reading in readings if reading.topology == "interval"]
+    plain = max(intervals, key=lambda reading: reading.explained)
+    enough = plain.explained > best.explained - settings.plainer
+    return plain if enough else best
+
+
+def _main_coordinates(samples: np.ndarray, most: int, thin: float) -> np.ndarray:
+    """Coordinates of samples along their main directions, the strongest first."""
+    variance, axes = np.linalg.eigh(samples.T @ samples)
+    kept = variance > thin * variance[-1]
+    kept[:-most] = False
+    return samples @ axes[:, kept][:, ::-1]
+
+
+def _surface_directions(samples: np.ndarray, settings: ReadingSettings) -> int:
+    """Number of main directions that hold nearly all of the samples' variance."""
+    share = np.cumsum(samples.var(axis=0)) / samples.var(axis=0).sum()
+    count = int((share < settings.surface_share).sum()) + 1
+    return min(count, settings.surface_directions, samples.shape[1])
+
+
+def _linear_curves(samples: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Places along the first main direction, and around the first two.
+
+    They need no neighbours, so that the density along a curve does not matter.
+    """
+    yield "interval", samples[:, :1]
+    if samples.shape[1] > 1:
+        yield "circle", _on_circle(samples[:, :2] / samples[:, :2].std(axis=0))
+
+
+def _on_circle(plane: np.ndarray) -> np.ndarray:
+    radius = np.linalg.norm(plane, axis=1, keepdims=True)
+    return plane / np.maximum(radius, 1e-300)
+
+
+def _spectral_curves(
+    samples: np.ndarray,
+    n_neighbors: int,
+    settings: ReadingSettings,
+    rng: np.random.Generator,
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Places that the lowest functions of the samples' own diffusion tell."""
+    graph = neighbor_graph(samples, min(n_neighbors, len(samples) - 1))
+    graph, walk = without_outliers(samples, graph, affinity(graph))
+    count = min(settings.n_functions, len(graph.distinct) - 1)
+    solver = "dense" if len(graph.distinct) <= settings.dense_samples else "arpack"
+    distinct = laplacian_spectrum(walk, count, solver=solver, rng=rng)
+    functions = distinct.with_copies(graph).functions[:, 1:]
+    if not functions.shape[1]:
+        return
+    yield "interval", functions[:, :1]
+    last = min(settings.chart_functions, functions.shape[1])
+    for pair in combinations(range(last), 2):
+        yield "circle", _on_circle(functions[:, list(pair)])

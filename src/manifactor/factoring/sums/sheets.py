@@ -1,0 +1,219 @@
+"""A curve or surface through samples, and the projection of samples onto it."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from manifactor._support.arithmetic import ceil_div
+from manifactor.factoring.charts import ChartSettings, cloud_dimension
+from manifactor.factoring.prediction import thinned
+from manifactor.factoring.sums.regression import (
+    RegressionSettings,
+    choose_neighbors,
+    local_fit,
+)
+
+
+@dataclass(frozen=True)
+class SheetSettings:
+    """Settings of `lay_sheet` and `Sheet.project`."""
+
+    # Nodes of a curve and of a surface, at most: between neighbours among 128 nodes a
+    # circle deviates from its chord by 3e-4 of the radius, between 400 nodes a sphere
+    # from its tangent planes by 1 %.
+    curve_nodes: int = 128
+    surface_nodes: int = 400
+    # Nodes per neighbourhood of the regression: more of them would follow its noise.
+    nodes_per_neighborhood: float = 2.0
+    fewest_nodes: int = 12
+    # Length of a curve's neighbourhoods, in units of their width: shorter ones would
+    # let the curve turn into its own noise, as principal curves do.
+    slender: float = 4.0
+    # Share of the samples that a neighbourhood may hold at most.
+    longest: float = 0.25
+    # Share of the samples beyond either end of an interval.
+    stray: float = 0.002
+    # Samples that are projected at a time.
+    block: int = 4000
+    regression: RegressionSettings = field(default_factory=RegressionSettings)
+    charts: ChartSettings = field(default_factory=ChartSettings)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Nodes of a curve or surface, each with the flat piece around it.
+
+    Attributes
+    ----------
+    topology : "interval", "circle" or "other"
+    places : ndarray of shape (m, c)
+        Arc length from 0 to 1, cosine and sine, or the coordinates of a surface.
+    means : ndarray of shape (m, q)
+        The nodes among the samples.
+    tangents : ndarray of shape (m, d, q)
+        Orthonormal directions in which samples move along the sheet.
+    steps : ndarray of shape (m, d, c)
+        Change of the place for a unit move along each tangent; of an angle for a
+        circle.
+    explained : float
+        Share of the samples' variance that places on the sheet explain.
+    """
+
+    topology: str
+    places: np.ndarray
+    means: np.ndarray
+    tangents: np.ndarray
+    steps: np.ndarray
+    explained: float = np.nan
+
+    @property
+    def dimension(self) -> int:
+        """Intrinsic dimension."""
+        return self.tangents.shape[1]
+
+    def project(
+        self, samples: np.ndarray, *, settings: SheetSettings = SheetSettings()
+    ) -> "Projection":
+        """Return the nearest places to samples, (n, q)."""
+        count = ceil_div(max(1, len(samples)), settings.block)
+        blocks = [self._project(block) for block in np.array_split(samples, count)]
+        return Projection(*map(np.concatenate, zip(*blocks, strict=True)))
+
+    def _project(self, samples: np.ndarray) -> tuple[np.ndarray, ...]:
+        node = cdist(samples, self.means, "sqeuclidean").argmin(axis=1)
+        tangents = self.tangents[node]
+        off = samples - self.means[node]
+        along = np.einsum("ndq,nq->nd", tangents, off)
+        moved = np.einsum("nd,ndc->nc", along, self.steps[node])
+        places = _moved(self.topology, self.places[node], moved)
+        means = self.means[node] + np.einsum("nd,ndq->nq", along, tangents)
+        return places, means, tangents
+
+
+@dataclass(frozen=True)
+class Projection:
+    """Where samples lie on a sheet.
+
+    Attributes
+    ----------
+    places : ndarray of shape (n, c)
+    means : ndarray of shape (n, q)
+        The points of the sheet.
+    tangents : ndarray of shape (n, d, q)
+    """
+
+    places: np.ndarray
+    means: np.ndarray
+    tangents: np.ndarray
+
+
+def _moved(topology: str, places: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Places moved along the sheet."""
+    if topology != "circle":
+        return places + by
+    angle = np.arctan2(places[:, 1], places[:, 0]) + by[:, 0]
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def lay_sheet(
+    places: np.ndarray,
+    topology: str,
+    samples: np.ndarray,
+    *,
+    settings: SheetSettings = SheetSettings(),
+) -> Sheet:
+    """Lay a sheet through samples, (n, q), whose places, (n, c), are known roughly."""
+    regression = settings.regression
+    k, explained = choose_neighbors(places, samples, settings=regression)
+    if topology == "other":
+        sheet = _lay_surface(places, samples, k, settings)
+    else:
+        sheet = _lay_curve(places, topology, samples, k, settings)
+        slender = _slender_neighbors(sheet, samples, explained, settings)
+        if slender > k:
+            sheet = _lay_curve(places, topology, samples, slender, settings)
+    return replace(sheet, explained=explained)
+
+
+def _slender_neighbors(
+    sheet: Sheet, samples: np.ndarray, explained: float, settings: SheetSettings
+) -> int:
+    """Fewest neighbours that extend farther along a curve than across it."""
+    length = 1 / sheet.steps[0, 0, 0]
+    if sheet.topology == "circle":
+        length *= 2 * np.pi
+    across = np.sqrt(max(0.0, 1 - explained) * samples.var(axis=0).sum())
+    share = min(settings.slender * across / max(length, 1e-300), settings.longest)
+    return int(share * len(samples))
+
+
+def _lay_curve(
+    places: np.ndarray,
+    topology: str,
+    samples: np.ndarray,
+    n_neighbors: int,
+    settings: SheetSettings,
+) -> Sheet:
+    at = _curve_nodes(places, topology, n_neighbors, settings)
+    fit = local_fit(places, samples, at, n_neighbors, settings=settings.regression)
+    closed = topology == "circle"
+    means = fit.means
+    ahead, behind = _shifted(means, closed)
+    along = ahead - behind
+    length = np.linalg.norm(along, axis=1, keepdims=True)
+    tangents = along / np.maximum(length, 1e-300)
+    gaps = np.linalg.norm(np.diff(means, axis=0), axis=1)
+    arc = np.concatenate([[0.0], np.cumsum(gaps)])
+    if closed:
+        total = arc[-1] + np.linalg.norm(means[0] - means[-1])
+        angle = 2 * np.pi * arc / total
+        nodes = np.column_stack([np.cos(angle), np.sin(angle)])
+        step = 2 * np.pi / total
+    else:
+        nodes, step = arc[:, None] / arc[-1], 1 / arc[-1]
+    steps = np.full((len(means), 1, 1), step)
+    return Sheet(topology, nodes, means, tangents[:, None], steps)
+
+
+def _shifted(means: np.ndarray, closed: bool) -> tuple[np.ndarray, np.ndarray]:
+    if closed:
+        return np.roll(means, -1, axis=0), np.roll(means, 1, axis=0)
+    last = len(means) - 1
+    index = np.arange(len(means))
+    return means[np.minimum(index + 1, last)], means[np.maximum(index - 1, 0)]
+
+
+def _curve_nodes(
+    places: np.ndarray, topology: str, n_neighbors: int, settings: SheetSettings
+) -> np.ndarray:
+    """Places of nodes: halfway between even in length and even in samples."""
+    wanted = int(settings.nodes_per_neighborhood * len(places) / n_neighbors)
+    count = int(np.clip(wanted, settings.fewest_nodes, settings.curve_nodes))
+    if topology == "circle":
+        angle = np.sort(np.arctan2(places[:, 1], places[:, 0]) % (2 * np.pi))
+        share = np.arange(count) / count
+        even = angle[0] + 2 * np.pi * share
+        filled = np.quantile(angle, share)
+        at = (even + filled) / 2
+        return np.column_stack([np.cos(at), np.sin(at)])
+    share = np.linspace(settings.stray, 1 - settings.stray, count)
+    filled = np.quantile(places[:, 0], share)
+    even = np.linspace(filled[0], filled[-1], count)
+    return ((even + filled) / 2)[:, None]
+
+
+def _lay_surface(
+    places: np.ndarray,
+    samples: np.ndarray,
+    n_neighbors: int,
+    settings: SheetSettings,
+) -> Sheet:
+    at = places[thinned(len(places), settings.surface_nodes)]
+    fit = local_fit(places, samples, at, n_neighbors, settings=settings.regression)
+    d = min(cloud_dimension(places, settings=settings.charts), places.shape[1])
+    left, strength, right = np.linalg.svd(fit.slopes, full_matrices=False)
+    floor = 1e-6 * strength[:, :1] + 1e-300
+    inverse = 1 / np.maximum(strength[:, :d], floor)
+    steps = inverse[:, :, None] * left[:, :, :d].transpose(0, 2, 1)
+    return Sheet("other", at, fit.means, right[:, :d], steps)
