@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from manifactor.estimators.base import SpectralEstimator, blas_threads
 from manifactor.factoring.deflation import DeflationSettings
 from manifactor.factoring.factorize import factorize
-from manifactor.factoring.placement import Placed, place
+from manifactor.factoring.placement import Placed, PlacementSettings, place
 from manifactor.factoring.settings import FactoringSettings, require_factoring
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.resident import device_memory, like
@@ -302,7 +302,13 @@ class ManifoldFactorizer(SpectralEstimator):
         """
         check_is_fitted(self)
         # Blocks are checked and prepared one by one: X may be larger than the memory.
-        return place(X, self.factors_, self.diffusion_, prepare=self._prepared)
+        return place(
+            X,
+            self.factors_,
+            self.diffusion_,
+            prepare=self._prepared,
+            settings=_blocks_of(X),
+        )
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the columns that `transform` returns: factor1_0, ..."""
@@ -313,3 +319,11 @@ class ManifoldFactorizer(SpectralEstimator):
             for column in range(factor.embedding.shape[1])
         ]
         return np.array(names, dtype=object)
+
+
+def _blocks_of(
+    X, settings: PlacementSettings = PlacementSettings(), *, numbers: int = 2**26
+) -> PlacementSettings:
+    """Return settings of blocks that hold so many numbers at most: 512 MB."""
+    n_columns = max(1, np.shape(X)[-1])
+    return replace(settings, block=max(1, min(settings.block, numbers // n_columns)))
