@@ -75,8 +75,8 @@ SETTINGS: dict[str, dict] = {
     # In many noisy dimensions all distances are nearly equal, so auto is the default.
     "preparation": {
         "choices": PREPARATIONS,
-        "help": "auto drops principal components that are isotropic noise; "
-        "images and volumes have their own preparation",
+        "help": "auto drops principal components that are noise, or that distances "
+        "do not depend on; images and volumes have their own preparation",
     },
     "neighbors": {
         "choices": ["auto", *SEARCHES],

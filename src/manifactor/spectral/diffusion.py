@@ -88,7 +88,7 @@ class Diffusion:
 
     @property
     def preparation(self) -> Preparation | None:
-        """What was done to the samples against noise; None for nothing."""
+        """The principal components that were kept; None for samples as they are."""
         choice = self.choices.get("preparation")
         return None if choice is None else choice.value
 
