@@ -14,7 +14,7 @@ from manifactor.factoring.deflation import WalkSpectrum, deflate
 from manifactor.factoring.division import Split
 from manifactor.factoring.evidence import Evidence, NoProductStructureWarning
 from manifactor.factoring.factor import Factor, make_factors, selection
-from manifactor.factoring.gradients import beside_constant
+from manifactor.factoring.gradients import Geometry, beside_constant
 from manifactor.factoring.grouping import group_functions
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.placement import signal_shares
@@ -161,7 +161,10 @@ def by_gradients(
         whole = _one_factor(diffusion, evidence, settings)
         return replace(whole, splits=peeling.splits)
     factors = _factors(
-        diffusion.spectrum, [beside_constant(block) for block in blocks], settings
+        diffusion.spectrum,
+        [beside_constant(block) for block in blocks],
+        settings,
+        peeling.looks[0].geometry,
     )
     evidence = weigh(
         diffusion,
@@ -248,10 +251,17 @@ METHODS: dict[str, Method] = {
 
 
 def _factors(
-    spectrum: Spectrum, blocks: Sequence[np.ndarray], settings: FactoringSettings
+    spectrum: Spectrum,
+    blocks: Sequence[np.ndarray],
+    settings: FactoringSettings,
+    geometry: Geometry | None = None,
 ) -> tuple[Factor, ...]:
     return make_factors(
-        spectrum, blocks, settings=settings.factors, gradients=settings.gradients
+        spectrum,
+        blocks,
+        geometry=geometry,
+        settings=settings.factors,
+        gradients=settings.gradients,
     )
 
 
