@@ -213,7 +213,7 @@ def _choice_of_factors(found: Factorization, settings: FactoringSettings) -> Cho
         return Choice(count, f"no more of the {settings.n_asked} asked for were found")
     if found.evidence.verdict == "none":
         return Choice(count, "no product structure was found")
-    return Choice(count, WHY_SO_MANY[settings.method])
+    return Choice(count, WHY_SO_MANY["sum" if found.sum else settings.method])
 
 
 WHY_SO_MANY = {
@@ -222,6 +222,5 @@ WHY_SO_MANY = {
         "own noise"
     ),
     "sum": "so many independent terms add up to the samples, and leave noise",
-    "deflation": "so many independent terms add up to the samples, and leave noise",
     "triplets": "the fewest groups that separate nearly all pairs in triplets",
 }

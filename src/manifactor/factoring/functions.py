@@ -9,7 +9,7 @@ from manifactor.factoring.blocks import as_many_as, peel_all_dimensions
 from manifactor.factoring.evidence import Evidence
 from manifactor.factoring.factor import Factor, make_factors, selection
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.gradients import beside_constant
+from manifactor.factoring.gradients import Geometry, beside_constant
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.factoring.verdict import weigh, weigh_one
 from manifactor.spectral.diffusion import Diffusion
@@ -45,7 +45,10 @@ def find_in_functions(
         whole = one_factor(diffusion, evidence, settings)
         return replace(whole, splits=peeling.splits)
     factors = described_factors(
-        diffusion.spectrum, [beside_constant(block) for block in blocks], settings
+        diffusion.spectrum,
+        [beside_constant(block) for block in blocks],
+        settings,
+        peeling.looks[0].geometry,
     )
     evidence = weigh(
         diffusion,
@@ -72,9 +75,16 @@ def one_factor(
 
 
 def described_factors(
-    spectrum: Spectrum, blocks: Sequence[np.ndarray], settings: FactoringSettings
+    spectrum: Spectrum,
+    blocks: Sequence[np.ndarray],
+    settings: FactoringSettings,
+    geometry: Geometry | None = None,
 ) -> tuple[Factor, ...]:
     """Return the factors that blocks of functions describe."""
     return make_factors(
-        spectrum, blocks, settings=settings.factors, gradients=settings.gradients
+        spectrum,
+        blocks,
+        geometry=geometry,
+        settings=settings.factors,
+        gradients=settings.gradients,
     )
