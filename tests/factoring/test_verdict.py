@@ -1,13 +1,15 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, datasets
 from manifactor.factoring.blocks import FEWER, MORE, Dimensions
 from manifactor.factoring.criteria import criteria
-from manifactor.factoring.factor import placed_factor
 from manifactor.factoring.grouping import Grouping
 from manifactor.factoring.measures import Measurement, undivided
 from manifactor.factoring.peeling import Split
+from manifactor.factoring.place_verdict import judge_places
 from manifactor.factoring.verdict import (
     weigh_asked,
     weigh_no_groups,
@@ -15,13 +17,10 @@ from manifactor.factoring.verdict import (
     weigh_sum,
 )
 
+from .places import interval
+
 JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
 TWO_FACTORS = np.array([[np.nan, 0.1], [0.1, np.nan]])
-
-
-def interval(t):
-    functions = np.sqrt(2) * np.cos(np.pi * t)[:, None]
-    return placed_factor(functions, np.array([1.0]), "interval")
 
 
 def test_a_product_needs_places_that_are_little_noise():
@@ -62,12 +61,21 @@ def test_the_reason_for_no_groups_is_the_grouping_s():
 
 
 def test_a_sum_alone_never_proves_a_product(rng):
-    factors = [interval(t) for t in rng.uniform(size=(2, 800))]
-    evidence = weigh_sum(factors, 0.98, rng=rng)
-    passed = {test.name: test.passed for test in evidence.tests}
-    assert passed == {"products checked": False, "sum": True, "leakage": True}
+    places = rng.uniform(size=(2, 800))
+    factors = [interval(t) for t in places]
+    found = SimpleNamespace(left=0.02, own_share=0.4, structured_rest=0, axes_error=0)
+    of_places = judge_places(factors, places.T, sense="sum")
+    evidence = weigh_sum(found, factors, 0.99, of_places, rng=rng)
+    assert [test.name for test in evidence.failed] == ["products checked"]
     assert evidence.verdict == "partial"
     assert "98% of the data's variance" in evidence.reason
+    assert [test.name for test in of_places] == [
+        "folds",
+        "filling",
+        "skew",
+        "modulation in data",
+        "identified",
+    ]
 
 
 @pytest.mark.parametrize(
