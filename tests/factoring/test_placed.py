@@ -58,7 +58,7 @@ def test_right_places_are_not_folded(rng, n, noise):
 def test_a_circle_that_is_one_cosine_is_folded(rng, n, noise):
     (circle, height), dimensions, samples = cylinder(rng, n, noise)
     folded = place_samples([circle[:, :1], height], dimensions, samples)
-    assert folds(folded).value > 0.5
+    assert folds(folded).value > 0.4
 
 
 def test_a_fold_of_few_samples_is_seen(rng):
