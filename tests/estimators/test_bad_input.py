@@ -71,7 +71,7 @@ BAD = [
     (
         {"method": "magic"},
         X20,
-        "`method` must be one of 'deflation', 'gradients', 'triplets'; got 'magic'",
+        "`method` must be one of 'deflation', 'gradients', 'sum', 'triplets'; got 'magic'",
     ),
     pytest.param(
         {"device": "warp"},
@@ -127,7 +127,7 @@ REFUSED = [
         r"`exclude` must be a whole number in \[1, 9\]; got 12",
     ),
     ({"method": "triplets", "exclude": ["a"]}, "`exclude` must be a whole number"),
-    ({"method": "deflation", "n_factors": 3}, "finds two factors; got"),
+    ({"method": "sum", "n_functions": 50}, "`method='sum'` computes 9 functions; got"),
     ({"method": "deflation", "exclude": [1]}, "`exclude` is for"),
     ({"method": "deflation", "n_functions": 50}, "computes 9 functions; got"),
     ({"method": "deflation", "similarity_threshold": 0.7}, "is for"),
@@ -148,11 +148,6 @@ def test_what_cannot_be_used_is_refused_before_anything_is_computed(
         ({}, [0.1], "for each of the 4 columns; got array"),
         ({}, [0.1, 0.1, -1, 0.1], "a standard deviation of 0 or more"),
         ({}, [0.1, 0.1, np.nan, 0.1], "a standard deviation of 0 or more"),
-        (
-            {"method": "deflation"},
-            [0.1] * 4,
-            "cannot be used with precomputed distances or",
-        ),
     ],
 )
 def test_noise_that_cannot_be_used_is_refused_before_anything_is_computed(

@@ -1,0 +1,1 @@
+"""Samples as a sum of functions of independent factors."""
