@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor import scores as scores
     from manifactor.estimators import DiffusionMap as DiffusionMap
     from manifactor.estimators import ManifoldFactorizer as ManifoldFactorizer
+    from manifactor.estimators.columns import ColumnWarning as ColumnWarning
     from manifactor.factoring.evidence import Evidence as Evidence
     from manifactor.factoring.evidence import (
         NoProductStructureWarning as NoProductStructureWarning,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
 # The public names and their modules. A module is imported when its name is first used:
 # numpy and scikit-learn take a second, during which the command must answer Ctrl-C.
 _HOMES = {
+    "ColumnWarning": "manifactor.estimators.columns",
     "DiffusionMap": "manifactor.estimators",
     "DisconnectedGraphWarning": "manifactor.spectral.components",
     "EigenpairWarning": "manifactor.spectral.eigenpairs",

@@ -2,15 +2,72 @@
 
 import pytest
 
+from manifactor._support import extras
+from manifactor.studies import calibration
 from manifactor.studies.paper import recipes
 
 from .conftest import manifactor, refusal
+
+ANSWER = {
+    "seed": 0,
+    "kind": "even",
+    "verdict": "product",
+    "confidence": 0.5,
+    "number_right": True,
+    "solved": True,
+    "right": True,
+}
 
 
 def test_an_earlier_benchmark_is_not_replaced(folder, capsys):
     (folder / "mine.jsonl").touch()
     message = refusal("bench accuracy --quick --out mine", folder, capsys)
     assert "must not exist yet; mine.jsonl does" in message
+
+
+@pytest.fixture
+def answered(monkeypatch):
+    """Random problems that take no time."""
+    monkeypatch.setattr(calibration, "run", lambda n_problems: [ANSWER] * n_problems)
+
+
+@pytest.mark.slow
+def test_the_calibration_prints_a_table_and_draws_it(folder, capsys, answered):
+    assert manifactor("bench calibration --problems 30 --out mine") == 0
+    out = capsys.readouterr().out
+    assert "| even | 30 | 30, 30, 30 | - | - | 30 of 30 | 100% |" in out
+    assert "Reliability diagram: mine.pdf and mine.png" in out
+    assert len((folder / "mine.jsonl").read_text().splitlines()) == 30
+    assert (folder / "mine.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_calibration_does_without_a_picture(folder, capsys, answered, monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(extras, "import_module", missing)
+    assert manifactor("bench calibration --quick") == 0
+    captured = capsys.readouterr()
+    assert "there will be no picture: this needs the package matplotlib" in captured.err
+    assert "| all | 20 |" in captured.out
+    assert [path.name for path in folder.iterdir()] == ["calibration.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("bench calibration --problems 0", "must be a whole number in [1, 1000000]"),
+        ("bench accuracy --problems 3", "--problems is an option of bench calibration"),
+    ],
+)
+def test_a_benchmark_refuses_what_it_cannot_do(folder, capsys, line, message):
+    assert message in refusal(line, folder, capsys)
+
+
+def test_earlier_pictures_are_not_replaced(folder, capsys):
+    (folder / "mine.png").touch()
+    message = refusal("bench calibration --out mine", folder, capsys)
+    assert "must not exist yet; mine.png does" in message
 
 
 @pytest.mark.parametrize("stopped", [False, True])

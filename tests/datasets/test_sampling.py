@@ -85,6 +85,11 @@ def test_an_unknown_sampling_is_refused():
         datasets.sample("square", 10, sampling="odd")
 
 
+def test_a_density_along_latents_without_ends_is_refused():
+    with pytest.raises(ValueError, match="need latents between 0 and 1"):
+        datasets.sample("gaussian_1_2", 10, sampling="weighted")
+
+
 def test_settings_change_how_samples_are_drawn():
     far = SamplingSettings(samples_per_outlier=10, outlier_box=10)
     X, _ = datasets.sample(

@@ -36,6 +36,7 @@ def one_to_one(n_samples):
         n_neighbors=None,
         recall=1.0,
         outliers=np.zeros(n_samples, dtype=bool),
+        undrawn=np.zeros(n_samples, dtype=bool),
     )
 
 

@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
+from sklearn.metrics import pairwise_distances
 
-from manifactor import ManifoldFactorizer, datasets
+from manifactor import ManifoldFactorizer, datasets, load, save
 from manifactor.spectral.preparation import (
     PreparationSettings,
     choose_preparation,
 )
+from manifactor.spectral.principal import PrincipalSettings
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +51,14 @@ def test_a_gaussian_blob_is_not_flattened(rng, columns):
     assert choice.why == "all principal components look like one Gaussian"
 
 
-def test_few_samples_and_many_columns_are_left_alone(noisy):
+def test_what_cannot_be_tested_is_left_alone(noisy):
     few = choose_preparation(noisy[:100])
     narrow = choose_preparation(noisy[:, :3])
-    wide = choose_preparation(np.zeros((200, 1001)))
-    assert few.value is narrow.value is wide.value is None
+    equal = choose_preparation(np.zeros((200, 1001)))
+    assert few.value is narrow.value is equal.value is None
     assert few.why == "fewer than 150 samples cannot tell noise from signal"
     assert narrow.why == "noise cannot be told from signal in 3 columns"
-    assert wide.why == "the covariance of more than 1,000 columns costs too much"
+    assert equal.why == "all samples are equal"
 
 
 @pytest.mark.slow
@@ -77,8 +79,121 @@ def test_new_samples_go_through_the_same_preparation(noisy):
 
 def test_blocks_of_samples_do_not_matter(noisy):
     whole = choose_preparation(noisy).value
-    small = PreparationSettings(numbers_per_step=2000)
+    small = PreparationSettings(principal=PrincipalSettings(numbers_per_step=2000))
     again = choose_preparation(noisy, settings=small).value
     cosines = np.abs(again.components.T @ whole.components)
     np.testing.assert_allclose(cosines, np.eye(2), atol=1e-12)
     np.testing.assert_allclose(again(noisy, settings=small), again(noisy), atol=1e-12)
+
+
+SIDE = 36  # pixels, so that an image has 1296
+
+
+@pytest.fixture(scope="module")
+def images():
+    """400 images of two blobs that move independently, without noise."""
+    rng = np.random.default_rng(0)
+    row, column = np.mgrid[:SIDE, :SIDE]
+
+    def blob(x, y):
+        square = (column - x[:, None, None]) ** 2 + (row - y[:, None, None]) ** 2
+        return np.exp(-square / 18).reshape(len(x), -1)
+
+    place, angle = rng.uniform(5, 31, 400), rng.uniform(0, 2 * np.pi, 400)
+    circle = blob(24 + 5 * np.cos(angle), 18 + 5 * np.sin(angle))
+    return blob(np.full(400, 6.0), place) + circle
+
+
+def squared_distances(X):
+    return pairwise_distances(X, metric="sqeuclidean")
+
+
+def test_components_that_distances_do_not_need_are_dropped_from_wide_samples(images):
+    choice = choose_preparation(images)
+    kept = choice.value.components.shape[1]
+    assert kept < 30
+    assert choice.why.startswith(
+        f"distances between neighbours depend on {kept} of 1,296 principal components; "
+    )
+    before = squared_distances(images)
+    near = np.argsort(before, axis=1)[:, 8:9]
+    after = squared_distances(choice.value(images))
+    change = 1 - np.take_along_axis(after / np.fmax(before, 1e-300), near, axis=1)
+    assert np.median(change) < 2e-3
+
+
+def test_noise_of_every_kind_is_dropped_from_wide_samples(images, rng):
+    shape = images.shape
+    kinds = [
+        images + 0.1 * rng.normal(size=shape),
+        images + rng.uniform(-0.2, 0.2, size=shape),
+        images + 0.1 * rng.uniform(0.3, 1.7, SIDE**2) * rng.normal(size=shape),
+        rng.poisson(20 * images + 4) / 20,
+    ]
+    # Many pictures are black beyond a circle.
+    row, column = np.mgrid[:SIDE, :SIDE] - SIDE / 2
+    kinds.append(kinds[0] * (np.hypot(row, column) < SIDE / 2).ravel())
+    for X in kinds:
+        choice = choose_preparation(X)
+        kept = choice.value.components.shape[1]
+        assert 6 <= kept <= 20
+        assert choice.why == (
+            f"{1296 - kept:,} of 1,296 principal components are noise and were "
+            "dropped: no two samples are alike in them"
+        )
+
+
+def test_copies_do_not_make_noise_look_like_structure(images, rng):
+    X = images + 0.1 * rng.normal(size=images.shape)
+    assert choose_preparation(np.repeat(X[:200], 2, axis=0)).value is not None
+
+
+def test_wide_samples_that_are_all_structure_or_all_noise_are_left_alone(rng):
+    place = 30 * rng.uniform(size=(1000, 2))
+    waves = np.cos(place @ rng.normal(size=(2, 1296)) + rng.uniform(0, 7, 1296))
+    structure = choose_preparation(waves)
+    noise = choose_preparation(rng.normal(size=(300, 1296)))
+    assert structure.value is noise.value is None
+    assert structure.why == (
+        "beyond the first 128 of 1,296 principal components there is more than noise, "
+        "and more than distances between neighbours can do without"
+    )
+    assert noise.why == "all principal components look like noise"
+
+
+def test_noise_of_few_columns_is_found_when_they_are_rotated_into_many(noisy, rng):
+    basis = np.linalg.qr(rng.normal(size=(1296, 20)))[0]
+    choice = choose_preparation(noisy @ basis.T)
+    assert choice.value.components.shape == (1296, 2)
+    assert choice.why == (
+        "18 of 20 relevant principal components are isotropic Gaussian noise and were "
+        "dropped"
+    )
+
+
+def test_samples_on_disk_in_single_precision_are_prepared_alike(images, tmp_path):
+    np.save(tmp_path / "images.npy", images.astype(np.float32))
+    mapped = np.load(tmp_path / "images.npy", mmap_mode="r")
+    whole, again = choose_preparation(images).value, choose_preparation(mapped).value
+    assert again.components.shape == whole.components.shape
+    np.testing.assert_allclose(
+        squared_distances(again(mapped)), squared_distances(whole(images)), atol=1e-4
+    )
+
+
+def test_a_choice_depends_on_nothing_but_the_samples(images):
+    one, two = (choose_preparation(images).value for _ in range(2))
+    np.testing.assert_array_equal(one.components, two.components)
+
+
+@pytest.mark.slow
+def test_a_fit_of_noisy_images_finds_and_places_both_motions(images, rng, tmp_path):
+    X = images + 0.02 * rng.normal(size=images.shape)
+    fit = ManifoldFactorizer(random_state=0).fit(X[:350])
+    assert {factor.topology for factor in fit.factors_} == {"interval", "circle"}
+    save(fit, tmp_path / "fit.npz")
+    again = load(tmp_path / "fit.npz")
+    assert str(again.preparation_) == str(fit.preparation_)
+    new = images[350:]
+    np.testing.assert_allclose(again.transform(new), fit.transform(new), atol=1e-9)
+    assert len(again.locate(new)[0].confidence) == 50

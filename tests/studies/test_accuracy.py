@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor.command.main import main
+from manifactor.datasets import FIELD
 from manifactor.studies.accuracy import (
     Case,
     TableSettings,
@@ -12,6 +13,7 @@ from manifactor.studies.accuracy import (
     render,
 )
 from manifactor.studies.baselines import BASELINES, METHODS
+from manifactor.studies.field import FieldSettings
 
 FIELDS = {"group", "shape", "seed", "verdict", "solved", "own", "leak", "seconds"}
 
@@ -47,6 +49,20 @@ def test_the_settings_say_how_many_seeds_and_which_levels():
     assert groups["the paper's"] == groups["noise 0.10"] == 1
     assert "noise 0.05" not in groups
     assert not any(group.startswith("n = ") for group in groups)
+
+
+def test_the_table_has_every_shape_of_the_field_with_ten_seeds():
+    seeds = {case.shape: seeds for case, seeds in full_table() if case.group in FIELD}
+    names = {name for shapes in FIELD.values() for name in shapes}
+    assert set(seeds) == names
+    assert set(seeds.values()) == {10}
+
+
+def test_gaussians_and_near_products_come_in_several_sizes():
+    table = full_table(TableSettings(field=FieldSettings(near_sizes=(500,))))
+    groups = {case.group: case.n for case, _ in table}
+    assert groups["gaussian, n = 30000"] == 30_000
+    assert groups["near products, n = 500"] == 500
 
 
 def test_a_run_is_scored_against_the_truth():

@@ -140,12 +140,17 @@ def _export_options(command) -> None:
 
 def _bench_options(command) -> None:
     # Speed and memory are measured by the scripts in benchmarks/.
-    text = "what to measure: accuracy, the rate of right answers over random seeds"
-    add(command, "question", text, choices=["accuracy"])
+    text = (
+        "what to measure: accuracy, the rate of right answers over random seeds; or "
+        "calibration, how far verdicts on random problems can be relied on"
+    )
+    add(command, "question", text, choices=["accuracy", "calibration"])
     text = "run a few small cases only, which takes seconds"
     add(command, "--quick", text, action="store_true")
-    text = "file to write, one line of JSON for each fit"
-    add(command, "--out", text, metavar="FILE", default="accuracy.jsonl")
+    text = "calibration: number of random problems (default: 2000, or 20 with --quick)"
+    add(command, "--problems", text, type=int, metavar="N")
+    text = "file to write, one line of JSON for each fit (default: QUESTION.jsonl)"
+    add(command, "--out", text, metavar="FILE")
     add_overwrite(command, "replace an existing file")
 
 
@@ -260,9 +265,10 @@ GRAMMAR: dict[str, Grammar] = {
     "bench": Grammar(
         "measure the accuracy on shapes of known truth",
         "Fit shapes whose factors are known, over many random seeds, and print the "
-        "rates of right answers.",
+        "rates of right answers; or fit random problems, print how often each verdict "
+        "was right, and draw it against the confidence of the verdict.",
         _bench_options,
-        _examples("bench accuracy --quick"),
+        _examples("bench accuracy --quick", "bench calibration --problems 200"),
     ),
     "reproduce": Grammar(
         "make the figures and the table of the paper, with numbers",

@@ -12,6 +12,7 @@ from manifactor.command.options import (
 )
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factorize import METHODS
+from manifactor.factoring.settings import SENSE_NAMES
 from manifactor.spectral.preparation import PREPARATIONS
 from manifactor.spectral.search.choice import SEARCHES
 
@@ -29,6 +30,12 @@ SETTINGS: dict[str, dict] = {
         "triplets: Algorithm 1 of Product Manifold Learning; "
         "sum: samples are a sum of one function of each factor; "
         "deflation: an earlier name of sum",
+    },
+    "sense": {
+        "choices": ["auto", *SENSE_NAMES],
+        "help": "what is to be a product. geometry: distances; density: distances and "
+        "the density of the samples; volume: lengths measured in samples; "
+        "auto: geometry, then the others",
     },
     "n_functions": {
         "type": whole_number_or("auto"),
@@ -68,8 +75,8 @@ SETTINGS: dict[str, dict] = {
     # In many noisy dimensions all distances are nearly equal, so auto is the default.
     "preparation": {
         "choices": PREPARATIONS,
-        "help": "auto drops principal components that are isotropic noise; "
-        "images and volumes have their own preparation",
+        "help": "auto drops principal components that are noise, or that distances "
+        "do not depend on; images and volumes have their own preparation",
     },
     "neighbors": {
         "choices": ["auto", *SEARCHES],

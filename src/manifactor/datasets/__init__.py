@@ -1,5 +1,6 @@
 """Sampled shapes with known factors and spectra; images of a moving molecule."""
 
+from manifactor.datasets.field import FIELD
 from manifactor.datasets.ion_channel import channel
 from manifactor.datasets.molecule import Molecule
 from manifactor.datasets.particles import Simulation, simulate_particles
@@ -10,6 +11,7 @@ from manifactor.datasets.structures import read_molecule
 from manifactor.datasets.volumes import simulate_volumes
 
 __all__ = [
+    "FIELD",
     "SAMPLINGS",
     "SHAPES",
     "Molecule",

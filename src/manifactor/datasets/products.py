@@ -2,19 +2,36 @@
 
 A shape is a function ``(n_samples, rng) -> (X, truth)``. `truth` has one array for each
 true factor: one column for an interval, cosine and sine for a circle, the coordinates
-for a sphere. Samples are uniform in the latents.
+for a sphere. Samples are uniform in the latents, unless a part has its own density.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from math import comb
+from typing import Protocol
 
 import numpy as np
 
 Truth = tuple[np.ndarray, ...]
 Samples = tuple[np.ndarray, Truth]
 Shape = Callable[..., Samples]
+
+
+class Part(Protocol):
+    """One factor of a product."""
+
+    @property
+    def extent(self) -> float:
+        """The largest distance between two points, or between almost all of them."""
+
+    def draw(self, n_samples: int, rng) -> tuple[np.ndarray, np.ndarray]:
+        """Return points, (n_samples, n_columns), and their latents."""
+
+
+def ring(angle: np.ndarray) -> np.ndarray:
+    """Return points of the unit circle, (n_samples, 2)."""
+    return np.c_[np.cos(angle), np.sin(angle)]
 
 
 @dataclass(frozen=True)
@@ -88,10 +105,10 @@ def circle(radius: float = 1.0) -> Sphere:
 
 
 @dataclass(frozen=True)
-class Product:
-    """The product of parts, side by side in the columns of X."""
+class Independent:
+    """Parts drawn independently, side by side in the columns of X."""
 
-    parts: tuple[Interval | Sphere, ...]
+    parts: tuple[Part, ...]
 
     def __call__(self, n_samples: int, rng) -> Samples:
         """Draw samples and the latents of every part."""
@@ -99,6 +116,13 @@ class Product:
         X = np.hstack([points for points, _ in drawn])
         truth = tuple(latents for _, latents in drawn)
         return X, truth
+
+
+@dataclass(frozen=True)
+class Product(Independent):
+    """The product of intervals and spheres, whose spectrum is exact."""
+
+    parts: tuple[Interval | Sphere, ...]
 
     def eigenvalues(self, n: int) -> np.ndarray:
         """Return the n lowest eigenvalues: sums of one eigenvalue of each part."""
@@ -115,3 +139,8 @@ class Product:
 def product(*parts: Interval | Sphere) -> Product:
     """Return the product of intervals, circles and spheres."""
     return Product(parts)
+
+
+def independent(*parts: Part) -> Independent:
+    """Return the product of any parts, also of those with a density of their own."""
+    return Independent(parts)

@@ -105,8 +105,14 @@ def _thinned(
 def _first_latent(truth: np.ndarray) -> np.ndarray:
     """Return a factor's first latent, scaled to [-1, 1]."""
     first = truth[:, 0]
-    is_interval = truth.shape[1] == 1
-    return 2 * first - 1 if is_interval else first
+    if truth.shape[1] > 1:
+        return first
+    if first.min() < 0 or first.max() > 1:
+        raise ValueError(
+            "the samplings 'weighted' and 'dependent' need latents between 0 and 1; "
+            "those of this shape are not bounded. Choose another shape or sampling."
+        )
+    return 2 * first - 1
 
 
 def _duplicates(

@@ -2,6 +2,15 @@
 
 import numpy as np
 
+from manifactor.datasets.field import FIELD
+from manifactor.datasets.irreducible import (
+    klein_bottle,
+    moebius,
+    parallelogram,
+    triangle,
+)
+from manifactor.datasets.objects import turning_objects
+from manifactor.datasets.parts import Disk
 from manifactor.datasets.products import (
     Interval,
     Product,
@@ -9,30 +18,14 @@ from manifactor.datasets.products import (
     Shape,
     Sphere,
     circle,
+    independent,
     product,
+    ring,
 )
 
 # The long side of the paper's rectangle, torus and cube. Its ratio to the other sides
 # is irrational, so that no two factors share an eigenvalue.
 PAPER_SIDE = 1 + np.sqrt(np.pi)
-
-# Two sides of length 1 with 60 degrees between them.
-SIDES_AT_60_DEGREES = np.array(
-    [
-        [1.0, 0.0],
-        [0.5, np.sqrt(3) / 2],
-    ]
-)
-
-
-def _ring(angle: np.ndarray) -> np.ndarray:
-    """Return points of the unit circle, (n_samples, 2)."""
-    return np.c_[np.cos(angle), np.sin(angle)]
-
-
-def _two_angles(n_samples: int, rng) -> np.ndarray:
-    """Draw uniform angles, (2, n_samples)."""
-    return rng.uniform(0, 2 * np.pi, size=(2, n_samples))
 
 
 def rectangle_3d(n_samples: int, rng) -> Samples:
@@ -76,9 +69,9 @@ def warped_cylinder(
     """Draw a cylinder with a radius that varies along it: nearly a product."""
     t, turn = rng.uniform(size=(2, n_samples))
     radius = 1 + amplitude * np.sin(2 * np.pi * t)
-    ring = _ring(turn * (2 * np.pi))
-    X = np.c_[length * t, radius[:, None] * ring]
-    return X, (t[:, None], ring)
+    around = ring(turn * (2 * np.pi))
+    X = np.c_[length * t, radius[:, None] * around]
+    return X, (t[:, None], around)
 
 
 def robot_arm(
@@ -91,104 +84,10 @@ def robot_arm(
 
     The truth is the direction of each link. The first link has length 1.
     """
-    first, second = _two_angles(n_samples, rng)
-    elbow = _ring(first)
-    link = _ring(second)
+    first, second = rng.uniform(0, 2 * np.pi, size=(2, n_samples))
+    elbow = ring(first)
+    link = ring(second)
     return np.c_[elbow, elbow + second_link * link], (elbow, link)
-
-
-def turning_objects(
-    n_samples: int,
-    rng,
-    *,
-    shape: tuple[int, int] = (16, 24),
-    variance_ratio: float = 5,
-) -> Samples:
-    """Draw images of two objects that turn independently: additive, no product.
-
-    The first object has `variance_ratio` times the variance of the second.
-    """
-    angles = _two_angles(n_samples, rng)
-    n_rows, n_columns = shape
-    columns = np.linspace(-1.5, 1.5, n_columns)
-    rows = np.linspace(-1, 1, n_rows)
-    pixel = np.stack(np.meshgrid(columns, rows), axis=-1)
-    left, right = [-0.6, 0], [0.6, 0]
-    first = _turned_blobs(pixel - left, angles[0])
-    second = _turned_blobs(pixel - right, angles[1])
-    first_variance = first.var(axis=0).sum()
-    second_variance = second.var(axis=0).sum()
-    X = first / np.sqrt(first_variance)
-    X = X + second / np.sqrt(variance_ratio * second_variance)
-    return X, tuple(_ring(angle) for angle in angles)
-
-
-def _turned_blobs(
-    pixel: np.ndarray,
-    angle: np.ndarray,
-    *,
-    blob_area: float = 0.08,
-) -> np.ndarray:
-    """Return images of three blobs turned about the origin, (n_samples, n_pixels)."""
-    # Unequal in radius, angle and weight: an object with a symmetry would look the same
-    # after less than a full turn.
-    blobs = [
-        (0.55, 0.0, 1.0),
-        (0.4, 2.0, 0.7),
-        (0.3, 4.0, 0.5),
-    ]
-    flat = pixel.reshape(-1, 2)
-    images = np.zeros((len(angle), len(flat)))
-    for radius, start, weight in blobs:
-        centre = radius * _ring(angle + start)
-        offset = flat - centre[:, None]
-        squared = (offset**2).sum(axis=2)
-        images = images + weight * np.exp(-squared / blob_area)
-    return images
-
-
-def disk(n_samples: int, rng) -> Samples:
-    """Draw the unit disk, which is irreducible."""
-    angle = rng.uniform(0, 2 * np.pi, size=n_samples)
-    # The square root makes the samples uniform in area.
-    radius = np.sqrt(rng.uniform(size=n_samples))
-    X = radius[:, None] * _ring(angle)
-    return X, (X,)
-
-
-def triangle(n_samples: int, rng) -> Samples:
-    """Draw an equilateral triangle of side 1, which is irreducible."""
-    # The gaps between sorted uniform numbers are uniform barycentric coordinates.
-    u = rng.uniform(size=(n_samples, 2))
-    low, high = np.sort(u, axis=1).T
-    X = np.c_[low, high - low] @ SIDES_AT_60_DEGREES
-    return X, (X,)
-
-
-def parallelogram(n_samples: int, rng) -> Samples:
-    """Draw a rhombus of side 1 with an angle of 60 degrees, which is irreducible."""
-    X = rng.uniform(size=(n_samples, 2)) @ SIDES_AT_60_DEGREES
-    return X, (X,)
-
-
-def moebius(n_samples: int, rng) -> Samples:
-    """Draw a nearly flat Moebius band in R^4: a product locally but not globally."""
-    turn, height = rng.uniform(size=(2, n_samples))
-    angle = turn * (2 * np.pi)
-    height = height - 0.5
-    # Half a turn of the strip for each full turn of the circle glues it with a twist.
-    twist = _ring(angle / 2)
-    X = np.c_[_ring(angle), height[:, None] * twist]
-    return X, (X,)
-
-
-def klein_bottle(n_samples: int, rng) -> Samples:
-    """Draw a nearly flat Klein bottle in R^5: a product locally but not globally."""
-    u, v = _two_angles(n_samples, rng)
-    # One full turn of u reflects sin v.
-    twisted = np.sin(v)[:, None] * _ring(u / 2)
-    X = np.c_[2 * _ring(u), np.cos(v), twisted]
-    return X, (X,)
 
 
 SHAPES: dict[str, Shape] = {
@@ -222,11 +121,13 @@ SHAPES: dict[str, Shape] = {
     # No products.
     "sphere": product(Sphere()),
     "sphere3": product(Sphere(ambient=4)),
-    "disk": disk,
+    "disk": independent(Disk()),
     "triangle": triangle,
     "parallelogram": parallelogram,
     "moebius": moebius,
     "klein_bottle": klein_bottle,
+    # Data as people have them.
+    **{name: shape for group in FIELD.values() for name, shape in group.items()},
 }
 
 

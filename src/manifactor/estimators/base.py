@@ -20,6 +20,7 @@ from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast, require_memory
 from manifactor.spectral.neighbors import NeighborSettings
 from manifactor.spectral.pipeline import forecast_diffusion, kept_stages
+from manifactor.spectral.preparation import PreparationSettings
 from manifactor.spectral.resident import from_tensor
 from manifactor.spectral.settings import DiffusionSettings, require_diffusion
 
@@ -98,10 +99,13 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     def _owned(X, given):
         """Return samples that nobody else can change.
 
-        A read-only memory map is not copied: it may be larger than the memory.
+        A read-only memory map is not copied: it may be larger than the memory. Nor is
+        what was converted to floats on the way, such as images of bytes.
         """
         mapped = isinstance(given, np.memmap) and not given.flags.writeable
-        return X if mapped else X.copy()
+        is_array = isinstance(given, np.ndarray)
+        own = is_array and not np.may_share_memory(X, given)
+        return X if mapped or own else X.copy()
 
     def _validated(self, X, *, reset: bool):
         """Return finite floats of the right shape."""
@@ -212,7 +216,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
 
     @property
     def preparation_(self):
-        """What was done to the samples against noise; None for nothing."""
+        """The principal components that were kept; None for samples as they are."""
         return self.diffusion_.preparation
 
     @property
@@ -227,14 +231,21 @@ def _shape(X) -> tuple[int, int]:
 
 
 def _accepted_types(X: Any) -> list[type]:
-    """Return the float types that are left as they are.
+    """Return the float types that are left as they are, the one to convert to first.
 
-    Single precision is enough for neighbours: many samples are not copied for a few
-    digits.
+    Single precision is enough for neighbours, and for columns that are projected on
+    principal components: many numbers are not copied for a few digits. It holds
+    integers of 16 bits as they are, such as those of images.
     """
     shape: tuple[int, ...] = getattr(X, "shape", ())
-    many = len(shape) == 2 and shape[0] > NeighborSettings().approximate_above
-    return [np.float64, np.float32] if many else [np.float64]
+    if len(shape) != 2:
+        return [np.float64]
+    many = shape[0] > NeighborSettings().approximate_above
+    wide = shape[1] > PreparationSettings().most_columns
+    dtype = getattr(X, "dtype", None)
+    if wide and isinstance(dtype, np.dtype) and dtype.kind in "iub":
+        return [np.float32 if dtype.itemsize <= 2 else np.float64]
+    return [np.float64, np.float32] if many or wide else [np.float64]
 
 
 def _require_distances(X, *, square: bool) -> None:

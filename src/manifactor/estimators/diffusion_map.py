@@ -32,9 +32,10 @@ class DiffusionMap(SpectralEstimator):
         `transform` are distances to the training samples; a row that belongs to a
         training sample must hold its own zero.
     preparation : "auto" or "none"
-        "auto" drops principal components that the data show to be isotropic Gaussian
-        noise before neighbours are searched. Precomputed distances and a search of the
-        caller's own are left alone.
+        "auto" drops principal components that the data show to be noise, and in more
+        than 64 columns those that distances between neighbours do not depend on, before
+        neighbours are searched; `choices_["preparation"].why` says what was done and
+        why. Precomputed distances and a search of the caller's own are left alone.
     solver : "auto", "dense", "arpack" or "chebyshev"
     device : str
         "cpu", or a device that torch knows, such as "cuda": neighbours, affinity and
@@ -64,7 +65,7 @@ class DiffusionMap(SpectralEstimator):
         Samples without neighbours. They were left out and take the place of their
         nearest neighbour.
     preparation_ : Preparation or None
-        What was done to the samples against noise.
+        The principal components that were kept; None for the samples as they are.
     n_neighbors_, n_functions_, neighbors_, solver_
         What was used; `n_neighbors_` is None where the caller's own search or
         distances decided.

@@ -1,5 +1,6 @@
 """ManifoldFactorizer: samples to factors, as a scikit-learn transformer."""
 
+import warnings
 from dataclasses import replace
 from numbers import Integral
 
@@ -8,8 +9,14 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from manifactor.estimators.base import SpectralEstimator, blas_threads
+from manifactor.estimators.columns import (
+    ColumnWarning,
+    in_words,
+    suspicious_columns,
+)
+from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factorize import factorize
-from manifactor.factoring.placement import Placed, place
+from manifactor.factoring.placement import Placed, PlacementSettings, place
 from manifactor.factoring.settings import (
     SUM_NAMES,
     FactoringSettings,
@@ -34,8 +41,16 @@ class ManifoldFactorizer(SpectralEstimator):
         others. "triplets" is the algorithm of *Product Manifold Learning*: find
         eigenfunctions that are products of two lower ones, then cut the graph of such
         pairs. "sum" takes the data as a sum of one function of each factor, as in
-        images of independently moving parts: factors of very different strength, and
-        of any density. "deflation" is an earlier name of "sum".
+        images of independently moving parts, and looks at nothing else. "deflation" is
+        an earlier name of "sum".
+    sense : "auto", "geometry", "sum", "volume" or "density"
+        For "gradients": the sense in which the data are to be a product. "geometry":
+        distances, whatever the density of the samples. "sum": the samples are a sum of
+        one function of each factor, however weak, drawn independently. "volume":
+        lengths are measured in samples, so that the metric may have a common stretch
+        that differs from place to place. "density": distances and density, as of
+        independent Gaussian coordinates. "auto" looks at the geometry, and at the
+        others where that is no product; `evidence_.sense` is the sense of the result.
     n_functions : int or "auto"
         Eigenpairs to compute, the constant function included. "auto" takes one for
         every 8 samples, 100 at most, and more (up to 400) where the factors found have
@@ -96,6 +111,7 @@ class ManifoldFactorizer(SpectralEstimator):
         n_factors="auto",
         *,
         method="gradients",
+        sense="auto",
         n_functions="auto",
         n_neighbors="auto",
         bandwidth="auto",
@@ -113,6 +129,7 @@ class ManifoldFactorizer(SpectralEstimator):
     ):
         self.n_factors = n_factors
         self.method = method
+        self.sense = sense
         self.n_functions = n_functions
         self.n_neighbors = n_neighbors
         self.bandwidth = bandwidth
@@ -128,7 +145,7 @@ class ManifoldFactorizer(SpectralEstimator):
         self.random_state = random_state
         self.callback = callback
 
-    def fit(self, X, y=None, *, noise=None, stages=None):
+    def fit(self, X, y=None, *, noise=None, stages=None, column_names=None):
         """Factor the manifold of the samples.
 
         Parameters
@@ -141,6 +158,15 @@ class ManifoldFactorizer(SpectralEstimator):
         stages : Stages or None
             Where finished stages are kept and looked up; None for the estimator's own
             memory of its last fit.
+        column_names : sequence of str or None
+            For warnings. None for the names of a DataFrame's columns; the columns of
+            other samples are numbered from 0.
+
+        Warns
+        -----
+        ColumnWarning
+            Where no product is found and columns are likely no measurement, or differ
+            in scale a hundredfold. The evidence says so, too.
         """
         factoring = self._factoring_settings()
         require_factoring(factoring, n_functions=self._given_functions())
@@ -151,6 +177,8 @@ class ManifoldFactorizer(SpectralEstimator):
             diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
             with stages.timed("factors"):
                 found = factorize(diffusion, factoring, noise=noise, rng=later)
+            if found.evidence.verdict != "product" and factoring.n_asked != 1:
+                found = self._with_columns_named(found, X, column_names)
             self.factorization_ = found.settled()
         self._remember(self.diffusion_, cost, stages)
         return self
@@ -160,6 +188,7 @@ class ManifoldFactorizer(SpectralEstimator):
         return FactoringSettings(
             n_factors=self.n_factors,
             method=self.method,
+            sense=self.sense,
             eigenvalue_tolerance=self.eigenvalue_tolerance,
             similarity_threshold=self.similarity_threshold,
             exclude=self.exclude,
@@ -189,6 +218,23 @@ class ManifoldFactorizer(SpectralEstimator):
                 f"`n_functions`={self.n_functions!r}. Leave it at 'auto', or choose "
                 "another `method`."
             )
+
+    def _with_columns_named(self, found: Factorization, X, names) -> Factorization:
+        """Return what was found with a remark on suspicious columns, and warn of them.
+
+        Before anything is called irreducible, columns that hide the others are named.
+        """
+        suspicions = () if sp.issparse(X) else suspicious_columns(X)
+        if not suspicions:
+            return found
+        if names is None:
+            names = getattr(self, "feature_names_in_", None)
+        text = in_words(suspicions, names)
+        warnings.warn(text, ColumnWarning, stacklevel=3)
+        # First: what the method remarks holds only once the columns are right.
+        more = found.evidence.details
+        details = f"{text} {more[:1].upper()}{more[1:]}".strip()
+        return replace(found, evidence=replace(found.evidence, details=details))
 
     def _checked_noise(self, noise, X) -> np.ndarray:
         """Return the noise of every column as an array, if it can be used."""
@@ -326,6 +372,7 @@ class ManifoldFactorizer(SpectralEstimator):
             self.diffusion_,
             prepare=self._prepared,
             terms=self.sum_,
+            settings=_blocks_of(X),
         )
 
     def get_feature_names_out(self, input_features=None):
@@ -337,3 +384,11 @@ class ManifoldFactorizer(SpectralEstimator):
             for column in range(factor.embedding.shape[1])
         ]
         return np.array(names, dtype=object)
+
+
+def _blocks_of(
+    X, settings: PlacementSettings = PlacementSettings(), *, numbers: int = 2**26
+) -> PlacementSettings:
+    """Return settings of blocks that hold so many numbers at most: 512 MB."""
+    n_columns = max(1, np.shape(X)[-1])
+    return replace(settings, block=max(1, min(settings.block, numbers // n_columns)))

@@ -70,9 +70,13 @@ class Peeled:
 
 
 def peel_all_dimensions(
-    diffusion: Diffusion, settings: FactoringSettings, rng: np.random.Generator
+    diffusion: Diffusion,
+    settings: FactoringSettings,
+    *,
+    grow: bool,
+    rng: np.random.Generator,
 ) -> Peeled:
-    """Peel off factors, with twice the functions while a dimension is missing."""
+    """Peel off factors; `grow` doubles the functions while a dimension is missing."""
     while True:
         looks = take_looks(
             diffusion, settings=settings.looks, gradients=settings.gradients, rng=rng
@@ -85,7 +89,7 @@ def peel_all_dimensions(
         )
         dimensions = _dimensions(peeling, diffusion, settings)
         # A much smaller factor has its lowest function far up in the spectrum.
-        longer = diffusion.grown(rng) if dimensions.missing else None
+        longer = diffusion.grown(rng) if grow and dimensions.missing else None
         if longer is None:
             return Peeled(diffusion, peeling, dimensions)
         diffusion = longer

@@ -103,16 +103,26 @@ class Chart:
         scaled = np.einsum("xab,xa->xb", axes, centred) / deviation
         return np.einsum("xab,xb->xa", axes, scaled)
 
-    def modulation(self, spectrum: Spectrum) -> float:
-        """Return how much the other factors change the functions' variance.
+    def modulation(self, spectrum: Spectrum, *, samples: int = 4000) -> float:
+        """Return how much the other factors change the functions' covariance.
 
-        Its standard deviation over its mean.
+        The largest deviation of the variance in any direction from its mean, as a share
+        of the mean; its root mean square over as many samples.
         """
         if not self.others.shape[1]:
             return 0.0
-        total_spread = np.trace(self.spread, axis1=1, axis2=2)
-        variance = spectrum.combined(self.others @ total_spread[:, None])
-        return float(variance.std() / variance.mean())
+        thin = slice(None, None, ceil_div(len(spectrum.weights), samples))
+        weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
+        others = spectrum.functions[thin] @ self.others
+        spread = np.einsum("xp,pab->xab", others, self.spread, optimize=True)
+        mean = np.einsum("x,xab->ab", weights, spread)
+        # Where one factor turns the functions of another, as on a Moebius band, their
+        # variances are exchanged and the sum of them stays the same.
+        variance, axes = np.linalg.eigh(mean)
+        scaled = axes / np.sqrt(np.maximum(variance, 1e-300))
+        relative = scaled.T @ spread @ scaled
+        deviation = np.abs(np.linalg.eigvalsh(relative) - 1).max(axis=1)
+        return float(np.sqrt(weights @ deviation**2))
 
 
 def _axes(spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -43,6 +43,9 @@ class EvidenceSettings:
     # R^2 with which one factor predicts another: up to .1 on tori, squares and cubes of
     # 1,500 to 2,000 samples, .3 where triplets put a square's function wrongly.
     leakage: float = 0.2
+    # The same in further looks, the price of looking more than once: places on factors
+    # of a product in another sense are independent, too.
+    strict_leakage: float = 0.15
     # Share of a factor's lowest functions that the better half of the samples finds:
     # .95 and more on products of 1,500 samples, .9 with 400.
     agreement: float = 0.7

@@ -59,6 +59,8 @@ class Evidence:
         Remarks of the method.
     settings : EvidenceSettings
         Limits of the tests.
+    sense : "geometry", "density", "volume" or "sum"
+        In which sense the data are a product, or were looked at last.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class Evidence:
     dependence: float = NOT_MEASURED
     details: str = ""
     settings: EvidenceSettings = field(default_factory=EvidenceSettings, repr=False)
+    sense: str = "geometry"
 
     @property
     def n_factors(self) -> int:

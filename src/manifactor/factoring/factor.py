@@ -15,10 +15,16 @@ from manifactor.factoring.charts import (
     make_chart,
     make_cloud,
 )
-from manifactor.factoring.gradients import GradientSettings, carre_du_champ
+from manifactor.factoring.energy import count_directions
+from manifactor.factoring.gradients import (
+    Geometry,
+    GradientSettings,
+    carre_du_champ,
+)
 from manifactor.factoring.shapes import (
     ShapeSettings,
-    find_shape,
+    chart_functions,
+    find_topology,
     interval_ends,
     place_on_shape,
 )
@@ -29,8 +35,6 @@ from manifactor.spectral.spectrum import Spectrum
 class FactorSettings:
     """Settings of `make_factors`."""
 
-    # Lowest functions of a factor that its shape is read from: high ones are impure.
-    described_functions: int = 8
     # Functions of each other factor that a chart is freed from: a modulation is smooth,
     # and every function of the regression adds its error.
     corrected_functions: int = 6
@@ -131,6 +135,7 @@ def make_factors(
     spectrum: Spectrum,
     blocks: Sequence[np.ndarray],
     *,
+    geometry: Geometry | None = None,
     settings: FactorSettings = FactorSettings(),
     gradients: GradientSettings = GradientSettings(),
 ) -> tuple[Factor, ...]:
@@ -141,6 +146,8 @@ def make_factors(
     spectrum : Spectrum
     blocks : sequence of ndarray of shape (n_spectrum_functions, n_functions)
         Unit columns, one block for each factor, whatever method found them.
+    geometry : Geometry or None
+        Gradients of the functions, where they were measured.
 
     Returns
     -------
@@ -149,7 +156,7 @@ def make_factors(
     """
     blocks = _ascending(spectrum, blocks)
     making = [
-        partial(_make_factor, spectrum, blocks, f, settings=settings)
+        partial(_make_factor, spectrum, blocks, f, geometry, settings=settings)
         for f in range(len(blocks))
     ]
     measuring = partial(
@@ -177,27 +184,26 @@ def _make_factor(
     spectrum: Spectrum,
     blocks: Sequence[np.ndarray],
     f: int,
+    geometry: Geometry | None,
     *,
     settings: FactorSettings,
 ) -> Factor:
     """Factor of one block, freed from the others, with confidence 1."""
     block = blocks[f]
     lowest = _others(blocks, but=f, most=settings.lowest_functions)
-    # Where there is one factor only, no function is impure.
-    described = settings.described_functions if len(blocks) > 1 else None
-    topology, columns = find_shape(
-        spectrum, block[:, :described], lowest, settings=settings.shapes
-    )
+    columns = chart_functions(spectrum, block, lowest, settings=settings.shapes)
     corrected = _others(blocks, but=f, most=settings.corrected_functions)
     chart, places = make_chart(
         spectrum, block[:, columns], corrected, settings=settings.charts
     )
+    topology = find_topology(spectrum, block, places, settings=settings.shapes)
+    dimension = 1
+    if topology == "other":
+        dimension = _dimension(places, block[:, columns], geometry, settings.charts)
+    cloud = None
     # More functions than dimensions leave the surface by their errors, which pulling
     # takes out.
-    surface = topology == "other"
-    dimension = cloud_dimension(places, settings=settings.charts) if surface else 1
-    cloud = None
-    if surface and places.shape[1] > dimension:
+    if topology == "other" and places.shape[1] > dimension:
         cloud = make_cloud(places, dimension, settings=settings.charts)
     ends = interval_ends(topology, places, settings.shapes.stray)
     embedding, coordinate = place_on_shape(topology, places, cloud, ends)
@@ -214,6 +220,23 @@ def _make_factor(
         cloud=cloud,
         ends=ends,
     )
+
+
+def _dimension(
+    places: np.ndarray,
+    functions: np.ndarray,
+    geometry: Geometry | None,
+    settings: ChartSettings,
+) -> int:
+    """Dimension of a surface of places, (n, m), where the chart's functions are known.
+
+    A bent surface fills more dimensions of the chart than its own, and an average of
+    gradients around a bend points in more directions; the lesser number is right.
+    """
+    dimension = cloud_dimension(places, settings=settings)
+    if geometry is None:
+        return dimension
+    return min(dimension, count_directions(geometry, functions[1:]))
 
 
 def _others(blocks: Sequence[np.ndarray], *, but: int, most: int) -> np.ndarray:

@@ -1,79 +1,28 @@
-"""Diffusion to factorization: the methods, and the result they share."""
+"""Diffusion to factorization: the methods, and what is said of their results."""
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from manifactor._support.choices import Choice, given
-from manifactor.factoring.blocks import as_many_as, peel_all_dimensions
-from manifactor.factoring.division import Split
-from manifactor.factoring.evidence import Evidence, NoProductStructureWarning
-from manifactor.factoring.factor import Factor, make_factors, selection
-from manifactor.factoring.gradients import beside_constant
+from manifactor.factoring.evidence import NoProductStructureWarning
+from manifactor.factoring.factor import Factor, selection
+from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.functions import described_factors, one_factor
+from manifactor.factoring.further import LOOKS, look_in_all_senses, look_in_sense
 from manifactor.factoring.grouping import group_functions
-from manifactor.factoring.judging import NOT_MEASURED
-from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.placement import signal_shares
 from manifactor.factoring.settings import FactoringSettings, require_factoring
-from manifactor.factoring.sums.agreement import agreement
-from manifactor.factoring.sums.peeling import peel_samples
-from manifactor.factoring.sums.placing import Sum
-from manifactor.factoring.triplets import Triplets
 from manifactor.factoring.verdict import (
-    weigh,
     weigh_asked,
     weigh_groups,
     weigh_no_groups,
     weigh_noise,
-    weigh_one,
-    weigh_sum,
 )
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.spectrum import Spectrum
-
-
-@dataclass(frozen=True, repr=False)
-class Factorization:
-    """Factors, the evidence for them, and the diffusion they were found in.
-
-    Attributes
-    ----------
-    factors : tuple of Factor
-        The one with the smallest eigenvalue first.
-    evidence : Evidence
-    diffusion : Diffusion
-        The one that was given, or one of more functions where those were needed.
-    splits : tuple of Split
-        How batches of functions fell into blocks, by `method="gradients"`.
-    triplets : Triplets or None
-    cut : Cut or None
-        By `method="triplets"`.
-    sum : Sum or None
-        By `method="sum"`: how samples are placed on the factors.
-    choices : dict of str to Choice
-        "method" and "factors", and "functions" where more of them were computed than
-        given.
-    """
-
-    factors: tuple[Factor, ...]
-    evidence: Evidence
-    diffusion: Diffusion
-    splits: tuple[Split, ...] = ()
-    triplets: Triplets | None = None
-    cut: Cut | None = None
-    sum: Sum | None = None
-    choices: dict[str, Choice] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return f"Factorization({self.evidence.verdict}, {list(self.factors)})"
-
-    def settled(self) -> "Factorization":
-        """Return the same with everything in the host's memory."""
-        return replace(self, diffusion=self.diffusion.settled())
 
 
 class Method(Protocol):
@@ -124,7 +73,7 @@ def factorize(
     return replace(
         found,
         factors=_without_confidence_in_outliers(found.factors, diffusion),
-        choices=_choices(found, settings, n_functions),
+        choices={**found.choices, **_choices(found, settings, n_functions)},
     )
 
 
@@ -145,74 +94,21 @@ def _without_confidence_in_outliers(
 def by_gradients(
     diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
-    """Find factors by orthogonal gradients.
-
-    Blocks of pure functions are peeled off, in the whole sample and in its halves.
-    """
+    """Find factors by orthogonal gradients, in other senses where need be."""
     if settings.n_asked == 1:
         return _one_asked_for(diffusion, settings)
-    peeled = peel_all_dimensions(diffusion, settings, rng)
-    diffusion, peeling = peeled.diffusion, peeled.peeling
-    purity = settings.peeling.purity
-    blocks = as_many_as(settings.n_asked, peeling, settings=purity)
-    if len(blocks) == 1:
-        # One limit, not two: what peeling refuses, the test of it fails.
-        limits = replace(
-            settings.evidence, further_product=settings.peeling.products.min_share
-        )
-        evidence = weigh_one(peeling, peeled.dimensions, settings=limits)
-        whole = _one_factor(diffusion, evidence, settings)
-        return replace(whole, splits=peeling.splits)
-    factors = _factors(
-        diffusion.spectrum, [beside_constant(block) for block in blocks], settings
-    )
-    evidence = weigh(
-        diffusion,
-        factors,
-        peeling,
-        peeled.dimensions,
-        settings=settings.evidence,
-        measuring=settings.measures,
-        peeled_with=settings.peeling,
-        rng=rng,
-    )
-    return Factorization(factors, evidence, diffusion, peeling.splits)
+    if settings.sense in LOOKS:
+        return look_in_sense(settings.sense, diffusion, settings, rng=rng)
+    return look_in_all_senses(diffusion, settings, rng=rng)
 
 
 def by_sum(
     diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
     """Find factors of an additive embedding, each in what the others leave."""
-    if diffusion.points is None:
-        raise ValueError(
-            f"`method={settings.method!r}` subtracts samples; pass them, not a "
-            "precomputed graph of distances."
-        )
     if settings.n_asked == 1:
         return _one_asked_for(diffusion, settings)
-    # Outliers would dominate means and cumulants.
-    samples = diffusion.points[~diffusion.graph.outliers]
-    peel = partial(
-        peel_samples,
-        max_factors=settings.n_asked or settings.peeling.max_factors,
-        n_neighbors=diffusion.n_neighbors,
-        settings=settings.sums,
-        rng=rng,
-    )
-    found = peel(samples)
-    factors = found.factors(diffusion.points)
-    agreed = NOT_MEASURED
-    if len(factors) > 1:
-        agreed = agreement(found, samples, peel, settings=settings.agreement, rng=rng)
-    evidence = weigh_sum(
-        found,
-        factors,
-        agreed,
-        settings=settings.evidence,
-        measuring=settings.measures,
-        rng=rng,
-    )
-    return Factorization(factors, evidence, diffusion, sum=found)
+    return look_in_sense("sum", diffusion, settings, rng=rng)
 
 
 def by_triplets(
@@ -233,10 +129,10 @@ def by_triplets(
     )
     if not grouping.groups:
         evidence = weigh_no_groups(grouping, settings=settings.evidence)
-        whole = _one_factor(diffusion, evidence, settings)
+        whole = one_factor(diffusion, evidence, settings)
         return replace(whole, triplets=grouping.triplets)
     blocks = [selection(spectrum, group) for group in grouping.groups]
-    factors = _factors(spectrum, blocks, settings)
+    factors = described_factors(spectrum, blocks, settings)
     evidence = weigh_groups(
         spectrum,
         factors,
@@ -258,27 +154,9 @@ METHODS: dict[str, Method] = {
 }
 
 
-def _factors(
-    spectrum: Spectrum, blocks: Sequence[np.ndarray], settings: FactoringSettings
-) -> tuple[Factor, ...]:
-    return make_factors(
-        spectrum, blocks, settings=settings.factors, gradients=settings.gradients
-    )
-
-
 def _one_asked_for(diffusion: Diffusion, settings: FactoringSettings) -> Factorization:
     """The data as the one factor that was asked for."""
-    return _one_factor(diffusion, weigh_asked(settings=settings.evidence), settings)
-
-
-def _one_factor(
-    diffusion: Diffusion, evidence: Evidence, settings: FactoringSettings
-) -> Factorization:
-    """The data as one factor, which the lowest functions describe."""
-    spectrum = diffusion.spectrum
-    last = min(1 + settings.one_factor_functions, len(spectrum.eigenvalues))
-    block = selection(spectrum, range(1, last))
-    return Factorization(_factors(spectrum, [block], settings), evidence, diffusion)
+    return one_factor(diffusion, weigh_asked(settings=settings.evidence), settings)
 
 
 def _with_noise_weighed(
@@ -312,7 +190,7 @@ def _choices(
         "factors": _choice_of_factors(found, settings),
     }
     count = len(found.diffusion.distinct.eigenvalues)
-    if count > n_functions:
+    if count > n_functions and found.evidence.sense == "geometry":
         choices["functions"] = Choice(
             count,
             "more than usual: the factors first found had fewer dimensions than the "
@@ -335,7 +213,7 @@ def _choice_of_factors(found: Factorization, settings: FactoringSettings) -> Cho
         return Choice(count, f"no more of the {settings.n_asked} asked for were found")
     if found.evidence.verdict == "none":
         return Choice(count, "no product structure was found")
-    return Choice(count, WHY_SO_MANY[settings.method])
+    return Choice(count, WHY_SO_MANY["sum" if found.sum else settings.method])
 
 
 WHY_SO_MANY = {
@@ -344,6 +222,5 @@ WHY_SO_MANY = {
         "own noise"
     ),
     "sum": "so many independent terms add up to the samples, and leave noise",
-    "deflation": "so many independent terms add up to the samples, and leave noise",
     "triplets": "the fewest groups that separate nearly all pairs in triplets",
 }

@@ -1,4 +1,4 @@
-"""One measured number, and the criterion that judges it."""
+"""A measured number, and the criterion that judges it."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -6,6 +6,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 NOT_MEASURED = float("nan")
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A number, and the part of it that is noise; nan where none is measured."""
+
+    value: float
+    noise: float = NOT_MEASURED
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from manifactor._support.threads import map_threads
 from manifactor.factoring.division import Split
 from manifactor.factoring.factor import Factor
-from manifactor.factoring.judging import NOT_MEASURED
+from manifactor.factoring.judging import Measurement
 from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
 from manifactor.factoring.proposals import Look
 from manifactor.factoring.purity import PuritySettings, batch_size, impurity
@@ -49,14 +49,6 @@ class MeasureSettings:
     independent_feature: float = 1e-3
     # How factors are predicted from places.
     prediction: PredictionSettings = field(default_factory=PredictionSettings)
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """A number, and the part of it that is noise; nan where none is measured."""
-
-    value: float
-    noise: float = NOT_MEASURED
 
 
 def completeness(

@@ -20,11 +20,13 @@ from manifactor.factoring.placement import PlacementSettings
 from manifactor.factoring.residuals import ResidualSettings
 from manifactor.factoring.sums.agreement import AgreementSettings
 from manifactor.factoring.sums.peeling import SumSettings
+from manifactor.spectral.senses import SenseSettings
 
 # Names only: importing the functions here would be a circular import.
 METHOD_NAMES = ("gradients", "sum", "deflation", "triplets")
 # "deflation" is an earlier name of "sum".
 SUM_NAMES = ("sum", "deflation")
+SENSE_NAMES = ("geometry", "sum", "volume", "density")
 ONLY_FOR_TRIPLETS = ("eigenvalue_tolerance", "similarity_threshold", "exclude")
 
 
@@ -37,6 +39,9 @@ class FactoringSettings:
     n_factors : int or "auto"
     method : "gradients", "triplets" or "sum"
         "deflation" is an earlier name of "sum".
+    sense : "auto" or one of `SENSE_NAMES`
+        For "gradients": the sense of a product to look for. "auto" looks at the
+        geometry first, and further where that shows no product.
     eigenvalue_tolerance : float or "auto"
         For "triplets": how far the eigenvalue of a product may lie from the sum of its
         parts'. "auto" is a tenth of the product's eigenvalue.
@@ -46,7 +51,7 @@ class FactoringSettings:
     exclude : sequence of int
         For "triplets": indices of functions that are not to be put into a factor.
     gradients, peeling, looks, residuals, factors, measures, evidence
-    sums, agreement, grouping, placement
+    sums, agreement, grouping, placement, senses
         Settings of the algorithms; those of shapes and charts lie in `factors`.
     one_factor_functions : int
         Functions that describe the data when there is one factor.
@@ -54,6 +59,7 @@ class FactoringSettings:
 
     n_factors: int | str = "auto"
     method: str = "gradients"
+    sense: str = "auto"
     eigenvalue_tolerance: float | str = "auto"
     similarity_threshold: float | str = "auto"
     exclude: Sequence[int] = ()
@@ -68,6 +74,7 @@ class FactoringSettings:
     agreement: AgreementSettings = field(default_factory=AgreementSettings)
     grouping: GroupingSettings = field(default_factory=GroupingSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
+    senses: SenseSettings = field(default_factory=SenseSettings)
     # An embedding takes six functions at most; more of them are for the user to see.
     one_factor_functions: int = 24
 
@@ -109,6 +116,7 @@ def require_factoring(
     # Values first, then whether the method uses them: a wrong value is the clearer
     # message.
     require_choice("method", settings.method, sorted(METHOD_NAMES))
+    _require_sense(settings)
     if not is_auto(settings.n_factors):
         most = settings.peeling.max_factors
         require_count("n_factors", settings.n_factors, 1, most)
@@ -121,6 +129,16 @@ def require_factoring(
     _require_exclude(settings.exclude, n_functions)
     if settings.method != "triplets":
         _require_defaults(settings)
+
+
+def _require_sense(settings: FactoringSettings) -> None:
+    """Refuse an unknown sense, and one that the method does not know."""
+    require_choice("sense", settings.sense, ["auto", *SENSE_NAMES])
+    if settings.method != "gradients" and not is_auto(settings.sense):
+        raise ValueError(
+            f"`sense` is for `method='gradients'`; got {settings.sense!r} with "
+            f"{settings.method!r}. Leave it at 'auto'."
+        )
 
 
 def _require_exclude(exclude: Sequence[int], n_functions: int | None) -> None:

@@ -1,111 +1,201 @@
 """Shape of a factor, read from its functions, and places on it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
+from manifactor._support.regression import neighbour_means
 from manifactor.factoring.charts import Cloud
 from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
+from manifactor.factoring.purity import PuritySettings, batch_size
 from manifactor.spectral.spectrum import Spectrum
 
 
 @dataclass(frozen=True)
 class ShapeSettings:
-    """Settings of `find_shape` and `interval_ends`."""
+    """Settings of `chart_functions`, `find_topology` and `interval_ends`."""
 
-    # Functions that an embedding may have: a sphere needs three, and regression on
-    # neighbours fails in many more dimensions.
-    most_coordinates: int = 6
-    # Largest R^2 with which a function may be predicted that tells more of the place:
-    # a low one, and a high one, which the other factors have polluted more.
-    new: float = 0.6
-    surely_new: float = 0.3
-    # The same where there is no other factor that could pollute it.
-    new_alone: float = 0.9
-    # A function is low below this many times the lowest eigenvalue.
+    # R^2 from which on a function of the lowest batch tells nothing new. Those of one
+    # batch enter a chart together: a few wells along a circle let its cosine predict
+    # .97 of its sine, and still the cosine alone folds the circle.
+    known: float = 0.99
+    # Lowest functions that a chart is chosen from where there are other factors, whose
+    # pollution grows with the eigenvalue.
+    described_functions: int = 8
+    # Share of a function that a complete chart may leave unexplained: of 1,000 samples,
+    # eigenfunctions are polluted as much up to `low` times the lowest eigenvalue, and
+    # above that in proportion, as the spectrum gets denser. A function of which more
+    # than the most is unexplained is new whatever its eigenvalue.
+    unexplained: float = 0.05
     low: float = 4.0
-    # R^2 from which on a function that other factors help to predict is impure.
-    foreign: float = 0.6
-    # Cosine and sine have equal eigenvalues; on an interval the second has 4 times the
-    # first.
-    circle_eigenvalues: float = 2.0
-    # Largest spread of a circle's radius, of its mean.
+    most_unexplained: float = 0.7
+    # Share that neighbours on a chart lose of its own functions at most, if these are
+    # no peaks on a few samples, which tell nothing of the chart's resolution.
+    peaked: float = 0.05
+    # Share of a function that functions of other factors help to predict, from which
+    # on it is impure and would make the chart depend on them.
+    foreign: float = 0.1
+    # Largest spread of a circle's radius at an angle, of the mean radius.
     round: float = 0.18
+    # Largest part of a full turn without samples on a circle, in radians. The two
+    # lowest functions of an interval leave a quarter of a turn or more open.
+    open_angle: float = np.pi / 4
+    # Functions up to the second wave around a circle, of 4 times the eigenvalue of the
+    # first, are functions of the angle; the places tell this much more of them at most.
+    second_wave: float = 5.0
+    beside_angle: float = 0.2
     # Share of the samples at either end of an interval that may be stray. With the
     # exact sqrt(2) cos(pi t) a deviation of 4 % near an end would move a sample by 9 %
     # of the length.
     stray: float = 0.01
     # How functions are predicted from those before them.
     prediction: PredictionSettings = field(default_factory=PredictionSettings)
+    # Which functions are the lowest batch.
+    purity: PuritySettings = field(default_factory=PuritySettings)
 
 
-def find_shape(
+def chart_functions(
     spectrum: Spectrum,
     block: np.ndarray,
     others: np.ndarray,
     *,
     settings: ShapeSettings = ShapeSettings(),
-) -> tuple[str, tuple[int, ...]]:
-    """Return the topology, and the functions that tell places apart.
+) -> tuple[int, ...]:
+    """Return which functions of a block tell places on its factor apart.
 
-    On an interval the lowest function predicts all others. On a circle the two lowest
-    do, a cosine and a sine, whose squares add up to a constant.
+    These are the functions of the lowest batch, and higher ones until all that are left
+    are functions of the place: a chart that does not predict them is folded.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    block : ndarray of shape (n_spectrum_functions, r)
+        The factor's functions, ascending eigenvalue.
+    others : ndarray of shape (n_spectrum_functions, p)
+        Lowest functions of the other factors.
     """
-    # Only as many are combined as a prediction looks at.
-    thin = thinned(len(spectrum.functions), settings.prediction.samples)
-    some = spectrum.functions[thin]
-    functions = some @ block
     eigenvalues = spectrum.eigenvalues @ block**2
-    coordinates = _coordinates(functions, eigenvalues, some @ others, settings)
-    if coordinates == [0]:
-        return "interval", (0,)
-    if coordinates == [0, 1] and _is_circle(functions, eigenvalues, settings):
-        return "circle", (0, 1)
-    return "other", tuple(coordinates)
-
-
-def _coordinates(
-    functions: np.ndarray,
-    eigenvalues: np.ndarray,
-    foreign: np.ndarray,
-    settings: ShapeSettings,
-) -> list[int]:
-    """Functions, (n, r), that those before them do not predict.
-
-    A function that is predicted only with the help of the other factors' functions,
-    (n, p), is impure and tells nothing.
-    """
-    predict = partial(predictability, settings=settings.prediction)
-    chart = [0]
-    predicted = predict(functions[:, chart], functions)
-    for j in range(1, functions.shape[1]):
-        if len(chart) == settings.most_coordinates:
+    n_lowest = batch_size(eigenvalues, settings=settings.purity)
+    if others.shape[1]:
+        block = block[:, : max(n_lowest, settings.described_functions)]
+    # Only as many samples are looked at as a prediction needs.
+    some = spectrum.functions[_thinned(spectrum, settings)]
+    functions, foreign = some @ block, some @ others
+    chart = _lowest(functions[:, :n_lowest], settings)
+    higher = np.arange(n_lowest, block.shape[1])
+    while len(higher):
+        new = _new(functions, eigenvalues, foreign, chart, higher, settings)
+        if not len(new):
             break
-        low = eigenvalues[j] < settings.low * eigenvalues[0]
-        new = settings.new if low else settings.surely_new
-        if not foreign.shape[1]:
-            new = settings.new_alone
-        if not predicted[j] < new:
+        chart.append(int(new[0]))
+        higher = higher[higher > new[0]]
+    return tuple(chart)
+
+
+def _thinned(spectrum: Spectrum, settings: ShapeSettings) -> slice:
+    return thinned(len(spectrum.functions), settings.prediction.samples)
+
+
+def _lowest(functions: np.ndarray, settings: ShapeSettings) -> list[int]:
+    """Functions of the lowest batch, (n, r), that tell places apart.
+
+    One of them if it determines the others, as on an interval; two, as on a circle; or
+    all, since a batch of nearly equal eigenvalues is cut in two by chance only.
+    """
+    chart = [0]
+    for j in range(1, functions.shape[1]):
+        (predicted,) = predictability(
+            functions[:, chart], functions[:, [j]], settings=settings.prediction
+        )
+        if predicted >= settings.known:
             continue
-        # A function of this factor alone is predicted no better with the others.
-        helpers = np.hstack([functions[:, chart], foreign])
-        helped = predict(helpers, functions[:, [j]])[0]
-        if helped < max(settings.foreign, predicted[j]):
-            chart.append(j)
-            predicted = predict(functions[:, chart], functions)
+        if len(chart) == 2:
+            return list(range(functions.shape[1]))
+        chart.append(j)
     return chart
 
 
-def _is_circle(
-    functions: np.ndarray, eigenvalues: np.ndarray, settings: ShapeSettings
-) -> bool:
-    """Whether the two lowest functions are a cosine and a sine."""
-    if eigenvalues[1] >= settings.circle_eigenvalues * eigenvalues[0]:
+def _new(
+    functions: np.ndarray,
+    eigenvalues: np.ndarray,
+    foreign: np.ndarray,
+    chart: Sequence[int],
+    higher: np.ndarray,
+    settings: ShapeSettings,
+) -> np.ndarray:
+    """Those of the higher functions that are no functions of the place on a chart."""
+    predict = partial(predictability, settings=settings.prediction)
+    predicted = predict(functions[:, chart], functions)
+    ratio = eigenvalues[higher] / eigenvalues[chart].mean()
+    # What neighbours on a chart cannot resolve grows as the square of the eigenvalue.
+    # It is known of the chart's own functions.
+    loss = 1 - predicted[chart].max()
+    unresolved = loss * ratio**2 if loss < settings.peaked else 0.0
+    polluted = settings.unexplained * np.maximum(1, ratio / settings.low)
+    tolerated = np.minimum(unresolved + polluted, settings.most_unexplained)
+    alone, enough = predicted[higher], 1 - tolerated
+    new = alone < enough
+    if foreign.shape[1] and new.any():
+        # An impure function is explained with the help of the other factors.
+        helpers = np.hstack([functions[:, chart], foreign])
+        helped = predict(helpers, functions[:, higher])
+        new &= (helped < enough) & (helped - alone < settings.foreign)
+    return higher[new]
+
+
+def find_topology(
+    spectrum: Spectrum,
+    block: np.ndarray,
+    places: np.ndarray,
+    *,
+    settings: ShapeSettings = ShapeSettings(),
+) -> str:
+    """Return "interval", "circle" or "other".
+
+    On an interval one function tells all places apart. On a circle two functions go
+    around once, whatever the density of the samples, and the angle tells places apart.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    block : ndarray of shape (n_spectrum_functions, r)
+        The factor's functions, ascending eigenvalue.
+    places : ndarray of shape (n_samples, m)
+        On the factor's chart.
+    """
+    if places.shape[1] == 1:
+        return "interval"
+    if places.shape[1] > 2:
+        return "other"
+    eigenvalues = spectrum.eigenvalues @ block**2
+    low = block[:, eigenvalues < settings.second_wave * eigenvalues[0]]
+    thin = _thinned(spectrum, settings)
+    round_it = _goes_round(places[thin], spectrum.functions[thin] @ low, settings)
+    return "circle" if round_it else "other"
+
+
+def _goes_round(places: np.ndarray, low: np.ndarray, settings: ShapeSettings) -> bool:
+    """Whether places, (n, 2), are a closed curve that goes around the origin once.
+
+    Low functions, (n, r), are functions of the angle if it does.
+    """
+    angle = np.sort(np.arctan2(places[:, 1], places[:, 0]))
+    gaps = np.diff(angle, append=angle[0] + 2 * np.pi)
+    if gaps.max() > settings.open_angle:
         return False
-    # cos^2 + sin^2 = 1; two functions of a square fill a square instead.
-    radius = np.hypot(functions[:, 0], functions[:, 1])
-    return bool(radius.std() < settings.round * radius.mean())
+    radius = np.hypot(places[:, 0], places[:, 1])
+    direction = places / np.maximum(radius, 1e-300)[:, None]
+    k = min(settings.prediction.n_neighbors, len(places) - 1)
+    # Two functions of a square fill a square instead, those of a star its arms.
+    rest = radius - neighbour_means(direction, k)(radius[:, None])[:, 0]
+    if np.sqrt((rest**2).mean()) > settings.round * radius.mean():
+        return False
+    # A spiral goes around more than once.
+    told = predictability(places, low, settings=settings.prediction)
+    by_angle = predictability(direction, low, settings=settings.prediction)
+    return bool((told - by_angle).max() < settings.beside_angle)
 
 
 def interval_ends(

@@ -15,9 +15,9 @@ from manifactor.factoring.division import Split
 from manifactor.factoring.evidence import Evidence, SampleWarning
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.grouping import Grouping
-from manifactor.factoring.judging import Test
+from manifactor.factoring.judging import Measurement, Test
 from manifactor.factoring.maxcut import Cut
-from manifactor.factoring.measures import Measurement, MeasureSettings
+from manifactor.factoring.measures import MeasureSettings
 from manifactor.factoring.peeling import Peeling, PeelingSettings
 from manifactor.factoring.products import product_share
 from manifactor.factoring.sums.placing import Sum

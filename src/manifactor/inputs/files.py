@@ -49,7 +49,9 @@ def read_samples(path) -> np.ndarray:
         )
     if isinstance(X, np.memmap) and X.dtype in (np.float32, np.float64):
         return X
-    return X.astype(np.float64)
+    # Single precision holds the integers of images, of 16 bits at most, as they are.
+    small = isinstance(X, np.memmap) and X.dtype.kind != "f" and X.itemsize <= 2
+    return X.astype(np.float32 if small else np.float64)
 
 
 def _require_readable(path: Path) -> None:

@@ -98,6 +98,7 @@ def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
         "version": ARCHIVE_VERSION,
         **record,
         "verdict": fit.verdict_,
+        "sense": evidence.sense,
         "reason": evidence.reason,
         "evidence": str(evidence),
         "tests": [asdict(test) for test in evidence.tests],

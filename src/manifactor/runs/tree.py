@@ -12,7 +12,7 @@ from manifactor.factoring.charts import Chart, Cloud
 from manifactor.factoring.division import Split
 from manifactor.factoring.evidence import Evidence
 from manifactor.factoring.factor import Factor
-from manifactor.factoring.factorize import Factorization
+from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.judging import Test
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.sums.directions import Directions

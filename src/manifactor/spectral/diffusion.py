@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import gen_batches
 
 from manifactor._support.choices import Choice
 from manifactor.spectral.extension import ExtensionSettings, extend
@@ -22,6 +23,9 @@ from manifactor.spectral.settings import DiffusionSettings
 from manifactor.spectral.spectrum import Spectrum
 
 log = logging.getLogger("manifactor")
+
+# Samples that functions are extended to at a time; it steers no result.
+EXTENDED_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True)
@@ -67,13 +71,24 @@ class Diffusion:
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """Spectrum on the given samples: copies share the values of their original."""
+        """Spectrum on the given samples.
+
+        Copies share the values of their original, and functions are extended to
+        samples that were not drawn.
+        """
         given = self.distinct.with_copies(self.graph)
-        return given.on_device_of(self.distinct, self.graph)
+        undrawn = np.flatnonzero(self.graph.undrawn)
+        if not len(undrawn):
+            return given.on_device_of(self.distinct, self.graph)
+        functions = given.functions.copy()
+        for rows in gen_batches(len(undrawn), EXTENDED_AT_ONCE):
+            some = undrawn[rows]
+            functions[some] = self.extended(self.samples[some])
+        return replace(given, functions=functions)
 
     @property
     def preparation(self) -> Preparation | None:
-        """What was done to the samples against noise; None for nothing."""
+        """The principal components that were kept; None for samples as they are."""
         choice = self.choices.get("preparation")
         return None if choice is None else choice.value
 
@@ -100,7 +115,7 @@ class Diffusion:
         """Return the functions at new, prepared samples, (n_new, n_functions)."""
         return extend(
             X_prepared,
-            self.spectrum,
+            self.distinct,
             self.affinity,
             self.graph,
             self.samples,

@@ -53,7 +53,9 @@ def extend(
     Parameters
     ----------
     X : ndarray or sparse of shape (n_new, n_features)
-    spectrum, affinity, graph
+    spectrum : Spectrum
+        On the distinct training samples.
+    affinity, graph
         Of the training samples.
     samples : ndarray of shape (n_samples, n_features) or None
         The training samples; needed for a dense kernel only.
@@ -67,7 +69,7 @@ def extend(
     reach = steps.weights.sum(axis=1)
     reached = reach > 0
     _require_reached(reached | outlier, affinity.bandwidth.value)
-    functions = spectrum.functions[graph.distinct]
+    functions = spectrum.functions
     total = np.where(reached, reach, 1)
     mean = (steps.weights @ functions) / total[:, None]
     values = mean * np.exp(spectrum.step * spectrum.eigenvalues)

@@ -60,6 +60,9 @@ class NeighborGraph:
     outliers : ndarray of bool of shape (n_samples,)
         Given samples that were left out of the graph; `inverse` maps them to their
         nearest neighbour.
+    undrawn : ndarray of bool of shape (n_samples,)
+        Given samples that were not drawn for the graph; functions are extended to
+        them, and `inverse` maps them to their nearest neighbour.
     """
 
     distances: Any
@@ -72,14 +75,17 @@ class NeighborGraph:
     n_neighbors: int | None
     recall: float
     outliers: np.ndarray
+    undrawn: np.ndarray
+
+    @property
+    def weightless(self) -> np.ndarray:
+        """Given samples that no distinct one stands for: outliers and undrawn ones."""
+        return self.outliers | self.undrawn
 
     @property
     def multiplicity(self) -> np.ndarray:
-        """Number of given samples that each distinct one stands for, (n_distinct,).
-
-        Outliers do not count.
-        """
-        kept = self.inverse[~self.outliers]
+        """Number of given samples that each distinct one stands for, (n_distinct,)."""
+        kept = self.inverse[~self.weightless]
         return np.bincount(kept, minlength=len(self.distinct)).astype(float)
 
     def settled(self) -> "NeighborGraph":
@@ -147,6 +153,38 @@ class NeighborGraph:
         recall = graph.recall if anew else min(self.recall, graph.recall)
         outliers = self.outliers | isolated[self.inverse]
         return replace(graph, recall=recall, outliers=outliers)
+
+    def among(self, X: np.ndarray, rows: np.ndarray) -> "NeighborGraph":
+        """Return the graph of some rows of samples as one of all of them.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            All samples.
+        rows : ndarray of int
+            Ascending; the samples that this graph was made of.
+        """
+        n_samples = len(X)
+        undrawn = np.ones(n_samples, dtype=bool)
+        undrawn[rows] = False
+        place = np.empty(n_samples, dtype=int)
+        place[rows] = self.inverse
+        distinct = rows[self.distinct]
+        if undrawn.any():
+            nearest = NearestNeighbors(n_neighbors=1).fit(X[distinct])
+            place[undrawn] = nearest.kneighbors(X[undrawn], return_distance=False)[:, 0]
+        outliers = np.zeros(n_samples, dtype=bool)
+        outliers[rows] = self.outliers
+        components = np.empty(len(self.distinct), dtype=int)
+        components[self.inverse] = self.components
+        return replace(
+            self,
+            distinct=distinct,
+            inverse=place,
+            components=components[place],
+            outliers=outliers,
+            undrawn=undrawn,
+        )
 
     def distances_to(self, X) -> sp.csr_array:
         """Return distances of new samples to their neighbours, (n_new, n_distinct)."""
@@ -270,6 +308,7 @@ def _assembled(
         n_neighbors=n_neighbors,
         recall=np.nan if search is None else search.recall_,
         outliers=np.zeros(len(samples.inverse), dtype=bool),
+        undrawn=np.zeros(len(samples.inverse), dtype=bool),
     )
 
 

@@ -104,8 +104,10 @@ def kept_stages(diffusion: Diffusion) -> Stages:
     """Return the stages from which another computation can start.
 
     The neighbours are left out where outliers were removed from the graph, since the
-    graph before that is gone.
+    graph before that is gone. A diffusion without keys is none to start from.
     """
+    if not diffusion.keys:
+        return Stages()
     first = diffusion.as_requested()
     walk = Walk(first.graph, first.affinity, first.parts, first.distinct)
     results = {"preparation": first.choices["preparation"], "spectrum": walk}
@@ -310,7 +312,15 @@ def _require_resolved(
 def forecast_diffusion(
     settings: DiffusionSettings, n_samples: int, n_features: int
 ) -> Forecast:
-    """Return the memory and time that so many samples of so many columns take."""
+    """Return the memory and time that so many samples of so many columns take.
+
+    Of many columns, principal components are expected to be kept: how many, only the
+    samples can tell.
+    """
+    preparing = settings.preparing
+    chosen_by_caller = settings.preparation == "none" or settings.own_search
+    if n_features > preparing.most_columns and not chosen_by_caller:
+        n_features = preparing.most_components
     return forecast(
         n_samples,
         n_features,

@@ -1,12 +1,29 @@
-"""Samples to prepared samples: principal components that are noise are removed."""
+"""Samples to prepared samples: principal components that matter, and no others.
+
+Components that are noise are removed, since in many of them all distances are nearly
+equal. Components that distances do not depend on are removed from wide samples, such as
+images, since each column costs time.
+"""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from manifactor._support.choices import Choice
+from manifactor.spectral.noise_tail import (
+    NoiseSettings,
+    first_of_noise,
+    noise_components,
+)
+from manifactor.spectral.principal import (
+    PrincipalAxes,
+    PrincipalSettings,
+    all_axes,
+    centred_rows,
+    leading_axes,
+    row_blocks,
+)
 
 PREPARATIONS = ("auto", "none")
 
@@ -18,30 +35,42 @@ class PreparationSettings:
     # Fewer samples cannot tell noise from signal.
     fewest_samples: int = 150
 
-    # Above, the covariance costs more than all that follows.
+    # Above, the covariance costs more than all that follows: the leading components
+    # are computed without it.
     most_columns: int = 1000
 
-    # Fewer components cannot be shown to be alike.
-    shortest_tail: int = 3
+    # Distances in so few columns cost nothing: there only noise is removed.
+    few_columns: int = 64
 
-    # Components of less variance, relative to the first, are rounding.
-    rank_tolerance: float = 1e-12
+    # Leading components that are computed first, and twice as many as long as they are
+    # not enough. More would cost about as much as they save.
+    first_components: int = 32
+    most_components: int = 128
 
-    # The edges of the Marchenko-Pastur law are sharp only for infinitely many columns.
-    edge_slack: float = 1.05
+    # Components are kept until the others change squared distances between neighbours
+    # by less than this share: the kernel then changes by 0.001, where the sampling
+    # error of its sums is 0.1, and what is lost of a factor is 30 times smaller than
+    # the distance of neighbours.
+    distance_share: float = 1e-3
 
-    # The kurtosis of noise may differ from a Gaussian's by so many standard errors,
-    # and by a fraction of it.
-    standard_errors: float = 3.0
-    kurtosis_allowance: float = 0.01
+    # Where that would take too many components, as for images with sharp edges: the
+    # squared distance to the 8th neighbour varies by 1/sqrt(8) from sample to sample.
+    coarse_share: float = 0.2
 
-    # Numbers per step of the work: the samples are never copied whole.
-    numbers_per_step: int = 2**20
+    # Which neighbour that is, and on how many samples its distance is measured.
+    neighbor: int = 8
+    measured_samples: int = 200
+
+    # More components than this share of the columns are not worth the projection.
+    worthwhile: float = 0.5
+
+    noise: NoiseSettings = field(default_factory=NoiseSettings)
+    principal: PrincipalSettings = field(default_factory=PrincipalSettings)
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """The principal components that hold more than noise.
+    """The principal components that are kept.
 
     Attributes
     ----------
@@ -72,7 +101,7 @@ class Preparation:
     ) -> np.ndarray:
         """Return prepared samples, (n, n_kept)."""
         prepared = np.empty((len(X), self.components.shape[1]))
-        for rows in _row_blocks(X, settings):
+        for rows in row_blocks(X, settings.principal):
             prepared[rows] = (X[rows] - self.mean) @ self.components
         return prepared
 
@@ -84,13 +113,12 @@ def choose_preparation(
 ) -> Choice:
     """Choose the preparation of samples, (n_samples, n_features).
 
-    Few samples cannot tell noise from signal, and many columns cost too much: both are
-    left as they are.
+    Samples of any width are read in blocks of rows; a memory map is never read whole.
 
     Returns
     -------
     Choice of Preparation or None
-        None if nothing is removed.
+        None if nothing is removed; the reason says why in any case.
 
     Examples
     --------
@@ -102,131 +130,193 @@ def choose_preparation(
     '9 of 10 principal components are isotropic Gaussian noise and were dropped'
     """
     n_samples, n_columns = X.shape
-    untested = _reason_not_to_test(n_samples, n_columns, settings)
-    if untested:
-        return Choice(None, untested)
-    mean = X.mean(axis=0, dtype=np.float64)
-    variance, axes = _principal_axes(X, mean, settings)
-    scores = ((X[rows] - mean) @ axes for rows in _row_blocks(X, settings))
-    noise = noise_components(scores, variance, n_samples, settings=settings)
-    if noise == 0:
-        return Choice(None, "no principal components are isotropic Gaussian noise")
-    # Nothing sets noise apart from signal where there is no signal.
-    if noise == len(variance):
-        return Choice(None, "all principal components look like one Gaussian")
-    reason = (
-        f"{noise} of {n_columns} principal components are isotropic Gaussian noise "
-        "and were dropped"
-    )
-    kept = axes[:, : len(variance) - noise]
-    return Choice(Preparation(mean, kept, reason), reason)
-
-
-def noise_components(
-    scores: Iterable[np.ndarray],
-    variance: np.ndarray,
-    n_samples: int,
-    *,
-    settings: PreparationSettings = PreparationSettings(),
-) -> int:
-    """Return how many of the last principal components are isotropic Gaussian noise.
-
-    Their variances must lie within the edges of the Marchenko-Pastur law, and together
-    they must have the kurtosis of a Gaussian (Mardia, 1970): a tail of equal variances
-    that is not Gaussian is structure, such as the coordinates of a sphere.
-
-    Parameters
-    ----------
-    scores : iterable of ndarrays of shape (n_rows, n_components)
-        Blocks of the samples in the principal axes.
-    variance : ndarray of shape (n_components,)
-        Descending.
-    n_samples : int
-    settings : PreparationSettings
-    """
-    kurtosis = _tail_kurtosis(scores, variance, n_samples)
-    longest = 0
-    for m in range(settings.shortest_tail, len(variance) + 1):
-        even = _is_isotropic(variance[-m:], n_samples, settings)
-        if even and _is_gaussian(kurtosis[m - 1], m, n_samples, settings):
-            longest = m
-    return longest
-
-
-def _reason_not_to_test(
-    n_samples: int,
-    n_columns: int,
-    settings: PreparationSettings,
-) -> str | None:
-    """Return why samples of this shape are left as they are; None if they are not."""
     if n_samples < settings.fewest_samples:
         fewest = settings.fewest_samples
-        return f"fewer than {fewest} samples cannot tell noise from signal"
-    if n_columns <= settings.shortest_tail:
-        return f"noise cannot be told from signal in {n_columns} columns"
+        return Choice(
+            None, f"fewer than {fewest} samples cannot tell noise from signal"
+        )
+    if n_columns <= settings.noise.shortest_tail:
+        return Choice(None, f"noise cannot be told from signal in {n_columns} columns")
     if n_columns > settings.most_columns:
-        most = settings.most_columns
-        return f"the covariance of more than {most:,} columns costs too much"
-    return None
+        counts = _counts(X, settings)
+        found = (leading_axes(X, count, settings.principal) for count in counts)
+        return _choose_from_leading(X, found, settings)
+    return _choose_from_all(X, all_axes(X, settings.principal), settings)
 
 
-def _principal_axes(
-    X: np.ndarray,
-    mean: np.ndarray,
-    settings: PreparationSettings,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return variances, descending, and axes, (n_features, n_components)."""
-    blocks = _row_blocks(X, settings)
-    scatter = sum((X[rows] - mean).T @ (X[rows] - mean) for rows in blocks)
-    variance, axes = np.linalg.eigh(scatter / len(X))
-    # `eigh` sorts ascending; the noise is expected in the last components.
-    seen = variance > settings.rank_tolerance * variance[-1]
-    return variance[seen][::-1], axes[:, seen][:, ::-1]
+def _choose_from_all(
+    X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings
+) -> Choice:
+    """Choose from all components of samples in few columns."""
+    without = Choice(None, "no principal components are isotropic Gaussian noise")
+    if X.shape[1] > settings.few_columns:
+        leading = [found.lowest(settings.most_components)]
+        without = _choose_from_leading(X, leading, settings)
+    if without.value is not None:
+        return without
+    noise = _isotropic_tail(X, found, settings)
+    # Nothing sets noise apart from signal where there is no signal.
+    if noise == len(found.variance):
+        return Choice(None, "all principal components look like one Gaussian")
+    return _without_noise(found, noise, X.shape[1]) if noise else without
 
 
-def _tail_kurtosis(
-    scores: Iterable[np.ndarray],
-    variance: np.ndarray,
-    n_samples: int,
-) -> np.ndarray:
-    """Return Mardia's kurtosis of the last 1, 2, ... components, (n_components,).
+def _counts(X: np.ndarray, settings: PreparationSettings) -> Iterator[int]:
+    """Yield numbers of leading components, each twice the one before."""
+    count = settings.first_components
+    # Components of nearly as many samples are fitted to their noise.
+    most = min(settings.most_components, len(X) // 2)
+    while count < most:
+        yield count
+        count *= 2
+    yield most
 
-    It is the mean fourth power of the samples' length in those components, in units of
-    their standard deviations.
+
+def _choose_from_leading(
+    X: np.ndarray, leading: Iterable[PrincipalAxes], settings: PreparationSettings
+) -> Choice:
+    """Choose from more and more leading components of samples in many columns."""
+    for found in leading:
+        if found.total <= 0:
+            return Choice(None, "all samples are equal")
+        needed = _components_of_distances(X, found, settings.distance_share, settings)
+        if needed is not None:
+            return _among_needed(X, found.lowest(needed), settings)
+        first = _first_of_noise(X, found, settings)
+        if first == 0:
+            return Choice(None, "all principal components look like noise")
+        if first is not None:
+            return _without_unlike(found.lowest(first), X.shape[1])
+    needed = _components_of_distances(X, found, settings.coarse_share, settings)
+    if needed is not None:
+        return _without_negligible(found, X, settings)
+    return Choice(None, _too_many(len(found.variance), X.shape[1]))
+
+
+def _among_needed(
+    X: np.ndarray, needed: PrincipalAxes, settings: PreparationSettings
+) -> Choice:
+    """Choose among the components that distances in many columns depend on.
+
+    Noise may fill a few dimensions only, as that of few columns rotated into many.
     """
-    fourth = np.zeros(len(variance))
-    for block in scores:
-        squares = np.cumsum(block[:, ::-1] ** 2 / variance[::-1], axis=1)
-        fourth += (squares**2).sum(axis=0) / n_samples
-    return fourth
+    noise = _isotropic_tail(X, needed, settings)
+    if 0 < noise < len(needed.variance):
+        return _without_noise(needed, noise, X.shape[1])
+    return _without_negligible(needed, X, settings)
 
 
-def _is_isotropic(
-    tail: np.ndarray,
-    n_samples: int,
+def _isotropic_tail(
+    X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings
+) -> int:
+    """Return how many of the last components are isotropic Gaussian noise."""
+    return noise_components(
+        found.scores(X, settings.principal),
+        found.variance,
+        len(X),
+        settings=settings.noise,
+    )
+
+
+def _first_of_noise(
+    X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings
+) -> int | None:
+    """Return the component from which on all are noise; None if there is none."""
+    count, rng = settings.noise.compared, np.random.default_rng(0)
+    some = centred_rows(X, found.mean, count, rng)
+    return first_of_noise(
+        some @ some.T,
+        some @ found.axes,
+        found.variance,
+        found.rest,
+        len(X),
+        settings=settings.noise,
+    )
+
+
+def _components_of_distances(
+    X: np.ndarray,
+    found: PrincipalAxes,
+    share: float,
     settings: PreparationSettings,
-) -> bool:
-    """Return whether variances lie within the edges of the Marchenko-Pastur law."""
-    level, ratio = tail.mean(), np.sqrt(len(tail) / n_samples)
-    highest = settings.edge_slack * level * (1 + ratio) ** 2
-    lowest = level * max(0, 1 - ratio) ** 2 / settings.edge_slack
-    return bool(tail[0] < highest and tail[-1] > lowest)
+) -> int | None:
+    """Return how many components distances between neighbours depend on.
+
+    None if more than those found. Two samples differ in the squares of what is left by
+    twice its variance on average, and neighbours hardly by more.
+    """
+    rest = 2 * found.rest
+    rounding = settings.principal.rank_tolerance * found.total
+    # No neighbours are farther apart than samples drawn at random are.
+    if rest[-1] > max(rounding, share * 2 * found.total):
+        return None
+    near = _neighbor_distance(X, found, settings)
+    enough = rest <= max(rounding, share * near)
+    return int(np.argmax(enough)) if enough.any() else None
 
 
-def _is_gaussian(
-    kurtosis: float,
-    n_components: int,
-    n_samples: int,
-    settings: PreparationSettings,
-) -> bool:
-    """Return whether a kurtosis is a Gaussian's up to the error of its estimate."""
-    expected = n_components * (n_components + 2)
-    # Mardia (1970): the variance of the estimate from Gaussian samples.
-    error = np.sqrt(8 * expected / n_samples)
-    allowed = settings.standard_errors * error + settings.kurtosis_allowance * expected
-    return bool(abs(kurtosis - expected) < allowed)
+def _neighbor_distance(
+    X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings
+) -> float:
+    """Return the median squared distance to the 8th neighbour, in some components."""
+    rng = np.random.default_rng(0)
+    some = centred_rows(X, found.mean, settings.measured_samples, rng) @ found.axes
+    # The nearest is the sample itself.
+    n_nearest = settings.neighbor + 1
+    nearest = np.full((len(some), n_nearest), np.inf)
+    for block in found.scores(X, settings.principal):
+        squares = _squared_distances(some, block)
+        nearest = np.partition(
+            np.column_stack([nearest, squares]), n_nearest - 1, axis=1
+        )[:, :n_nearest]
+    return float(np.median(nearest.max(axis=1)))
 
 
-def _row_blocks(X: np.ndarray, settings: PreparationSettings) -> Iterator[slice]:
-    """Return slices of rows that hold about `numbers_per_step` numbers."""
-    return gen_batches(len(X), max(1, settings.numbers_per_step // X.shape[1]))
+def _squared_distances(some: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return squared distances between rows, (n_some, n_others)."""
+    lengths = (some**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)
+    return np.maximum(0.0, lengths - 2 * some @ others.T)
+
+
+def _without_noise(found: PrincipalAxes, noise: int, n_columns: int) -> Choice:
+    n_found = len(found.variance)
+    of = f"{n_columns}" if n_columns <= n_found else f"{n_found} relevant"
+    reason = (
+        f"{noise} of {of} principal components are isotropic Gaussian noise and were "
+        "dropped"
+    )
+    return _kept(found.lowest(n_found - noise), reason)
+
+
+def _without_unlike(found: PrincipalAxes, n_columns: int) -> Choice:
+    dropped = n_columns - len(found.variance)
+    reason = (
+        f"{dropped:,} of {n_columns:,} principal components are noise and were "
+        "dropped: no two samples are alike in them"
+    )
+    return _kept(found, reason)
+
+
+def _without_negligible(
+    found: PrincipalAxes, X: np.ndarray, settings: PreparationSettings
+) -> Choice:
+    n_kept, n_columns = len(found.variance), X.shape[1]
+    if n_kept > settings.worthwhile * n_columns:
+        return Choice(None, _too_many(n_kept, n_columns))
+    share = found.rest[-1] / found.total
+    reason = (
+        f"distances between neighbours depend on {n_kept} of {n_columns:,} principal "
+        f"components; the others, {share:.0e} of the variance, were dropped"
+    )
+    return _kept(found, reason)
+
+
+def _too_many(n_found: int, n_columns: int) -> str:
+    return (
+        f"beyond the first {n_found} of {n_columns:,} principal components there is "
+        "more than noise, and more than distances between neighbours can do without"
+    )
+
+
+def _kept(found: PrincipalAxes, reason: str) -> Choice:
+    return Choice(Preparation(found.mean, found.axes, reason), reason)

@@ -139,9 +139,9 @@ class Spectrum:
 
     def with_copies(self, graph: NeighborGraph) -> "Spectrum":
         """Return the spectrum on the given samples, from that on the distinct ones."""
-        # Copies of a sample share its weight; outliers have none.
+        # Copies of a sample share its weight; outliers and undrawn samples have none.
         each = self.weights / graph.multiplicity
-        weights = np.where(graph.outliers, 0.0, each[graph.inverse])
+        weights = np.where(graph.weightless, 0.0, each[graph.inverse])
         if self.resident is None:
             functions = _gathered(self.functions, graph.inverse)
         else:

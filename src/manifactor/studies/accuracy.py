@@ -1,21 +1,20 @@
 """Accuracy benchmark: success rates over seeds on shapes with a known factorization."""
 
-import os
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from multiprocessing import get_context
 
 import numpy as np
 from sklearn.decomposition import PCA
-from threadpoolctl import threadpool_limits
 
 from manifactor import datasets
 from manifactor.scores import Score, regression_r2, score, wilson_interval
 from manifactor.studies.baselines import BASELINES, METHODS
+from manifactor.studies.cases import Case, Row, rows_of
+from manifactor.studies.field import FieldSettings, field_rows
+from manifactor.studies.processes import map_processes
 
 # The paper's data sets; the molecule's images have a benchmark of their own.
 PAPER = ("rectangle_z", "rectangle_xyz", "torus", "cylinder", "cube")
@@ -41,62 +40,6 @@ TWISTED = ("moebius", "klein_bottle")
 SAMPLINGS = ("weighted", "dependent", "duplicates", "outliers")
 # The order of the table's columns.
 VERDICTS = ("product", "partial", "none")
-
-
-@dataclass(frozen=True)
-class Case:
-    """One data set of the benchmark and the method that factors it.
-
-    Attributes
-    ----------
-    group : str
-        Row of the table that the case is counted in.
-    shape : str
-        A name of `datasets.SHAPES`, or "random" for `datasets.random_problem`.
-    n : int
-        Number of samples; random problems choose their own.
-    sampling : str
-    noise : float
-        Standard deviation in every column, relative to the shape's diameter.
-    columns : int or None
-        Number of columns that the samples are rotated into; None keeps the shape's.
-    scale : float
-    method : str
-        A name of `METHODS`.
-    """
-
-    group: str
-    shape: str
-    n: int = 3000
-    sampling: str = "uniform"
-    noise: float = 0.0
-    columns: int | None = None
-    scale: float = 1.0
-    method: str = "gradients"
-
-    def draw(self, seed: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        """Return the samples and the true factors."""
-        if self.shape == "random":
-            problem = datasets.random_problem(seed)
-            return problem.X, problem.truth
-        X, truth = datasets.sample(
-            self.shape, self.n, sampling=self.sampling, random_state=seed
-        )
-        rng = np.random.default_rng(seed)
-        # The diameter is taken before the rotation, which would widen the bounding box.
-        diameter = np.linalg.norm(X.max(axis=0) - X.min(axis=0))
-        if self.columns is not None:
-            X = X @ _random_rotation(X.shape[1], self.columns, rng=rng)
-        noise = self.noise * diameter * rng.normal(size=X.shape)
-        return self.scale * (X + noise), truth
-
-
-def _random_rotation(
-    n_columns: int, n_target: int, *, rng: np.random.Generator
-) -> np.ndarray:
-    """Return orthonormal rows, (n_columns, n_target)."""
-    directions = rng.normal(size=(n_target, n_columns))
-    return np.linalg.qr(directions)[0].T
 
 
 @dataclass(frozen=True)
@@ -126,30 +69,29 @@ class TableSettings:
     # deflation method.
     turning_samples: int = 2000
     turning_seeds: int = 10
-
-
-Row = tuple[Case, int]
+    field: FieldSettings = field(default_factory=FieldSettings)
 
 
 def full_table(settings: TableSettings = TableSettings()) -> list[Row]:
     """Return every case of the benchmark with its number of seeds."""
     return [
-        *_rows("the paper's", PAPER, settings.seeds),
-        *_rows("repeated eigenvalues", REPEATED, settings.seeds),
-        *_rows("strips", _strips(settings), settings.seeds),
+        *rows_of("the paper's", PAPER, settings.seeds),
+        *rows_of("repeated eigenvalues", REPEATED, settings.seeds),
+        *rows_of("strips", _strips(settings), settings.seeds),
         *_perturbed(settings),
-        *_rows("curved", CURVED, settings.curved_seeds),
-        *_rows("irreducible", IRREDUCIBLE, settings.seeds),
-        *_rows("twisted", TWISTED, settings.seeds),
+        *rows_of("curved", CURVED, settings.curved_seeds),
+        *rows_of("irreducible", IRREDUCIBLE, settings.seeds),
+        *rows_of("twisted", TWISTED, settings.seeds),
         *_small(settings),
-        *_rows(
+        *rows_of(
             "turning objects, deflation",
             ["turning_objects"],
             settings.turning_seeds,
             n=settings.turning_samples,
             method="deflation",
         ),
-        *_rows("random", ["random"], settings.random_problems),
+        *rows_of("random", ["random"], settings.random_problems),
+        *field_rows(settings.field),
         *_compared(settings),
     ]
 
@@ -157,15 +99,11 @@ def full_table(settings: TableSettings = TableSettings()) -> list[Row]:
 def quick_table() -> list[Row]:
     """Return a few small cases that run in seconds."""
     return [
-        *_rows("the paper's", ["torus"], 2, n=1000),
-        *_rows("irreducible", ["disk"], 2, n=1000),
-        *_rows("the paper's: pca", ["torus"], 1, n=1000, method="pca"),
-        *_rows("random", ["random"], 2),
+        *rows_of("the paper's", ["torus"], 2, n=1000),
+        *rows_of("irreducible", ["disk"], 2, n=1000),
+        *rows_of("the paper's: pca", ["torus"], 1, n=1000, method="pca"),
+        *rows_of("random", ["random"], 2),
     ]
-
-
-def _rows(group: str, shapes: Iterable[str], seeds: int, **changes) -> list[Row]:
-    return [(Case(group, shape, **changes), seeds) for shape in shapes]
 
 
 def _strips(settings: TableSettings) -> list[str]:
@@ -176,42 +114,35 @@ def _perturbed(settings: TableSettings) -> Iterator[Row]:
     """Yield flat shapes sampled unevenly, with noise, rotated, and in other units."""
     for sampling in SAMPLINGS:
         group = f"sampling: {sampling}"
-        yield from _rows(group, FLAT, settings.seeds, sampling=sampling)
+        yield from rows_of(group, FLAT, settings.seeds, sampling=sampling)
     for noise in settings.noise_levels:
         group = f"noise {noise:.2f}"
         columns = settings.noise_columns
-        yield from _rows(group, FLAT, settings.seeds, noise=noise, columns=columns)
+        yield from rows_of(group, FLAT, settings.seeds, noise=noise, columns=columns)
     few = settings.invariance_seeds
     columns = settings.rotated_columns
-    yield from _rows(f"turned into R^{columns}", FLAT, few, columns=columns)
+    yield from rows_of(f"turned into R^{columns}", FLAT, few, columns=columns)
     for scale in settings.scales:
-        yield from _rows(f"times {scale:.0e}", FLAT, few, scale=scale)
+        yield from rows_of(f"times {scale:.0e}", FLAT, few, scale=scale)
 
 
 def _small(settings: TableSettings) -> Iterator[Row]:
     for n in settings.small_sizes:
         group = f"n = {n}: the paper's and repeated"
-        yield from _rows(group, (*PAPER, *REPEATED), settings.seeds, n=n)
+        yield from rows_of(group, (*PAPER, *REPEATED), settings.seeds, n=n)
 
 
 def _compared(settings: TableSettings) -> Iterator[Row]:
     few = settings.baseline_seeds
     for method in BASELINES:
-        yield from _rows(f"the paper's: {method}", PAPER, few, method=method)
-        yield from _rows(f"repeated: {method}", REPEATED, few, method=method)
+        yield from rows_of(f"the paper's: {method}", PAPER, few, method=method)
+        yield from rows_of(f"repeated: {method}", REPEATED, few, method=method)
 
 
 def run(table: Sequence[Row], *, n_jobs: int | None = None) -> Iterator[dict]:
-    """Yield one record for each case and seed, in the order of the table."""
+    """Return one record for each case and seed, in the order of the table."""
     jobs = [(case, seed) for case, seeds in table for seed in range(seeds)]
-    workers = min(n_jobs or os.cpu_count() or 1, len(jobs))
-    # A forked process inherits locks that threads of the parent hold, and can hang.
-    context = get_context("spawn")
-    # Several processes with several BLAS threads each would compete for the cores.
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=threadpool_limits, initargs=(1,)
-    ) as pool:
-        yield from pool.map(record, *zip(*jobs, strict=True))
+    return map_processes(record, jobs, n_jobs=n_jobs)
 
 
 def record(case: Case, seed: int) -> dict:

@@ -39,6 +39,10 @@ from manifactor.views.plots.fits import (
     joint,
     spectrum,
 )
+from manifactor.views.plots.rates import (
+    Rate,
+    reliability,
+)
 from manifactor.views.plots.saving import (
     picture,
     svg,
@@ -55,6 +59,7 @@ __all__ = [
     "SHARE_MAP",
     "STYLE",
     "PlotSettings",
+    "Rate",
     "angles",
     "averages",
     "bandwidth",
@@ -72,6 +77,7 @@ __all__ = [
     "picture",
     "place",
     "points",
+    "reliability",
     "spectrum",
     "style",
     "svg",

@@ -1,0 +1,128 @@
+"""Independent coordinates on surfaces whose metric is no product.
+
+A conformal map stretches the metric of a rectangle by the same factor in all
+directions, which differs from place to place. On a surface of revolution the circles
+have different lengths.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifactor.datasets.products import Samples, ring
+
+
+def exponential(z: np.ndarray) -> np.ndarray:
+    """Map strips to sectors of annuli, (n, 2)."""
+    return _plane(np.exp(z))
+
+
+def square(z: np.ndarray) -> np.ndarray:
+    """Square complex numbers, (n, 2)."""
+    return _plane(z**2)
+
+
+def bend(z: np.ndarray, *, strength: float = 0.2) -> np.ndarray:
+    """Bend the neighbourhood of 0, (n, 2)."""
+    return _plane(z + strength * z**2)
+
+
+def stereographic(z: np.ndarray) -> np.ndarray:
+    """Map the plane to the unit sphere, (n, 3)."""
+    squared = np.abs(z) ** 2
+    return np.c_[2 * z.real, 2 * z.imag, 1 - squared] / (1 + squared)[:, None]
+
+
+def mercator(z: np.ndarray) -> np.ndarray:
+    """Map a strip, with the imaginary part around, to the unit sphere, (n, 3)."""
+    return np.c_[ring(z.imag) / np.cosh(z.real)[:, None], np.tanh(z.real)]
+
+
+def catenoid(z: np.ndarray) -> np.ndarray:
+    """Map a strip, with the imaginary part around, to a catenoid, (n, 3)."""
+    return np.c_[ring(z.imag) * np.cosh(z.real)[:, None], z.real]
+
+
+def _plane(z: np.ndarray) -> np.ndarray:
+    return np.c_[z.real, z.imag]
+
+
+@dataclass(frozen=True)
+class Conformal:
+    """A rectangle of the complex plane under a conformal map, uniform before it.
+
+    Attributes
+    ----------
+    mapping : callable
+        From complex numbers to points.
+    real, imaginary : tuple of float
+        The sides of the rectangle: lowest and highest value.
+    closed : bool
+        Whether the imaginary part is an angle, so that the second factor is a circle.
+    """
+
+    mapping: Callable[[np.ndarray], np.ndarray]
+    real: tuple[float, float]
+    imaginary: tuple[float, float] = (0.0, 2 * np.pi)
+    closed: bool = False
+
+    def __call__(self, n_samples: int, rng) -> Samples:
+        """Draw samples and both coordinates before the map, from 0 to 1."""
+        u, v = rng.uniform(size=(2, n_samples))
+        z = _between(self.real, u) + 1j * _between(self.imaginary, v)
+        second = ring(2 * np.pi * v) if self.closed else v[:, None]
+        return self.mapping(z), (u[:, None], second)
+
+
+def _between(ends: tuple[float, float], share: np.ndarray) -> np.ndarray:
+    low, high = ends
+    return low + (high - low) * share
+
+
+def bulge(t: np.ndarray, ratio: float) -> np.ndarray:
+    """Return radii that grow from 1 to the ratio in the middle, and shrink again."""
+    return 1 + (ratio - 1) * np.sin(np.pi * t) ** 2
+
+
+def waist(t: np.ndarray, ratio: float) -> np.ndarray:
+    """Return radii that shrink from the ratio to 1 in the middle, and grow again."""
+    return 1 + (ratio - 1) * np.cos(np.pi * t) ** 2
+
+
+def horn(t: np.ndarray, ratio: float) -> np.ndarray:
+    """Return radii that grow exponentially from 1 to the ratio."""
+    return ratio**t
+
+
+PROFILES: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
+    "bulge": bulge,
+    "waist": waist,
+    "horn": horn,
+}
+
+
+@dataclass(frozen=True)
+class Revolution:
+    """A surface of revolution, uniform along its axis and around it.
+
+    Attributes
+    ----------
+    profile : str
+        A key of `PROFILES`: how the radius varies along the axis.
+    ratio : float
+        The largest radius; the smallest is 1.
+    length : float
+    """
+
+    profile: str
+    ratio: float
+    length: float
+
+    def __call__(self, n_samples: int, rng) -> Samples:
+        """Draw samples, their place along the axis from 0 to 1, and the angle."""
+        t, turn = rng.uniform(size=(2, n_samples))
+        around = ring(2 * np.pi * turn)
+        radius = PROFILES[self.profile](t, self.ratio)
+        X = np.c_[radius[:, None] * around, self.length * t]
+        return X, (t[:, None], around)

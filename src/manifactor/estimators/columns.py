@@ -1,0 +1,230 @@
+"""Columns that are likely no measurement, or not in the units of the others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+class ColumnWarning(UserWarning):
+    """Columns that may hide the structure of the others."""
+
+
+@dataclass(frozen=True)
+class ColumnSettings:
+    """Settings of `suspicious_columns`."""
+
+    # Times the spread of the other columns. Factors of a product may differ thirtyfold
+    # in size and still be found.
+    scale_ratio: float = 100.0
+
+    # The spread is the distance between this quantile and the opposite one.
+    quantile: float = 0.05
+
+    # Samples that spreads and values are read off: quantiles are then known to a few
+    # per cent.
+    checked: int = 2000
+
+    # In more columns, as in images, spreads vary: there, only a few columns count that
+    # are apart from all others.
+    many_columns: int = 64
+    few_of_many: float = 0.05
+
+    # So many columns of falling spread are principal components, which fall by nature.
+    fewest_falling: int = 5
+
+    # Fewer samples are in order by chance.
+    fewest_rows: int = 20
+
+    # A label has few values, and each of them often.
+    most_labels: int = 20
+    samples_per_label: int = 20
+
+
+# What is said of one column and of several.
+MEANINGS = {
+    "scale": (
+        "differs in scale from other columns a hundredfold or more",
+        "differ in scale from other columns a hundredfold or more",
+    ),
+    "index": (
+        "orders or numbers the rows, as an index or a time does",
+        "order or number the rows, as an index or a time does",
+    ),
+    "label": (
+        "holds a few whole numbers, as a label does",
+        "hold a few whole numbers, as labels do",
+    ),
+    "constant": ("is constant", "are constant"),
+}
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """Columns of one kind.
+
+    Attributes
+    ----------
+    kind : "scale", "index", "label" or "constant"
+    columns : tuple of int
+        Counted from 0.
+    """
+
+    kind: str
+    columns: tuple[int, ...]
+
+    def in_words(self, names: Sequence[str] | None = None, *, most: int = 4) -> str:
+        """Return a clause that names the columns, the first `most` of them."""
+        shown = [_name(column, names) for column in self.columns[:most]]
+        if len(self.columns) > most:
+            shown.append(f"{len(self.columns) - most} more")
+        listed = shown[0]
+        if len(shown) > 1:
+            listed = f"{', '.join(shown[:-1])} and {shown[-1]}"
+        noun = "column" if len(self.columns) == 1 else "columns"
+        meaning = MEANINGS[self.kind][len(self.columns) > 1]
+        return f"{noun} {listed} {meaning}"
+
+
+def _name(column: int, names: Sequence[str] | None) -> str:
+    return str(column) if names is None else repr(str(names[column]))
+
+
+def suspicious_columns(
+    X: np.ndarray, *, settings: ColumnSettings = ColumnSettings()
+) -> tuple[Suspicion, ...]:
+    """Return the columns of samples that may hide the structure of the others.
+
+    Constant columns are harmless and named only beside others.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    settings : ColumnSettings
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).uniform(size=(500, 3)) * [1, 1, 1000]
+    >>> suspicious_columns(np.c_[np.arange(500), X])
+    (Suspicion(kind='scale', columns=(3,)), Suspicion(kind='index', columns=(0,)))
+    """
+    if len(X) < settings.fewest_rows or X.shape[1] < 2:
+        return ()
+    some = np.asarray(X[:: max(1, len(X) // settings.checked)])
+    spread = _spread(some, settings)
+    index = _index_columns(X, settings)
+    label = _label_columns(some, index, settings)
+    # Of these the scale means nothing, neither their own nor for comparison.
+    no_measurement = index | label
+    kinds = {
+        "scale": _apart_in_scale(spread, no_measurement, settings),
+        "index": index,
+        "label": label,
+        "constant": spread == 0,
+    }
+    found = [
+        Suspicion(kind, tuple(np.flatnonzero(columns).tolist()))
+        for kind, columns in kinds.items()
+        if columns.any()
+    ]
+    harmless = all(suspicion.kind == "constant" for suspicion in found)
+    return () if harmless else tuple(found)
+
+
+def in_words(found: Sequence[Suspicion], names: Sequence[str] | None = None) -> str:
+    """Return what was found, and what to do, as sentences."""
+    clauses = "; ".join(suspicion.in_words(names) for suspicion in found)
+    kinds = {suspicion.kind for suspicion in found}
+    advice = []
+    if kinds & {"index", "label"}:
+        advice.append("leave out what is no measurement")
+    if "scale" in kinds:
+        advice.append("standardise columns of different units")
+    remedy = " and ".join(advice)
+    return f"{_capital(clauses)}. {_capital(remedy)}, and fit again."
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _spread(some: np.ndarray, settings: ColumnSettings) -> np.ndarray:
+    """Return the spread of every column, of most samples where these differ."""
+    low, high = np.quantile(some, [settings.quantile, 1 - settings.quantile], axis=0)
+    # Most values of a column may be equal; then the others make the spread.
+    whole = some.max(axis=0) - some.min(axis=0)
+    return np.where(high > low, high - low, whole)
+
+
+def _apart_in_scale(
+    spread: np.ndarray, skipped: np.ndarray, settings: ColumnSettings
+) -> np.ndarray:
+    """Return which columns differ in scale from the others."""
+    apart = np.zeros(len(spread), dtype=bool)
+    compared = np.flatnonzero(~skipped & (spread > 0))
+    sizes = spread[compared]
+    if len(compared) > settings.many_columns:
+        apart[compared] = _apart_from_many(sizes, settings)
+        return apart
+    falling = bool((np.diff(sizes) <= 0).all())
+    if len(compared) < 2 or (falling and len(compared) >= settings.fewest_falling):
+        return apart
+    for i, column in enumerate(compared):
+        # The lower one of two middle values: among (1, 1, 1000) only the last differs.
+        others = np.sort(np.delete(sizes, i))
+        middle = others[(len(others) - 1) // 2]
+        ratio = max(sizes[i] / middle, middle / sizes[i])
+        apart[column] = ratio >= settings.scale_ratio
+    return apart
+
+
+def _apart_from_many(sizes: np.ndarray, settings: ColumnSettings) -> np.ndarray:
+    """Return which of many columns are larger than all others by a wide gap."""
+    descending = np.sort(sizes)[::-1]
+    few = max(1, int(settings.few_of_many * len(sizes)))
+    ratios = descending[:few] / descending[1 : few + 1]
+    wide = np.flatnonzero(ratios >= settings.scale_ratio)
+    if not len(wide):
+        return np.zeros(len(sizes), dtype=bool)
+    return sizes >= descending[wide[-1]]
+
+
+def _index_columns(X: np.ndarray, settings: ColumnSettings) -> np.ndarray:
+    """Return which columns order the rows, or number them in any order."""
+    first = np.asarray(X[: settings.checked])
+    steps = np.diff(first, axis=0)
+    ordered = (steps > 0).all(axis=0) | (steps < 0).all(axis=0)
+    whole = (first == np.floor(first)).all(axis=0)
+    index = np.zeros(X.shape[1], dtype=bool)
+    for column in np.flatnonzero(ordered | whole):
+        values = np.asarray(X[:, column])
+        index[column] = _is_ordered(values) or (whole[column] and _numbers_rows(values))
+    return index
+
+
+def _is_ordered(values: np.ndarray) -> bool:
+    steps = np.diff(values)
+    return bool((steps > 0).all() or (steps < 0).all())
+
+
+def _numbers_rows(values: np.ndarray, *, slack: int = 2) -> bool:
+    """Return whether values are different whole numbers with few left out."""
+    if values.max() - values.min() > slack * len(values):
+        return False
+    return len(np.unique(values)) == len(values)
+
+
+def _label_columns(
+    some: np.ndarray, index: np.ndarray, settings: ColumnSettings
+) -> np.ndarray:
+    """Return which columns have few whole numbers while others are continuous."""
+    whole = (some == np.floor(some)).all(axis=0)
+    label = np.zeros(some.shape[1], dtype=bool)
+    # Where most columns hold whole numbers, that is how they are measured.
+    measured = ~index & (some != some[0]).any(axis=0)
+    if 2 * (whole & measured).sum() > measured.sum():
+        return label
+    most = min(settings.most_labels, len(some) // settings.samples_per_label)
+    for column in np.flatnonzero(whole & measured):
+        label[column] = len(np.unique(some[:, column])) <= most
+    return label

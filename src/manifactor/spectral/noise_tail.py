@@ -1,0 +1,191 @@
+"""How many of the last principal components are noise: in few columns and in many."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class NoiseSettings:
+    """Settings of `noise_components` and of `first_of_noise`."""
+
+    # Fewer components cannot be shown to be alike.
+    shortest_tail: int = 3
+
+    # The edges of the Marchenko-Pastur law are sharp only for infinitely many columns.
+    edge_slack: float = 1.05
+
+    # The kurtosis of noise may differ from a Gaussian's by so many standard errors,
+    # and by a fraction of it.
+    standard_errors: float = 3.0
+    kurtosis_allowance: float = 0.01
+
+    # Samples that are compared with each other where there are many columns. They
+    # have 45,000 inner products, whose mean square is then known to 1 %.
+    compared: int = 300
+
+    # Noise in fewer dimensions makes samples alike by chance.
+    fewest_dimensions: int = 50
+
+    # Inner products of noise have a normal distribution: so many standard deviations
+    # occur between a sample and 300 others by chance once in 6,000 times.
+    alike_above: float = 5.0
+
+    # Share of the samples that may have one like them: a few are nearly copies.
+    alike_share: float = 0.05
+
+    # Cosines this near 1 are those of copies, which show nothing.
+    copy_tolerance: float = 1e-9
+
+
+def noise_components(
+    scores: Iterable[np.ndarray],
+    variance: np.ndarray,
+    n_samples: int,
+    *,
+    settings: NoiseSettings = NoiseSettings(),
+) -> int:
+    """Return how many of the last principal components are isotropic Gaussian noise.
+
+    Their variances must lie within the edges of the Marchenko-Pastur law, and together
+    they must have the kurtosis of a Gaussian (Mardia, 1970): a tail of equal variances
+    that is not Gaussian is structure, such as the coordinates of a sphere.
+
+    Parameters
+    ----------
+    scores : iterable of ndarrays of shape (n_rows, n_components)
+        Blocks of the samples in the principal axes.
+    variance : ndarray of shape (n_components,)
+        Descending.
+    n_samples : int
+    settings : NoiseSettings
+    """
+    kurtosis = _tail_kurtosis(scores, variance, n_samples)
+    longest = 0
+    for m in range(settings.shortest_tail, len(variance) + 1):
+        even = _is_isotropic(variance[-m:], n_samples, settings)
+        if even and _is_gaussian(kurtosis[m - 1], m, n_samples, settings):
+            longest = m
+    return longest
+
+
+def _tail_kurtosis(
+    scores: Iterable[np.ndarray],
+    variance: np.ndarray,
+    n_samples: int,
+) -> np.ndarray:
+    """Return Mardia's kurtosis of the last 1, 2, ... components, (n_components,).
+
+    It is the mean fourth power of the samples' length in those components, in units of
+    their standard deviations.
+    """
+    fourth = np.zeros(len(variance))
+    for block in scores:
+        squares = np.cumsum(block[:, ::-1] ** 2 / variance[::-1], axis=1)
+        fourth += (squares**2).sum(axis=0) / n_samples
+    return fourth
+
+
+def _is_isotropic(
+    tail: np.ndarray,
+    n_samples: int,
+    settings: NoiseSettings,
+) -> bool:
+    """Return whether variances lie within the edges of the Marchenko-Pastur law."""
+    level, ratio = tail.mean(), np.sqrt(len(tail) / n_samples)
+    highest = settings.edge_slack * level * (1 + ratio) ** 2
+    lowest = level * max(0, 1 - ratio) ** 2 / settings.edge_slack
+    return bool(tail[0] < highest and tail[-1] > lowest)
+
+
+def _is_gaussian(
+    kurtosis: float,
+    n_components: int,
+    n_samples: int,
+    settings: NoiseSettings,
+) -> bool:
+    """Return whether a kurtosis is a Gaussian's up to the error of its estimate."""
+    expected = n_components * (n_components + 2)
+    # Mardia (1970): the variance of the estimate from Gaussian samples.
+    error = np.sqrt(8 * expected / n_samples)
+    allowed = settings.standard_errors * error + settings.kurtosis_allowance * expected
+    return bool(abs(kurtosis - expected) < allowed)
+
+
+def first_of_noise(
+    inner: np.ndarray,
+    scores: np.ndarray,
+    variance: np.ndarray,
+    rest: np.ndarray,
+    n_samples: int,
+    *,
+    settings: NoiseSettings = NoiseSettings(),
+) -> int | None:
+    """Return the component from which on all are noise, told from the leading ones.
+
+    For many columns, where the last components are not known. What the components
+    from there on hold of the samples must be noise of many dimensions: the first of
+    them lies below the edge of the Marchenko-Pastur law, and no sample is like another
+    in them. On a manifold near samples are alike in all components. The number of
+    dimensions of the noise is measured: pixels may be constant, and noise uneven.
+
+    Parameters
+    ----------
+    inner : ndarray of shape (n_compared, n_compared)
+        Inner products of some centred samples.
+    scores : ndarray of shape (n_compared, n_components)
+        The same samples in the leading principal axes.
+    variance : ndarray of shape (n_components,)
+        Of these components, descending.
+    rest : ndarray of shape (n_components + 1,)
+        Variance beyond the first 0, 1, 2, ... components.
+    n_samples : int
+        Of which the components are known.
+    settings : NoiseSettings
+
+    Returns
+    -------
+    int or None
+        None where the components given are not enough.
+    """
+    left = inner.copy()
+    for first in range(len(variance)):
+        cosines = _cosines_of_others(left, settings)
+        n_dimensions = _effective_dimensions(cosines)
+        if n_dimensions >= settings.fewest_dimensions:
+            spread = (1 + np.sqrt(n_dimensions / n_samples)) ** 2
+            edge = settings.edge_slack * rest[first] / n_dimensions * spread
+            below = variance[first] < edge
+            if below and _are_unlike(cosines, n_dimensions, settings):
+                return first
+        left -= np.outer(scores[:, first], scores[:, first])
+    return None
+
+
+def _effective_dimensions(cosines: np.ndarray) -> float:
+    """Return the number of dimensions in which random vectors have such cosines.
+
+    The mean square of their cosines is the inverse of the number of dimensions.
+    """
+    n_pairs = len(cosines) * (len(cosines) - 1)
+    square = np.vdot(cosines, cosines) / n_pairs
+    return 1 / square if square > 0 else 0.0
+
+
+def _are_unlike(
+    cosines: np.ndarray, n_dimensions: float, settings: NoiseSettings
+) -> bool:
+    """Return whether hardly any sample is like another."""
+    limit = settings.alike_above / np.sqrt(n_dimensions)
+    alike = (np.abs(cosines) > limit).any(axis=1)
+    return bool(alike.mean() < settings.alike_share)
+
+
+def _cosines_of_others(inner: np.ndarray, settings: NoiseSettings) -> np.ndarray:
+    """Return the cosines between samples; 0 for a sample with itself or a copy."""
+    length = np.sqrt(np.maximum(np.diag(inner), np.finfo(float).tiny))
+    cosines = inner / np.outer(length, length)
+    is_copy = cosines > 1 - settings.copy_tolerance
+    np.fill_diagonal(is_copy, True)
+    return np.where(is_copy, 0.0, cosines)

@@ -1,0 +1,169 @@
+"""Principal components of samples, in blocks of rows: all of them or the leading."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils import gen_batches
+
+
+@dataclass(frozen=True)
+class PrincipalSettings:
+    """Settings of `all_axes` and `leading_axes`."""
+
+    # Numbers per step of the work, 32 MB: the samples are never copied whole, and a
+    # step has rows enough to multiply by, also in 100,000 columns.
+    numbers_per_step: int = 2**22
+
+    # Components of less variance, relative to the first, are rounding.
+    rank_tolerance: float = 1e-12
+
+    # The iteration starts from the components of so many samples for each component
+    # asked for, which are nearly right, and from a few random directions, which see
+    # what those samples do not show.
+    start_samples: int = 4
+    spare: int = 10
+
+    # Products with the covariance. An error shrinks in each by the ratio of the first
+    # variance left out to that of the component, 4/5 or less where it matters.
+    rounds: int = 4
+
+
+@dataclass(frozen=True)
+class PrincipalAxes:
+    """Principal components of samples, descending.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n_features,)
+    axes : ndarray of shape (n_features, n_components)
+    variance : ndarray of shape (n_components,)
+    total : float
+        Variance in all columns together.
+    """
+
+    mean: np.ndarray
+    axes: np.ndarray
+    variance: np.ndarray
+    total: float
+
+    @property
+    def rest(self) -> np.ndarray:
+        """Variance beyond the first 0, 1, 2, ... components, (n_components + 1,)."""
+        held = np.concatenate([[0.0], np.cumsum(self.variance)])
+        return np.maximum(0.0, self.total - held)
+
+    def lowest(self, count: int) -> "PrincipalAxes":
+        """Return the first components only."""
+        axes, variance = self.axes[:, :count], self.variance[:count]
+        return PrincipalAxes(self.mean, axes, variance, self.total)
+
+    def scores(
+        self, X: np.ndarray, settings: PrincipalSettings = PrincipalSettings()
+    ) -> Iterator[np.ndarray]:
+        """Yield blocks of the samples in the principal axes."""
+        for block in centred_blocks(X, self.mean, settings):
+            yield block @ self.axes
+
+
+def all_axes(
+    X: np.ndarray, settings: PrincipalSettings = PrincipalSettings()
+) -> PrincipalAxes:
+    """Return all components of samples, (n_samples, n_features), from the covariance.
+
+    Components that are rounding are left out.
+    """
+    mean = X.mean(axis=0, dtype=np.float64)
+    blocks = centred_blocks(X, mean, settings)
+    scatter = sum(block.T @ block for block in blocks)
+    variance, axes = np.linalg.eigh(scatter / len(X))
+    # `eigh` sorts ascending.
+    seen = variance > settings.rank_tolerance * variance[-1]
+    variance, axes = variance[seen][::-1], axes[:, seen][:, ::-1]
+    return PrincipalAxes(mean, axes, variance, float(variance.sum()))
+
+
+def leading_axes(
+    X: np.ndarray,
+    count: int,
+    settings: PrincipalSettings = PrincipalSettings(),
+) -> PrincipalAxes:
+    """Return the first components of samples, (n_samples, n_features).
+
+    Subspace iteration: no matrix is larger than the samples, and these are read a few
+    times, in blocks. The result does not depend on anything but the samples.
+
+    References
+    ----------
+    Halko, Martinsson, Tropp (2011). Finding structure with randomness.
+    """
+    rng = np.random.default_rng(0)
+    mean = X.mean(axis=0, dtype=np.float64)
+    axes = _first_guess(X, mean, count, settings, rng)
+    # The way there may be in the precision of the samples; the variances are not.
+    for _ in range(settings.rounds - 1):
+        axes = np.linalg.qr(axes)[0]
+        axes = _covariance_times(X, mean, axes, settings, precision=X.dtype)[0]
+    axes = np.linalg.qr(axes)[0]
+    image, total = _covariance_times(X, mean, axes, settings)
+    # Rayleigh-Ritz; `eigh` sorts ascending.
+    variance, turn = np.linalg.eigh(axes.T @ image)
+    first = np.arange(len(variance))[::-1][:count]
+    return PrincipalAxes(mean, axes @ turn[:, first], variance[first], total)
+
+
+def _first_guess(
+    X: np.ndarray,
+    mean: np.ndarray,
+    count: int,
+    settings: PrincipalSettings,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return directions that nearly span the leading components, (n_features, m)."""
+    some = centred_rows(X, mean, settings.start_samples * count, rng)
+    # The right singular vectors from the smaller matrix of inner products.
+    squares, left = np.linalg.eigh(some @ some.T)
+    seen = squares[-count:] > settings.rank_tolerance * squares[-1]
+    spanned = some.T @ left[:, -count:][:, seen]
+    wanted = min(count + settings.spare, *X.shape)
+    random = rng.normal(size=(X.shape[1], max(0, wanted - spanned.shape[1])))
+    return np.column_stack([spanned, random])
+
+
+def _covariance_times(
+    X: np.ndarray,
+    mean: np.ndarray,
+    axes: np.ndarray,
+    settings: PrincipalSettings,
+    *,
+    precision: np.typing.DTypeLike = np.float64,
+) -> tuple[np.ndarray, float]:
+    """Return the covariance times some vectors, and the variance of all columns."""
+    image, total = np.zeros(axes.shape), 0.0
+    vectors, level = axes.astype(precision), mean.astype(precision)
+    for block in centred_blocks(X, level, settings):
+        image += block.T @ (block @ vectors)
+        total += float(np.vdot(block, block))
+    return image / len(X), total / len(X)
+
+
+def centred_rows(
+    X: np.ndarray, mean: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Return some samples, drawn at random, less the mean: (count, n_features)."""
+    rows = rng.choice(len(X), min(count, len(X)), replace=False)
+    # In their order: a file is read from its beginning to its end.
+    return X[np.sort(rows)].astype(np.float64) - mean
+
+
+def centred_blocks(
+    X: np.ndarray, mean: np.ndarray, settings: PrincipalSettings
+) -> Iterator[np.ndarray]:
+    """Yield blocks of rows less the mean, in the precision of the finer of the two."""
+    for rows in row_blocks(X, settings):
+        yield X[rows] - mean
+
+
+def row_blocks(X: np.ndarray, settings: PrincipalSettings) -> Iterator[slice]:
+    """Return slices of rows that hold about `numbers_per_step` numbers."""
+    return gen_batches(len(X), max(1, settings.numbers_per_step // X.shape[1]))

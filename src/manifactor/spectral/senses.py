@@ -1,0 +1,175 @@
+"""Diffusion in other senses of a product than the geometry of the samples.
+
+With p the density of the samples and g the metric of the manifold, three spaces may be
+a product: the manifold itself (geometry: g), the manifold with the samples' own measure
+(density: g and p), and the manifold with lengths measured in samples (volume:
+p^(2/d) g). Each has a diffusion of its own, whose functions are products if the space
+is one.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from sklearn.metrics import pairwise_distances
+
+from manifactor._support.choices import Choice
+from manifactor.spectral.bandwidth import local_scale
+from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.kernel import Affinity, affinity
+from manifactor.spectral.laplacian import laplacian_spectrum
+from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
+from manifactor.spectral.outliers import outlier_choice, without_outliers
+
+
+@dataclass(frozen=True)
+class SenseSettings:
+    """Settings of `in_volume` and `in_density`."""
+
+    # Samples that are drawn; all others are placed by extension. An uncut kernel on
+    # them has at most this times `most_neighbors` entries, whatever the number of
+    # samples.
+    drawn_in_volume: int = 6000
+    drawn_in_density: int = 3000
+    # Bandwidths, as eps, that the kernel of the density is wider by. Where distances
+    # add up, as in boxes and tori, a Gaussian kernel is a product at any width, and a
+    # wider one reaches tails.
+    widening: float = 2.0
+    # Weight below which the kernel may be cut, for all but a share of the samples.
+    cut_weight: float = 0.01
+    cut_share: float = 0.01
+    # Bound of the neighbours, as a share of the samples drawn.
+    most_neighbors: float = 0.25
+    # Samples whose neighbours within reach are counted.
+    counted: int = 500
+    # With alpha = 1/2 the walk's generator is the Laplacian plus the drift along
+    # grad log p (Coifman and Lafon, 2006).
+    alpha: float = 0.5
+
+
+def in_volume(
+    diffusion: Diffusion,
+    *,
+    settings: SenseSettings = SenseSettings(),
+    rng: np.random.Generator,
+) -> Diffusion:
+    """Return the diffusion with lengths measured in samples.
+
+    Every sample's own scale is the unit of length there, so that a metric that is a
+    product up to a common stretch becomes a product.
+    """
+    rows = _drawn(diffusion, settings.drawn_in_volume, rng)
+    samples = diffusion.samples[rows]
+    graph = _graph(samples, diffusion.n_neighbors, diffusion)
+    walk_of = partial(affinity, bandwidth="local", settings=diffusion.settings.kernel)
+    why = "lengths are measured in samples, each in units of its own scale"
+    return _diffuse(diffusion, rows, graph, walk_of, Choice(1.0, why), rng)
+
+
+def in_density(
+    diffusion: Diffusion,
+    *,
+    settings: SenseSettings = SenseSettings(),
+    rng: np.random.Generator,
+) -> Diffusion:
+    """Return the diffusion that the density of the samples drives.
+
+    Independent samples on orthogonal factors make its generator a sum, however soft the
+    density. It needs a kernel that is not cut, since a walk between nearest neighbours
+    has another generator whatever alpha is, and no samples that the kernel hardly
+    reaches, on which functions would be peaks.
+    """
+    rows = _drawn(diffusion, settings.drawn_in_density, rng)
+    samples = diffusion.samples[rows]
+    bandwidths = diffusion.settings.kernel.bandwidth
+    near = _graph(samples, bandwidths.scale_neighbor, diffusion)
+    scales = local_scale(near.distances, neighbor=bandwidths.scale_neighbor)
+    reach = np.quantile(scales, bandwidths.reached_share)
+    eps = settings.widening * float(reach) ** 2
+    core = near.distinct[scales**2 <= eps]
+    rows, samples = rows[core], samples[core]
+    graph = _graph(samples, _neighbors_within(samples, eps, settings), diffusion)
+    walk_of = partial(
+        affinity,
+        bandwidth=eps,
+        density_correction=settings.alpha,
+        settings=diffusion.settings.kernel,
+    )
+    why = "the density of the samples is a part of the product"
+    return _diffuse(diffusion, rows, graph, walk_of, Choice(settings.alpha, why), rng)
+
+
+def _drawn(diffusion: Diffusion, most: int, rng: np.random.Generator) -> np.ndarray:
+    """Return ascending rows of distinct samples, at most so many, drawn at random."""
+    rows = diffusion.graph.distinct
+    if len(rows) > most:
+        rows = rng.choice(rows, most, replace=False)
+    return np.sort(rows)
+
+
+def _graph(
+    samples: np.ndarray, n_neighbors: int, diffusion: Diffusion
+) -> NeighborGraph:
+    return neighbor_graph(
+        samples,
+        min(n_neighbors, len(samples) - 1),
+        n_jobs=diffusion.settings.n_jobs,
+        settings=diffusion.settings.searching,
+    )
+
+
+def _neighbors_within(samples: np.ndarray, eps: float, settings: SenseSettings) -> int:
+    """Return the number of neighbours beyond which the kernel weighs next to nothing.
+
+    For nearly all samples, and bounded by memory.
+    """
+    rows = np.linspace(0, len(samples) - 1, min(settings.counted, len(samples)))
+    squared = pairwise_distances(samples[rows.astype(int)], samples, "sqeuclidean")
+    near = squared < -np.log(settings.cut_weight) * eps
+    needed = np.quantile(near.sum(axis=1), 1 - settings.cut_share)
+    return int(min(needed, settings.most_neighbors * len(samples)))
+
+
+def _diffuse(
+    diffusion: Diffusion,
+    rows: np.ndarray,
+    graph: NeighborGraph,
+    walk_of: Callable[[NeighborGraph], Affinity],
+    correction: Choice,
+    rng: np.random.Generator,
+) -> Diffusion:
+    """Return the diffusion of drawn samples under another walk."""
+    given = diffusion.settings
+    graph, walk = without_outliers(
+        diffusion.samples[rows],
+        graph,
+        walk_of(graph),
+        walk_of=walk_of,
+        settings=given.outliers,
+    )
+    count = given.counts.automatic(len(graph.distinct))
+    spectrum = laplacian_spectrum(walk, count, settings=given.spectrum, rng=rng)
+    whole = graph.among(diffusion.samples, rows)
+    whole = replace(whole, outliers=whole.outliers | diffusion.graph.outliers)
+    choices = {
+        "outliers": outlier_choice(whole, settings=given.outliers),
+        "neighbours": Choice(graph.n_neighbors, "as many as the kernel reaches"),
+        "neighbour search": graph.method,
+        "bandwidth": walk.bandwidth.choice,
+        "density correction": correction,
+        "functions": Choice(count, given.counts.why),
+        "eigensolver": spectrum.solver,
+    }
+    return replace(
+        diffusion,
+        graph=whole,
+        affinity=walk,
+        distinct=spectrum,
+        parts=(),
+        choices={**diffusion.choices, **choices},
+        # No stage of a later computation can start from a part of the samples.
+        keys={},
+        max_functions=0,
+        n_requested=len(spectrum.eigenvalues),
+    )

@@ -1,0 +1,74 @@
+"""One case of the accuracy benchmark: a data set and the method that factors it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifactor import datasets
+from manifactor.datasets.problems import EVEN_PROBLEMS
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set of the benchmark and the method that factors it.
+
+    Attributes
+    ----------
+    group : str
+        Row of the table that the case is counted in.
+    shape : str
+        A name of `datasets.SHAPES`, or "random" for an even random problem.
+    n : int
+        Number of samples; random problems choose their own.
+    sampling : str
+    noise : float
+        Standard deviation in every column, relative to the shape's diameter.
+    columns : int or None
+        Number of columns that the samples are rotated into; None keeps the shape's.
+    scale : float
+    method : str
+        A name of `METHODS`.
+    """
+
+    group: str
+    shape: str
+    n: int = 3000
+    sampling: str = "uniform"
+    noise: float = 0.0
+    columns: int | None = None
+    scale: float = 1.0
+    method: str = "gradients"
+
+    def draw(self, seed: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        """Return the samples and the true factors."""
+        if self.shape == "random":
+            problem = datasets.random_problem(seed, settings=EVEN_PROBLEMS)
+            return problem.X, problem.truth
+        X, truth = datasets.sample(
+            self.shape, self.n, sampling=self.sampling, random_state=seed
+        )
+        rng = np.random.default_rng(seed)
+        # The diameter is taken before the rotation, which would widen the bounding box.
+        diameter = np.linalg.norm(X.max(axis=0) - X.min(axis=0))
+        if self.columns is not None:
+            X = X @ _random_rotation(X.shape[1], self.columns, rng=rng)
+        noise = self.noise * diameter * rng.normal(size=X.shape)
+        return self.scale * (X + noise), truth
+
+
+def _random_rotation(
+    n_columns: int, n_target: int, *, rng: np.random.Generator
+) -> np.ndarray:
+    """Return orthonormal rows, (n_columns, n_target)."""
+    directions = rng.normal(size=(n_target, n_columns))
+    return np.linalg.qr(directions)[0].T
+
+
+# A case and its number of seeds.
+Row = tuple[Case, int]
+
+
+def rows_of(group: str, shapes: Iterable[str], seeds: int, **changes) -> list[Row]:
+    """Return a case for each shape, with its number of seeds."""
+    return [(Case(group, shape, **changes), seeds) for shape in shapes]

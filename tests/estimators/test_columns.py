@@ -1,0 +1,121 @@
+import warnings
+
+import numpy as np
+import pandas
+import pytest
+
+from manifactor import (
+    ColumnWarning,
+    ManifoldFactorizer,
+    NoProductStructureWarning,
+    datasets,
+)
+from manifactor.estimators.columns import Suspicion, in_words, suspicious_columns
+
+
+def kinds(X):
+    return {found.kind: found.columns for found in suspicious_columns(X)}
+
+
+@pytest.mark.parametrize(
+    ("spread", "apart"),
+    [
+        ([1, 30], ()),
+        ([1, 1000], (0, 1)),
+        ([1, 1, 1000], (2,)),
+        ([1, 1, 0.001, 1], (2,)),
+        ([1, 5, 20, 90], ()),
+    ],
+)
+def test_a_column_whose_scale_differs_a_hundredfold_is_named(rng, spread, apart):
+    X = rng.uniform(size=(500, len(spread))) * spread
+    assert kinds(X).get("scale", ()) == apart
+
+
+def test_one_large_column_among_many_is_named(rng):
+    X = rng.uniform(size=(300, 200))
+    X[:, 7] *= 1000
+    assert kinds(X) == {"scale": (7,)}
+
+
+def test_principal_components_may_fall_off(rng):
+    X = rng.normal(size=(500, 8)) * 10.0 ** -np.arange(8)
+    assert kinds(X) == {}
+    assert kinds(X[:, ::-1])["scale"]
+
+
+def test_an_index_in_any_order_and_a_time_are_named(rng):
+    n = 500
+    X = rng.uniform(size=(n, 2))
+    time = np.cumsum(rng.uniform(0.1, 1, n))
+    table = np.c_[X, np.arange(n), rng.permutation(n), -time]
+    assert kinds(table) == {"index": (2, 3, 4)}
+
+
+def test_a_label_is_named_only_beside_continuous_columns(rng):
+    labels = rng.integers(0, 4, size=(500, 1))
+    assert kinds(np.c_[rng.uniform(size=(500, 2)), labels]) == {"label": (2,)}
+    assert kinds(np.c_[labels, rng.integers(0, 300, size=(500, 2))]) == {}
+
+
+def test_constant_columns_are_named_beside_others_only(rng):
+    X = np.c_[rng.uniform(size=(500, 2)), np.ones(500)]
+    assert kinds(X) == {}
+    assert kinds(np.c_[X, np.arange(500)]) == {"index": (3,), "constant": (2,)}
+
+
+def test_images_are_not_suspicious(rng):
+    row, column = np.mgrid[:20, :20]
+    place = rng.uniform(6, 14, size=(2, 300, 1, 1))
+    square = (row - place[0]) ** 2 + (column - place[1]) ** 2
+    soft = np.exp(-square / 8).reshape(300, -1)
+    assert kinds(soft) == {}
+    assert kinds(np.floor(255 * soft)) == {}
+
+
+@pytest.mark.parametrize("shape", sorted(datasets.SHAPES))
+def test_no_column_of_the_shapes_is_suspicious(shape):
+    assert kinds(datasets.sample(shape, 300, random_state=0)[0]) == {}
+
+
+def test_few_rows_are_in_order_by_chance(rng):
+    assert kinds(np.c_[np.arange(10), rng.uniform(size=10)]) == {}
+
+
+def test_the_words_name_columns_and_what_to_do():
+    found = (Suspicion("scale", (1,)), Suspicion("label", (0, 2, 3, 4, 5, 6)))
+    assert in_words(found) == (
+        "Column 1 differs in scale from other columns a hundredfold or more; columns "
+        "0, 2, 3, 4 and 2 more hold a few whole numbers, as labels do. Leave out what "
+        "is no measurement and standardise columns of different units, and fit again."
+    )
+    assert in_words(found[:1], ["a", "b"]).startswith("Column 'b' differs in scale")
+
+
+def test_a_fit_that_finds_no_product_warns_of_columns_and_the_evidence_says_so(rng):
+    X = np.c_[rng.uniform(size=(400, 2)), np.arange(400)]
+    table = pandas.DataFrame(X, columns=["x", "y", "id"])
+    with warnings.catch_warnings(record=True, action="always") as issued:
+        fit = ManifoldFactorizer(random_state=0).fit(table)
+    (warning,) = [w for w in issued if issubclass(w.category, ColumnWarning)]
+    assert str(warning.message).startswith("Column 'id' orders or numbers the rows")
+    assert warning.filename == __file__
+    assert fit.verdict_ != "product"
+    assert "Column 'id' orders or numbers the rows" in str(fit.evidence_)
+
+
+@pytest.mark.slow
+def test_a_product_is_found_without_a_warning_of_columns(rectangle):
+    X = np.round(rectangle[0][np.argsort(rectangle[0][:, 0])], 12)
+    assert kinds(X) == {"index": (0,)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ManifoldFactorizer(random_state=0).fit(X).verdict_ == "product"
+
+
+def test_whoever_asks_for_one_factor_is_not_warned(rng):
+    X = np.c_[rng.uniform(size=(200, 2)), np.arange(200)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", NoProductStructureWarning)
+        ManifoldFactorizer(1, random_state=0).fit(X)
