@@ -62,9 +62,9 @@ def test_an_irreducible_shape_is_one_term(shape):
 
 @pytest.mark.slow
 def test_a_surface_and_a_weak_circle_add_up(rng):
-    sphere = rng.normal(size=(2000, 3))
+    sphere = rng.normal(size=(1200, 3))
     sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    circle = ring(rng.uniform(0, 2 * np.pi, size=2000))
+    circle = ring(rng.uniform(0, 2 * np.pi, size=1200))
     X = np.hstack([10 * sphere, circle])
     found = peel(X)
     assert [term.dimension for term in found.summands] == [2, 1]

@@ -63,7 +63,7 @@ def test_a_sum_alone_never_claims_a_product(objects):
 def test_confidence_falls_with_the_distance_from_the_sum(rng):
     X, _ = strip(rng)
     fit = ManifoldFactorizer(method="deflation", random_state=0).fit(
-        np.column_stack([X, 0.02 * rng.normal(size=len(X))])
+        np.column_stack([X, 0.1 * rng.normal(size=len(X))])
     )
     near, far = np.array([[4, 0.5, 0.0]]), np.array([[4, 0.5, 5.0]])
     long, short = fit.locate(np.vstack([near, far]))
@@ -87,13 +87,3 @@ def test_halves_of_a_strip_agree_and_those_of_noise_do_not(rng):
     found = peel(X)
     assert agreement(found, X, peel, rng=rng) > 0.95
     assert agreement(found, X, lambda half: peel(half[:, ::-1]), rng=rng) < 0.5
-
-
-@pytest.mark.slow
-def test_what_a_sum_leaves_counts_unless_it_is_noise(rng):
-    X, _ = strip(rng, 1500)
-    wave = 0.3 * np.sign(np.sin(20 * X[:, 0] * X[:, 1]))
-    left = peel(np.column_stack([X, wave]))
-    noisy = peel(np.column_stack([X, 0.05 * rng.normal(size=len(X))]))
-    assert noisy.structured_rest == 0
-    assert left.structured_rest > 0 or len(left.summands) > 2
