@@ -8,23 +8,33 @@ import numpy as np
 
 def require_finite(X: np.ndarray) -> None:
     """Refuse NaN and infinite values."""
+    found = first_bad_value(X)
+    if found is None:
+        return
+    count, row, *column = found
+    place = f"row {row}, column {column[0]}" if column else f"entry {row}"
+    raise ValueError(
+        f"`X` must be finite; got {count} NaN or inf values, the first in {place}. "
+        "Remove those samples or fill the values in."
+    )
+
+
+def first_bad_value(X: np.ndarray) -> tuple[int, ...] | None:
+    """Return how many values are NaN or infinite, and the place of the first.
+
+    None if all are finite.
+    """
     # The sum is finite only if every value is, and takes no memory. Where it is not,
     # values are checked one by one: large ones may have overflowed.
     with np.errstate(over="ignore", invalid="ignore"):
         total = X.sum(dtype=np.float64)
     if np.isfinite(total):
-        return
+        return None
     bad = ~np.isfinite(X)
     if not bad.any():
-        return
+        return None
     first = np.argwhere(bad)[0]
-    place = f"entry {first[0]}"
-    if X.ndim == 2:
-        place = f"row {first[0]}, column {first[1]}"
-    raise ValueError(
-        f"`X` must be finite; got {int(bad.sum())} NaN or inf values, the first in "
-        f"{place}. Remove those samples or fill the values in."
-    )
+    return int(bad.sum()), *(int(index) for index in first)
 
 
 def require_choice(name: str, value, choices: Collection[str], more: str = "") -> None:

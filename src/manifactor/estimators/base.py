@@ -271,3 +271,9 @@ def blas_threads(X) -> Iterator[None]:
     small = X.shape[0] <= SMALL_SAMPLES and X.size <= SMALL_SIZE
     with one_blas_thread() if small else nullcontext():
         yield
+
+
+def rows_at_a_time(X, *, most: int = 20_000, numbers: int = 2**26) -> int:
+    """Return how many samples to place at a time: at most 512 MB of numbers."""
+    n_columns = max(1, np.shape(X)[-1])
+    return max(1, min(most, numbers // n_columns))
