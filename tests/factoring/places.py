@@ -1,4 +1,4 @@
-"""Factors of known places."""
+"""Factors made of known places."""
 
 import numpy as np
 
@@ -6,11 +6,10 @@ from manifactor.factoring.factor import Factor
 
 
 def interval(t):
-    """An interval on which samples lie at t, from 0 to 1."""
-    functions = np.sqrt(2) * np.cos(np.pi * t)[:, None]
+    """An interval with samples at arc lengths t, (n,)."""
     return Factor(
-        functions=functions,
-        eigenvalues=np.array([1.0]),
+        functions=np.sqrt(2) * np.cos(np.pi * t)[:, None],
+        eigenvalues=np.ones(1),
         topology="interval",
         dimension=1,
         embedding=t[:, None],

@@ -49,12 +49,12 @@ ADVICE = {
         "show a product."
     ),
     "lowest functions": "Add samples, or ask for one factor more with `n_factors`.",
-    "leakage": "Use the factors together: one coordinate alone tells of the other, too.",
+    "leakage": "Use the factors together: one coordinate tells of the other, too.",
     "agreement": "Add samples, or remove noise: average, or leave out noisy columns.",
     "dimensions": "Raise `n_functions`, or scale up the columns of a small factor.",
     "folds": (
-        "Use the other factors, but not the coordinate of the folded one: several kinds "
-        "of samples share it. Samples between the clusters along it would help."
+        "Use the other factors, but not the coordinate of the folded one: samples of "
+        "several kinds share it. More samples where they are few along it would help."
     ),
     "filling": (
         "Use the coordinates, they are right; but not every combination of places "
@@ -76,7 +76,19 @@ ADVICE = {
         "Choose units that mean something, or columns in which the factors have edges: "
         "standardised columns give other axes, as good as these."
     ),
-    "reliability": "Average, or leave out noisy columns, before trusting single places.",
+    "sum": "Use the factors with care: much of the data is no function of them.",
+    "own share": (
+        "Use the other factors: one of them explains little that the others do not."
+    ),
+    "structured rest": (
+        "Use the factors, and look at what they leave: it is no noise, and may be a "
+        "factor of its own."
+    ),
+    "axes": (
+        "Take the factors together: other axes explain the samples nearly as well."
+    ),
+    "terms": "Take the data as one factor: its embedding tells samples apart.",
+    "reliability": "Average, or leave out noisy columns: single places are uncertain.",
     "samples": "Add samples.",
     "uncertainty": "Add samples, or remove noise: average, or leave out noisy columns.",
     "clusters": "Fit each cluster by itself, or add samples between them.",

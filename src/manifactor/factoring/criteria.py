@@ -123,16 +123,6 @@ def _criteria_of_terms(settings: EvidenceSettings) -> tuple[Criterion, ...]:
     """Criteria that only a sum has."""
     return (
         Criterion(
-            "products checked",
-            1,
-            True,
-            "sum: number of products of functions that were compared with the "
-            "spectrum, always 0",
-            "one function of each factor add up to {explained:.0%} of the data's "
-            "variance; this is how independent motions show in images, but a sum alone "
-            "does not prove a product",
-        ),
-        Criterion(
             "sum",
             settings.explained,
             True,

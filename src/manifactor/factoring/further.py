@@ -26,6 +26,8 @@ TESTS_OF_PLACES = frozenset(
         "agreement",
         "dimensions",
         "folds",
+        "filling",
+        "skew",
         "sum",
         "own share",
         "structured rest",

@@ -180,8 +180,8 @@ def weigh_sum(
 ) -> Evidence:
     """Return the evidence on factors whose functions add up to the samples.
 
-    A sum compares no products with the spectrum, and a parallelogram is exactly
-    additive, too: it never claims a product.
+    A parallelogram and a cone are sums, too, exactly or nearly: only the tests of
+    places tell them from products.
 
     Parameters
     ----------
@@ -199,7 +199,6 @@ def weigh_sum(
     leakage = measures.leakage(factors, settings=measuring)
     share = 1 - found.left
     tests = (
-        judge["products checked"](0, explained=share),
         judge["sum"](share),
         judge["own share"](found.own_share),
         judge["structured rest"](found.structured_rest),

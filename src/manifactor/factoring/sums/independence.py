@@ -1,6 +1,7 @@
 """Linear parts of samples that are independent of each other."""
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -113,7 +114,7 @@ def _diagonalizer(white: np.ndarray, settings: IndependenceSettings) -> np.ndarr
     rotation = np.eye(r)
     for _ in range(settings.max_sweeps):
         widest = 0.0
-        for a, b in zip(*np.triu_indices(r, 1), strict=True):
+        for a, b in combinations(range(r), 2):
             angle = _angle(matrices, a, b)
             widest = max(widest, abs(angle))
             plane = np.array(

@@ -52,6 +52,9 @@ class SumSettings:
     # What curves may leave, in units of the weakest of them, to be preferred to
     # surfaces.
     curves_leave: float = 0.3
+    # Mean squared cosine between the directions in which two curves move samples, from
+    # which on they are one surface: any disk is a sum of two circles, whose mean is .5.
+    curves_cross: float = 0.3
     directions: DirectionSettings = field(default_factory=DirectionSettings)
     independence: IndependenceSettings = field(default_factory=IndependenceSettings)
     fitting: FittingSettings = field(default_factory=FittingSettings)
@@ -105,17 +108,18 @@ def _curves_or_surfaces(
     settings: SumSettings,
 ) -> list[Fitted]:
     """Factors of samples: curves, or also surfaces where curves do not explain them."""
-    curves = peel(samples, known, max_factors, fitter, settings=settings)
-    shown = min(fitter.shown_anew(samples, curves))
+    curves, sure = peel(samples, known, max_factors, fitter, settings=settings)
+    leaves = settings.fitting.reading.curve_leaves
     add_up = _add_up(samples, curves, settings)
-    if add_up and shown > 1 - settings.fitting.reading.curve_leaves:
+    tangled = any(fitter.tangled(curve) for curve in curves)
+    if add_up and sure > 1 - leaves and not tangled:
         return curves
     fitter = replace(fitter, surfaces=True)
-    surfaces = peel(samples, known, max_factors, fitter, settings=settings)
-    better = share_left(samples, surfaces) < share_left(samples, curves) / 2
-    laid = min(curve.sheet.explained for curve in curves)
-    filling = shown < laid - settings.fitting.reading.curve_leaves / 2
-    return surfaces if better or filling or not add_up else curves
+    surfaces, _ = peel(samples, known, max_factors, fitter, settings=settings)
+    if tangled or not add_up or min(fitter.shown_anew(samples, curves)) < 1 - leaves:
+        return surfaces
+    less = share_left(samples, surfaces) < share_left(samples, curves)
+    return surfaces if less and len(surfaces) < len(curves) else curves
 
 
 def peel(
@@ -125,17 +129,26 @@ def peel(
     fitter: Fitter,
     *,
     settings: SumSettings = SumSettings(),
-) -> list[Fitted]:
+) -> tuple[list[Fitted], float]:
     """Return the factors of samples, (n, q), given in their main directions.
 
     The first factors are the independent parts of the samples. The strongest part of
     what they leave is a further one, until noise is left, or something that no further
     factor explains.
+
+    Returns
+    -------
+    factors : list of Fitted
+    sure : float
+        Smallest share of an independent part that its factor explained when it was
+        read: near 1 unless a part is no curve, or several.
     """
     factors = _started(samples, known, fitter)
+    sure = 1.0
     if not factors:
         parts = _parts(samples, settings)[:max_factors]
         found = [fitter.fit(part, fitter.read(part)) for part in parts]
+        sure = min(factor.shown for factor in found)
         factors = _pruned(samples, fitter.polish(samples, found), fitter, settings)
     left = share_left(samples, factors)
     while len(factors) < max_factors:
@@ -149,7 +162,7 @@ def peel(
         if less > (1 - settings.own_share) * left:
             break
         factors, left = trial, less
-    return factors
+    return factors, sure
 
 
 def _pruned(
@@ -214,7 +227,18 @@ def _add_up(
     weakest = min(factor.variance for factor in factors)
     if rest.var(axis=0).sum() > settings.curves_leave * weakest:
         return False
+    if crossing(factors) > settings.curves_cross:
+        return False
     return cumulant_between(factors) < settings.independence.max_cumulant
+
+
+def crossing(factors: Sequence[Fitted]) -> float:
+    """Return the largest mean squared cosine between the directions of two factors."""
+    pairs = combinations([factor.at.tangents for factor in factors], 2)
+    cosines = [
+        np.linalg.norm(a @ b.transpose(0, 2, 1), ord=2, axis=(1, 2)) for a, b in pairs
+    ]
+    return max((float((c**2).mean()) for c in cosines), default=0.0)
 
 
 def cumulant_between(factors: Sequence[Fitted]) -> float:
