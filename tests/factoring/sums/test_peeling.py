@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
+from manifactor.factoring.sums.directions import far_off
 from manifactor.factoring.sums.fitting import Fitted
 from manifactor.factoring.sums.peeling import axes_error, is_noise, peel_samples
 from manifactor.factoring.sums.reading import Reading
@@ -95,3 +96,9 @@ def test_equal_gaussians_have_no_axes(rng):
     assert axes_error([fitted(a), fitted(b)]) > 0.5
     assert axes_error([fitted(a), fitted(3 * b)]) < 0.02
     assert axes_error([fitted(a), fitted(rng.uniform(size=(2000, 1)))]) == 0
+
+
+def test_only_samples_beyond_any_tail_are_far_off(rng):
+    tails = rng.normal(size=(5000, 2))
+    assert not far_off(tails).any()
+    assert far_off(np.vstack([tails, [[0, 9]]])).nonzero()[0].tolist() == [5000]

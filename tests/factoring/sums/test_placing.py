@@ -61,7 +61,7 @@ def test_turning_objects_are_a_product_in_the_sense_of_a_sum(objects):
 def test_confidence_falls_with_the_distance_from_the_sum(rng):
     X, _ = strip(rng)
     fit = ManifoldFactorizer(method="deflation", random_state=0).fit(
-        np.column_stack([X, 0.1 * rng.normal(size=len(X))])
+        np.column_stack([X, 0.05 * rng.normal(size=len(X))])
     )
     near, far = np.array([[4, 0.5, 0.0]]), np.array([[4, 0.5, 5.0]])
     long, short = fit.locate(np.vstack([near, far]))
