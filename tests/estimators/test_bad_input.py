@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.neighbors import KNeighborsTransformer
+from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from manifactor import ManifoldFactorizer
 
@@ -67,11 +67,34 @@ BAD = [
         X20,
         "`X` must be a sparse matrix of distances; got ndarray",
     ),
+    (
+        {"neighbors": "precomputed", "n_neighbors": 5},
+        kneighbors_graph(X20, 6, mode="distance"),
+        "precomputed distances decide the number of neighbours; got `n_neighbors`=5",
+    ),
+    (
+        {"neighbors": KNeighborsTransformer(), "n_neighbors": 5},
+        X20,
+        "the search given as `neighbors` decides their number; got `n_neighbors`=5",
+    ),
+    ({"n_jobs": "a"}, X20, "`n_jobs` must be None or a whole number other than 0"),
+    ({"n_jobs": 0}, X20, "`n_jobs` must be None or a whole number other than 0"),
+    (
+        {},
+        X20 * 1e160,
+        r"`X` must be smaller than 1e\+150, so that their squares are finite",
+    ),
+    (
+        {},
+        X20 * 1e-200,
+        "`X` must differ by more than 1e-150, so that the squares of distances",
+    ),
+    ({}, np.ma.masked_greater(X20, 1), "`X` must not have masked values; got"),
     ({"n_factors": 0}, X20, r"`n_factors` must be a whole number in \[1, 6\]; got 0"),
     (
         {"method": "magic"},
         X20,
-        "`method` must be one of 'deflation', 'gradients', 'triplets'; got 'magic'",
+        "`method` must be one of 'deflation', 'gradients', 'sum', 'triplets'; got 'magic'",
     ),
     pytest.param(
         {"device": "warp"},
@@ -127,7 +150,7 @@ REFUSED = [
         r"`exclude` must be a whole number in \[1, 9\]; got 12",
     ),
     ({"method": "triplets", "exclude": ["a"]}, "`exclude` must be a whole number"),
-    ({"method": "deflation", "n_factors": 3}, "finds two factors; got"),
+    ({"method": "sum", "n_functions": 50}, "`method='sum'` computes 9 functions; got"),
     ({"method": "deflation", "exclude": [1]}, "`exclude` is for"),
     ({"method": "deflation", "n_functions": 50}, "computes 9 functions; got"),
     ({"method": "deflation", "similarity_threshold": 0.7}, "is for"),
@@ -148,11 +171,6 @@ def test_what_cannot_be_used_is_refused_before_anything_is_computed(
         ({}, [0.1], "for each of the 4 columns; got array"),
         ({}, [0.1, 0.1, -1, 0.1], "a standard deviation of 0 or more"),
         ({}, [0.1, 0.1, np.nan, 0.1], "a standard deviation of 0 or more"),
-        (
-            {"method": "deflation"},
-            [0.1] * 4,
-            "cannot be used with precomputed distances or",
-        ),
     ],
 )
 def test_noise_that_cannot_be_used_is_refused_before_anything_is_computed(

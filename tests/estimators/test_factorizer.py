@@ -279,7 +279,7 @@ def test_an_archive_keeps_preparation_outliers_and_charts(tmp_path, sphere_inter
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("n_samples", [4, 5, 7, 12, 40])
-@pytest.mark.parametrize("method", ["gradients", "deflation"])
+@pytest.mark.parametrize("method", ["gradients", "sum"])
 def test_a_handful_of_samples_is_fitted_without_a_claim(rng, n_samples, method):
     fit = ManifoldFactorizer(method=method, random_state=0).fit(
         rng.uniform(size=(n_samples, 2))

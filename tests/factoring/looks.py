@@ -1,14 +1,21 @@
 """Looks at samples of known shapes, for tests of peeling and of what it is made of."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from manifactor import datasets
-from manifactor.factoring.deflation import WalkSpectrum
 from manifactor.factoring.gradients import measure_geometry
 from manifactor.factoring.proposals import Look
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
+
+
+class WalkSpectrum(NamedTuple):
+    graph: Any
+    affinity: Any
+    distinct: Any
 
 
 def walk_spectrum(X, n_functions, n_neighbors=64):

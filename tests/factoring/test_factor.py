@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifactor import DiffusionMap, datasets
-from manifactor.factoring.factor import make_factors, placed_factor, selection
+from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.prediction import predictability
+from manifactor.factoring.shapes import interval_ends, place_on_shape
 
 from ..conftest import box_spectrum, grid
 
@@ -39,9 +40,9 @@ def test_the_ends_of_an_interval_are_where_its_samples_end():
     stretched = (
         0.9 * np.cos(np.pi * t)[:, None] + 0.1
     )  # as the lowest function of an uneven interval
-    np.testing.assert_allclose(
-        placed_factor(stretched, np.ones(1), "interval").coordinate, t, atol=5e-3
-    )
+    ends = interval_ends("interval", stretched, 0.01)
+    _, coordinate = place_on_shape("interval", stretched, None, ends)
+    np.testing.assert_allclose(coordinate, t, atol=5e-3)
 
 
 @given(turn=st.floats(0, 2 * np.pi))

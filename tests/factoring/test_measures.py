@@ -1,6 +1,6 @@
 import numpy as np
 
-from manifactor.factoring.factor import make_factors, placed_factor, selection
+from manifactor.factoring.factor import make_factors, selection
 from manifactor.factoring.measures import (
     MeasureSettings,
     completeness,
@@ -10,11 +10,7 @@ from manifactor.factoring.measures import (
 )
 
 from ..conftest import box_spectrum
-
-
-def interval(t):
-    functions = np.sqrt(2) * np.cos(np.pi * t)[:, None]
-    return placed_factor(functions, np.array([1.0]), "interval")
+from .places import interval
 
 
 def pure(waves, side):

@@ -4,10 +4,13 @@ import pytest
 from manifactor import Evidence, ManifoldFactorizer, datasets
 from manifactor.factoring.blocks import FEWER, MORE, Dimensions
 from manifactor.factoring.criteria import criteria
-from manifactor.factoring.factor import placed_factor
 from manifactor.factoring.grouping import Grouping
 from manifactor.factoring.measures import Measurement, undivided
 from manifactor.factoring.peeling import Split
+from manifactor.factoring.place_verdict import judge_places
+from manifactor.factoring.sums.directions import Directions
+from manifactor.factoring.sums.placing import Sum, Summand
+from manifactor.factoring.sums.sheets import Sheet
 from manifactor.factoring.verdict import (
     weigh_asked,
     weigh_no_groups,
@@ -15,13 +18,10 @@ from manifactor.factoring.verdict import (
     weigh_sum,
 )
 
+from .places import interval
+
 JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
 TWO_FACTORS = np.array([[np.nan, 0.1], [0.1, np.nan]])
-
-
-def interval(t):
-    functions = np.sqrt(2) * np.cos(np.pi * t)[:, None]
-    return placed_factor(functions, np.array([1.0]), "interval")
 
 
 def test_a_product_needs_places_that_are_little_noise():
@@ -61,13 +61,68 @@ def test_the_reason_for_no_groups_is_the_grouping_s():
     assert (evidence.verdict, evidence.reason) == ("none", "nothing adds up")
 
 
-def test_a_sum_alone_never_proves_a_product(rng):
+def some_sum(**numbers):
+    sheet = Sheet("interval", *(np.ones((1, 1)),) * 2, *(np.ones((1, 1, 1)),) * 2)
+    terms = [Summand(sheet, np.eye(1), v, 0.9) for v in (1.0, 0.5)]
+    known = {"left": 0.02, "noise_left": True, "axes_error": 0.0} | numbers
+    return Sum(Directions(np.zeros(1), np.eye(1)), tuple(terms), **known)
+
+
+def test_a_sum_is_a_product_where_its_places_and_samples_are_those_of_one(rng):
+    places = rng.uniform(size=(2, 800))
+    factors = [interval(t) for t in places]
+    of_places = judge_places(factors, places.T, sense="sum")
+    evidence = weigh_sum(some_sum(), factors, 0.99, of_places, rng=rng)
+    assert evidence.verdict == "product"
+    assert [test.name for test in of_places] == [
+        "folds",
+        "filling",
+        "skew",
+        "modulation in data",
+        "identified",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("samples", "failed"),
+    [
+        # A parallelogram and a cone: functions of the places that add up, or nearly.
+        (lambda t, u: np.column_stack([t + 0.5 * u, u]), "skew"),
+        (
+            lambda t, u: np.column_stack(
+                [5 * t, (1 - 0.6 * t) * np.cos(3 * u), (1 - 0.6 * t) * np.sin(3 * u)]
+            ),
+            "modulation in data",
+        ),
+    ],
+)
+def test_a_sum_alone_never_proves_a_product(rng, samples, failed):
+    places = rng.uniform(size=(2, 800))
+    factors = [interval(t) for t in places]
+    of_places = judge_places(factors, samples(*places), sense="sum")
+    evidence = weigh_sum(some_sum(), factors, 0.99, of_places, rng=rng)
+    assert [test.name for test in evidence.failed] == [failed]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "failed"),
+    [
+        ({"left": 0.6}, "sum"),
+        ({"left": 0.2, "noise_left": False}, "structured rest"),
+        ({"axes_error": 0.3}, "axes"),
+    ],
+)
+def test_each_number_of_a_sum_is_judged(rng, numbers, failed):
     factors = [interval(t) for t in rng.uniform(size=(2, 800))]
-    evidence = weigh_sum(factors, 0.98, rng=rng)
-    passed = {test.name: test.passed for test in evidence.tests}
-    assert passed == {"products checked": False, "sum": True, "leakage": True}
-    assert evidence.verdict == "partial"
-    assert "98% of the data's variance" in evidence.reason
+    evidence = weigh_sum(some_sum(**numbers), factors, 0.9, (), rng=rng)
+    assert failed in [test.name for test in evidence.failed]
+
+
+def test_one_term_is_no_product(rng):
+    evidence = weigh_sum(
+        some_sum(), [interval(rng.uniform(size=800))], 0.9, (), rng=rng
+    )
+    assert (evidence.verdict, evidence.tests[0].name) == ("none", "terms")
 
 
 @pytest.mark.parametrize(

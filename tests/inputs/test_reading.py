@@ -4,13 +4,8 @@ import pytest
 from manifactor.cryoem.formats import read_particles
 from manifactor.datasets import simulate_particles
 from manifactor.datasets.writing import write_dataset
-from manifactor.inputs.reading import (
-    ImageSettings,
-    picked,
-    read_input,
-    require_one_view,
-    run_images,
-)
+from manifactor.inputs.one_view import picked, require_one_view
+from manifactor.inputs.reading import ImageSettings, read_input, run_images
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +30,7 @@ def test_coordinates_with_particles_keep_both(table, data, rng):
     given = read_input(table, particles=data / "particles.star", rng=rng)
     assert given.samples.shape == (20, 3)
     assert given.rows.tolist() == list(range(20))
-    assert given.record.keys() == {"particles", "fingerprint"}
+    assert given.record.keys() == {"particles", "fingerprint", "columns"}
 
 
 def test_images_become_components_that_the_record_describes(data, rng):

@@ -10,6 +10,7 @@ import numpy as np
 from manifactor._support.choices import Choice
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.functions import find_in_functions
+from manifactor.factoring.one_factor import density_of
 from manifactor.factoring.samples import find_in_samples
 from manifactor.factoring.settings import FactoringSettings, is_auto
 from manifactor.spectral.diffusion import Diffusion
@@ -25,6 +26,7 @@ TESTS_OF_PLACES = frozenset(
         "leakage",
         "agreement",
         "dimensions",
+        "folds",
         "sum",
         "own share",
         "structured rest",
@@ -47,7 +49,7 @@ def look_in_all_senses(
     if not further or found.evidence.verdict == "product":
         return found
     best, tried = found, ["geometry"]
-    for sense in LOOKS:
+    for sense in _further_senses(diffusion, settings):
         # The most expensive one is for data on which nothing else is right.
         if sense == "density" and is_sound(best):
             continue
@@ -62,6 +64,18 @@ def look_in_all_senses(
     sense = best.evidence.sense
     why = f"most tests are passed in it, of the senses {', '.join(tried)}"
     return replace(best, choices={**best.choices, "sense": Choice(sense, why)})
+
+
+def _further_senses(
+    diffusion: Diffusion, settings: FactoringSettings
+) -> tuple[str, ...]:
+    """Senses to look in after the geometry.
+
+    On even samples the density changes nothing: looks at it only draw the noise anew.
+    """
+    density = density_of(diffusion)
+    uneven = density is not None and density.spread > settings.evidence.evenness
+    return tuple(LOOKS) if uneven else ("sum",)
 
 
 def _looked(
@@ -112,6 +126,7 @@ def look_in_sense(
 
 def _in_functions_of(
     other_sense: Callable[..., Diffusion],
+    sense: str,
     diffusion: Diffusion,
     settings: FactoringSettings,
     *,
@@ -119,20 +134,31 @@ def _in_functions_of(
 ) -> Factorization:
     """Factors in the functions of another diffusion of the same samples."""
     other = other_sense(diffusion, settings=settings.senses, rng=rng)
-    return find_in_functions(other, settings, rng=rng)
+    return find_in_functions(other, settings, sense=sense, rng=rng)
 
 
 LOOKS: dict[str, Callable[..., Factorization]] = {
     "sum": find_in_samples,
-    "volume": partial(_in_functions_of, in_volume),
-    "density": partial(_in_functions_of, in_density),
+    "volume": partial(_in_functions_of, in_volume, "volume"),
+    "density": partial(_in_functions_of, in_density, "density"),
 }
 
 
 def is_sound(found: Factorization) -> bool:
     """Return whether there are several factors and the places on them are right."""
-    failed = {test.name for test in found.evidence.failed}
-    return len(found.factors) > 1 and not failed & TESTS_OF_PLACES
+    evidence = found.evidence
+    limits = evidence.settings
+    far_off = {
+        "skew": limits.oblique,
+        "crossing": limits.oblique,
+        "filling": limits.voids,
+    }
+    failed = [
+        test.name
+        for test in evidence.failed
+        if test.name in TESTS_OF_PLACES or test.net > far_off.get(test.name, np.inf)
+    ]
+    return len(found.factors) > 1 and not failed
 
 
 def _better(candidate: Factorization, best: Factorization) -> bool:

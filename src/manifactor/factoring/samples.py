@@ -5,9 +5,11 @@ from functools import partial
 import numpy as np
 
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.judging import NOT_MEASURED
+from manifactor.factoring.judging import NOT_MEASURED, Test
+from manifactor.factoring.place_verdict import judge_places
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.factoring.sums.agreement import agreement
+from manifactor.factoring.sums.directions import far_off
 from manifactor.factoring.sums.peeling import peel_samples
 from manifactor.factoring.verdict import weigh_sum
 from manifactor.spectral.diffusion import Diffusion
@@ -22,8 +24,9 @@ def find_in_samples(
             "a sum is taken of samples; got a precomputed graph of distances. Pass "
             "samples, or leave `method` and `sense` at their defaults."
         )
-    # Outliers would dominate means and cumulants.
-    samples = diffusion.points[~diffusion.graph.outliers]
+    # Outliers would dominate means and cumulants, but tails belong to the density.
+    outliers = diffusion.graph.outliers & far_off(diffusion.points)
+    samples = diffusion.points[~outliers]
     peel = partial(
         peel_samples,
         max_factors=settings.n_asked or settings.peeling.max_factors,
@@ -34,12 +37,22 @@ def find_in_samples(
     found = peel(samples)
     factors = found.factors(diffusion.points)
     agreed = NOT_MEASURED
+    of_places: tuple[Test, ...] = ()
     if len(factors) > 1:
         agreed = agreement(found, samples, peel, settings=settings.agreement, rng=rng)
+        of_places = judge_places(
+            factors,
+            diffusion.points,
+            inliers=~diffusion.graph.outliers,
+            sense="sum",
+            settings=settings.evidence,
+            testing=settings.measures.places,
+        )
     evidence = weigh_sum(
         found,
         factors,
         agreed,
+        of_places,
         settings=settings.evidence,
         measuring=settings.measures,
         rng=rng,

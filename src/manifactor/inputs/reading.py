@@ -1,26 +1,33 @@
 """Any input as samples: arrays, coordinates of other programs, images, volumes."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manifactor._support.parameters import require_number
+from manifactor._support.parameters import first_bad_value
 from manifactor.cryoem.cryosparc import read_cs
 from manifactor.cryoem.formats import read_particles
 from manifactor.cryoem.images import Components, image_components
-from manifactor.cryoem.particles import Particles, view_directions
+from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import particle_images, stack_images, volume_series
 from manifactor.cryoem.views import View
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
-from manifactor.inputs.files import MODE, read_samples
+from manifactor.inputs.columns import ColumnChoice, Columns, unit_scale
+from manifactor.inputs.files import MODE, read_table
+from manifactor.inputs.one_view import checked_width, picked, require_one_view
 from manifactor.inputs.pairing import paired_particles
+from manifactor.inputs.tables import line_of
 
 
 @dataclass(frozen=True)
 class ImageSettings:
-    """Settings that turn images into samples; None is chosen from the data."""
+    """Settings that turn images into samples; None is chosen from the data.
+
+    `standardise` is for tables, too: it scales columns, as it scales the components of
+    images.
+    """
 
     # The defaults go with every input; any other value is refused without images.
     phase_flip: bool = False
@@ -43,12 +50,18 @@ class Input:
         In the order of the samples.
     components : Components, VolumeComponents or None
         How images or volumes became samples.
+    columns : Columns or None
+        Which columns of a table these are, and their scale.
+    path : Path or None
+        The file of a table.
     """
 
     samples: np.ndarray
     rows: np.ndarray
     particles: Particles | None = None
     components: Components | VolumeComponents | None = None
+    columns: Columns | None = None
+    path: Path | None = None
 
     @property
     def record(self) -> dict:
@@ -59,7 +72,32 @@ class Input:
             record["fingerprint"] = self.particles.fingerprint
         if self.components is not None:
             record["components"] = _components_record(self.components)
+        if self.columns is not None:
+            record["columns"] = self.columns.record
         return record
+
+    @property
+    def labels(self) -> list[str | int] | None:
+        """Names or numbers of the columns in their file; None for all, unnamed."""
+        if self.columns is None:
+            return None
+        every = len(self.columns.numbers) == self.columns.total
+        return None if every and self.columns.names is None else self.columns.labels
+
+    def require_finite(self) -> None:
+        """Refuse NaN and infinite values, and say where in the file they are."""
+        found = first_bad_value(self.samples)
+        if found is None:
+            return
+        count, row, column = found
+        label = column if self.labels is None else self.labels[column]
+        line = None if self.path is None else line_of(self.path, row)
+        where = "" if line is None else f" (line {line} of {self.path})"
+        raise ValueError(
+            f"samples must be finite; got {count} NaN or inf values, the first in row "
+            f"{row}, column {label!r}{where}. Remove those samples, fill the values "
+            "in, or leave columns out with --drop."
+        )
 
 
 def _components_record(components: Components | VolumeComponents) -> dict:
@@ -82,8 +120,9 @@ def read_input(
     particles=None,
     indices=None,
     view: tuple[float, float] | None = None,
-    width: float = 10.0,
+    width: float | None = None,
     settings: ImageSettings | None = None,
+    columns: ColumnChoice | None = None,
     rng: np.random.Generator,
 ) -> Input:
     """Read the samples of an input; check first whatever can be checked at once.
@@ -100,52 +139,84 @@ def read_input(
         cryoDRGN's ind.pkl: which of the particles the coordinates belong to.
     view : (rot, tilt) or None
         Take only the particles seen from this direction.
-    width : float
-        Degrees around the view.
+    width : float or None
+        Degrees around the view; None for 10.
     settings : ImageSettings or None
+    columns : ColumnChoice or None
+        Of a table; None for all.
     rng : Generator
 
     Returns
     -------
     Input
     """
-    # What does not go with the input is refused, not ignored: the caller would believe
-    # that it took effect.
     path = Path(path)
     settings = settings or ImageSettings()
-    is_default = settings == ImageSettings()
-    require_number("width", width, low=0, high=180)
-    # Volumes are aligned already and have no particles behind them.
+    columns = columns or ColumnChoice()
+    angle = checked_width(width, view)
+    given = _Given(particles, indices, view, settings, columns)
     if path.is_dir():
-        _refuse_for_volumes(
-            {
-                "--particles": particles,
-                "--ind": indices,
-                "--view": view,
-                "settings of images": None if is_default else settings,
-            }
-        )
+        given.require_volumes()
         return _from_volumes(path)
     if _holds_images(path):
-        if particles is not None or indices is not None:
+        given.require_images(path)
+        return _from_images(path, view, angle, settings, rng)
+    given.require_table(path)
+    found = _from_coordinates(path, columns, particles, indices)
+    return _standardised(found) if settings.standardise else found
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What was given with an input.
+
+    What does not go with it is refused, not ignored: the caller would believe that it
+    took effect.
+    """
+
+    particles: Any
+    indices: Any
+    view: tuple[float, float] | None
+    settings: ImageSettings
+    columns: ColumnChoice
+
+    def require_volumes(self) -> None:
+        """Volumes are aligned already and have no particles behind them."""
+        of_images = self.settings != ImageSettings()
+        given = {
+            "--particles": self.particles is not None,
+            "--ind": self.indices is not None,
+            "--view": self.view is not None,
+            "settings of images": of_images,
+            "--columns": self.columns.columns is not None,
+            "--drop": self.columns.drop is not None,
+        }
+        for name, is_given in given.items():
+            if is_given:
+                raise ValueError(
+                    f"{name} cannot be given for a folder of volumes. Leave it out."
+                )
+
+    def require_images(self, path: Path) -> None:
+        """Images have their own particles, and pixels for columns."""
+        if self.particles is not None or self.indices is not None:
             raise ValueError(
                 f"--particles and --ind go with coordinates; {path} already is a file "
                 "of particles. Leave them out."
             )
-        return _from_images(path, view, width, settings, rng)
-    if view is not None or not is_default:
-        raise ValueError(
-            f"a view and settings of images go with particle images; {path} holds "
-            "coordinates. Leave them out."
-        )
-    return _from_coordinates(path, particles, indices)
-
-
-def _refuse_for_volumes(given: dict) -> None:
-    for name, value in given.items():
-        if value is not None:
+        if self.columns != ColumnChoice():
             raise ValueError(
-                f"{name} cannot be given for a folder of volumes. Leave it out."
+                f"--columns and --drop go with tables; {path} holds images. Leave them "
+                "out."
+            )
+
+    def require_table(self, path: Path) -> None:
+        """Coordinates have no view, and nothing to be masked or filtered."""
+        of_images = replace(self.settings, standardise=False) != ImageSettings()
+        if self.view is not None or of_images:
+            raise ValueError(
+                f"a view and settings of images go with particle images; {path} holds "
+                "coordinates. Leave them out."
             )
 
 
@@ -165,12 +236,23 @@ def _from_volumes(folder: Path) -> Input:
     return Input(components.samples, rows, components=components)
 
 
-def _from_coordinates(path: Path, particles, indices) -> Input:
-    samples = read_samples(path)
-    found = paired_particles(path, len(samples), particles=particles, indices=indices)
+def _from_coordinates(path: Path, choice: ColumnChoice, particles, indices) -> Input:
+    table = read_table(path, choice)
+    n_samples = len(table.samples)
+    found = paired_particles(path, n_samples, particles=particles, indices=indices)
     # Row numbers count in the file of the particles, so that `select` finds them there.
-    rows = np.arange(len(samples)) if found is None else found.rows
-    return Input(samples, rows, found)
+    rows = np.arange(n_samples) if found is None else found.rows
+    columns = Columns(table.numbers, table.total, table.names)
+    return Input(table.samples, rows, found, columns=columns, path=path)
+
+
+def _standardised(given: Input) -> Input:
+    """Return a table whose columns all have unit variance; constant ones have none."""
+    given.require_finite()
+    assert given.columns is not None
+    mean, scale = unit_scale(given.samples)
+    columns = replace(given.columns, mean=mean, scale=scale)
+    return replace(given, samples=columns.scaled(given.samples), columns=columns)
 
 
 def _from_images(
@@ -210,52 +292,3 @@ def run_images(
     if not path.is_file():
         raise ValueError(f"the input must be a file; {path} does not exist.")
     return View(stack_images(path), None, phase_flip)
-
-
-def picked(particles: Particles, view: tuple[float, float], width: float) -> Particles:
-    """Return the particles within `width` degrees of a view, (rot, tilt)."""
-    # One image alone has no differences to factor.
-    near = particles.near_view(*view, width=width)
-    if near.sum() < 2:
-        rot, tilt = view
-        raise ValueError(
-            f"the view must show some particles; within {width:g} degrees of rot "
-            f"{rot:g}, tilt {tilt:g} there are {near.sum()} of {len(near)}. Choose "
-            "another view or a larger --width."
-        )
-    return particles[near]
-
-
-def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
-    """Refuse images of many views, whose differences are mostly those of the views.
-
-    Parameters
-    ----------
-    particles : Particles
-        Without angles, they count as one view.
-    max_angle : float
-        Largest angle in degrees between a view and the mean direction.
-    """
-    # Particles of a 2-D class have no angles; to choose the class was to choose a view.
-    if particles.angles is None:
-        return
-    apart = _largest_angle_to_mean(view_directions(particles.angles))
-    if apart > max_angle:
-        raise ValueError(
-            f"images must show one view; those of {particles.path} are up to "
-            f"{apart:.0f} degrees apart from their middle. Pick one with --view "
-            "ROT,TILT --width DEGREES. For all views at once, factor coordinates that "
-            "another program found (cryoDRGN, 3D variability), and make volumes with "
-            "it: manifactor export."
-        )
-
-
-def _largest_angle_to_mean(directions: np.ndarray) -> float:
-    """Return the largest angle in degrees between unit vectors and their mean."""
-    mean = directions.mean(axis=0)
-    length = np.linalg.norm(mean)
-    if length < 1e-6:  # directions that cancel have no mean direction
-        return 180.0
-    # Rounding may take a cosine beyond 1, where the angle is not a number.
-    cosines = np.clip(directions @ mean / length, -1, 1)
-    return np.degrees(np.arccos(cosines)).max()

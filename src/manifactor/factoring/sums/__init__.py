@@ -1,1 +1,1 @@
-"""Samples as a sum of one function of each of several factors."""
+"""Samples as a sum of functions of independent factors."""

@@ -22,6 +22,8 @@ class DirectionSettings:
     samples: int = 3000
     # Columns up to which all directions are computed.
     few_columns: int = 600
+    # Deviations from which on a sample is far off: among 10^8 Gaussian ones none is.
+    far: float = 6.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,19 @@ def main_directions(
     variance, axes = _principal_axes(some - mean, settings, rng)
     kept = variance > settings.thin * variance[0]
     return Directions(mean, axes[:, : settings.most][:, kept[: settings.most]])
+
+
+def far_off(
+    samples: np.ndarray, *, settings: DirectionSettings = DirectionSettings()
+) -> np.ndarray:
+    """Return which samples, (n, n_features), lie far from all others in a column.
+
+    Measured by the median and the median absolute deviation, which no outlier moves.
+    """
+    off = np.abs(samples - np.median(samples, axis=0))
+    # 1.4826 median absolute deviations are a Gaussian's standard deviation.
+    deviation = 1.4826 * np.median(off, axis=0)
+    return (off > settings.far * deviation).any(axis=1)
 
 
 def _principal_axes(

@@ -1,11 +1,16 @@
 """Factors fitted to samples, each to what all others leave."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from manifactor.factoring.sums.reading import Reading, ReadingSettings, read_factor
+from manifactor.factoring.sums.reading import (
+    Reading,
+    ReadingSettings,
+    read_factor,
+    read_surface,
+)
 from manifactor.factoring.sums.sheets import Projection, Sheet, lay_sheet
 
 
@@ -24,6 +29,9 @@ class FittingSettings:
     # A factor is read anew where it explains less than this of what the others leave:
     # its first reading may have seen an overtone only, which folds it.
     clear: float = 0.98
+    # Times that factors are read anew, at most: once more where a curve is tangled.
+    # Places in the wrong order explain as much as those in the right one.
+    readings: int = 2
     reading: ReadingSettings = field(default_factory=ReadingSettings)
 
 
@@ -110,9 +118,22 @@ class Fitter:
     def polish(self, samples: np.ndarray, factors: Sequence[Fitted]) -> list[Fitted]:
         """Fit each factor to what the others leave, in turn; the best round counts."""
         factors = self._each(samples, factors, self._fit_again)
-        factors = self._each(samples, factors, self._read_again)
-        best, least = factors, share_left(samples, factors)
-        last = least
+        for _ in range(self.settings.readings):
+            factors = self._each(samples, factors, self._read_again)
+            factors = self._fit_rounds(samples, factors)
+            if not any(self.tangled(factor) for factor in factors):
+                return list(factors)
+        if not self.surfaces:
+            return list(factors)
+        factors = self._each(samples, factors, self._untangled)
+        return list(self._fit_rounds(samples, factors))
+
+    def _fit_rounds(
+        self, samples: np.ndarray, factors: Sequence[Fitted]
+    ) -> Sequence[Fitted]:
+        """Sheets laid anew round by round; the best round counts."""
+        best = factors
+        last = least = share_left(samples, factors)
         for _ in range(self.settings.rounds):
             factors = self._each(samples, factors, self._fit_again)
             left = share_left(samples, factors)
@@ -130,23 +151,28 @@ class Fitter:
         Of what the other factors leave; only where a first reading explained little.
         """
         rest = rest_of(samples, factors)
-        leaves = self.settings.reading.curve_leaves
+        enough = 1 - self.settings.reading.curve_leaves
         return [
             factor.shown
-            if factor.shown > 1 - leaves
+            if factor.shown > enough
             else self.read(rest + factor.at.means).explained
             for factor in factors
         ]
 
-    def _each(self, samples: np.ndarray, factors: Sequence[Fitted], work):
+    def _each(
+        self,
+        samples: np.ndarray,
+        factors: Sequence[Fitted],
+        work: Callable[[np.ndarray, Fitted], Fitted],
+    ) -> list[Fitted]:
         """Apply `work` to each factor, given what the others leave."""
-        factors = list(factors)
         rest = rest_of(samples, factors)
-        for j, factor in enumerate(factors):
+        done = []
+        for factor in factors:
             target = rest + factor.at.means
-            factors[j] = work(target, factor)
-            rest = target - factors[j].at.means
-        return factors
+            done.append(work(target, factor))
+            rest = target - done[-1].at.means
+        return done
 
     def _fit_again(self, target: np.ndarray, factor: Fitted) -> Fitted:
         at = factor.sheet.project(target, settings=self.settings.reading.sheets)
@@ -154,8 +180,21 @@ class Fitter:
 
     def _read_again(self, target: np.ndarray, factor: Fitted) -> Fitted:
         again = self._fit_again(target, factor)
-        if again.sheet.explained > self.settings.clear:
+        tangled = self.tangled(again)
+        if again.sheet.explained > self.settings.clear and not tangled:
             return again
-        reading = self.read(target)
-        better = reading.explained > again.sheet.explained
-        return self.fit(target, reading) if better else again
+        anew = self.fit(target, self.read(target))
+        enough = self.settings.clear if tangled else again.sheet.explained
+        return anew if anew.shown > enough else again
+
+    def _untangled(self, target: np.ndarray, factor: Fitted) -> Fitted:
+        if not self.tangled(factor):
+            return factor
+        reading = read_surface(
+            target - target.mean(axis=0), settings=self.settings.reading
+        )
+        return self.fit(target, reading)
+
+    def tangled(self, factor: Fitted) -> bool:
+        """Return whether a factor is a curve that covers a piece twice, or jumps."""
+        return factor.sheet.tangled(settings=self.settings.reading.sheets)

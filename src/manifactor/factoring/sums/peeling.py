@@ -16,6 +16,8 @@ from manifactor.factoring.sums.fitting import (
 )
 from manifactor.factoring.sums.independence import (
     IndependenceSettings,
+    IndependentPart,
+    axes_errors,
     dependence,
     independent_parts,
     is_gaussian,
@@ -49,9 +51,14 @@ class SumSettings:
     # Functions of the samples' own spectrum that are computed beside a sum, which needs
     # none: the lowest, for the reader to see.
     n_functions: int = 9
+    # Directions of a part up to which it is a curve or a surface, but no sum of curves.
+    simple_directions: int = 3
     # What curves may leave, in units of the weakest of them, to be preferred to
     # surfaces.
     curves_leave: float = 0.3
+    # Mean squared cosine between the directions in which two curves move samples, from
+    # which on they are one surface: any disk is a sum of two circles, whose mean is .5.
+    curves_cross: float = 0.3
     directions: DirectionSettings = field(default_factory=DirectionSettings)
     independence: IndependenceSettings = field(default_factory=IndependenceSettings)
     fitting: FittingSettings = field(default_factory=FittingSettings)
@@ -105,17 +112,19 @@ def _curves_or_surfaces(
     settings: SumSettings,
 ) -> list[Fitted]:
     """Factors of samples: curves, or also surfaces where curves do not explain them."""
-    curves = peel(samples, known, max_factors, fitter, settings=settings)
-    shown = min(fitter.shown_anew(samples, curves))
+    curves, sure = peel(samples, known, max_factors, fitter, settings=settings)
+    leaves = settings.fitting.reading.curve_leaves
     add_up = _add_up(samples, curves, settings)
-    if add_up and shown > 1 - settings.fitting.reading.curve_leaves:
+    tangled = any(fitter.tangled(curve) for curve in curves)
+    if add_up and sure > 1 - leaves and not tangled:
         return curves
+    fill = add_up and min(fitter.shown_anew(samples, curves)) < 1 - leaves
     fitter = replace(fitter, surfaces=True)
-    surfaces = peel(samples, known, max_factors, fitter, settings=settings)
-    better = share_left(samples, surfaces) < share_left(samples, curves) / 2
-    laid = min(curve.sheet.explained for curve in curves)
-    filling = shown < laid - settings.fitting.reading.curve_leaves / 2
-    return surfaces if better or filling or not add_up else curves
+    surfaces, _ = peel(samples, known, max_factors, fitter, settings=settings)
+    if tangled or fill or not add_up:
+        return surfaces
+    less = share_left(samples, surfaces) < share_left(samples, curves)
+    return surfaces if less and len(surfaces) < len(curves) else curves
 
 
 def peel(
@@ -125,17 +134,26 @@ def peel(
     fitter: Fitter,
     *,
     settings: SumSettings = SumSettings(),
-) -> list[Fitted]:
+) -> tuple[list[Fitted], float]:
     """Return the factors of samples, (n, q), given in their main directions.
 
     The first factors are the independent parts of the samples. The strongest part of
     what they leave is a further one, until noise is left, or something that no further
     factor explains.
+
+    Returns
+    -------
+    factors : list of Fitted
+    sure : float
+        Smallest share of an independent part that its factor explained when it was
+        read: near 1 unless a part is no curve, or several.
     """
     factors = _started(samples, known, fitter)
+    sure = 1.0
     if not factors:
         parts = _parts(samples, settings)[:max_factors]
-        found = [fitter.fit(part, fitter.read(part)) for part in parts]
+        found = [_first_reading(part, fitter, settings) for part in parts]
+        sure = min(factor.shown for factor in found)
         factors = _pruned(samples, fitter.polish(samples, found), fitter, settings)
     left = share_left(samples, factors)
     while len(factors) < max_factors:
@@ -149,7 +167,20 @@ def peel(
         if less > (1 - settings.own_share) * left:
             break
         factors, left = trial, less
-    return factors
+    return factors, sure
+
+
+def _first_reading(part: np.ndarray, fitter: Fitter, settings: SumSettings) -> Fitted:
+    """The factor of an independent part of samples, (n, q).
+
+    Independent curves that add up in so few directions would be parts of their own,
+    unless the samples have more directions than were looked at.
+    """
+    strength = np.linalg.svd(part, compute_uv=False)
+    few = (strength > 1e-6 * strength[0]).sum() <= settings.simple_directions
+    if few and part.shape[1] <= settings.independence.most_directions:
+        fitter = replace(fitter, surfaces=True)
+    return fitter.fit(part, fitter.read(part))
 
 
 def _pruned(
@@ -188,11 +219,16 @@ def _parts(rest: np.ndarray, settings: SumSettings) -> list[np.ndarray]:
     parts = independent_parts(turned, settings=settings.independence)
     structured = [part.variance for part in parts if not part.gaussian]
     least = settings.gaussian_share * min(structured, default=0.0)
-    return [
-        part(turned) @ axes
-        for part in parts
-        if not part.gaussian or part.variance > least
-    ]
+
+    def is_factor(part: IndependentPart) -> bool:
+        # Gaussians of equal variance beside anything else are noise.
+        return (
+            not part.gaussian
+            or not structured
+            or (part.n_components == 1 and part.variance > least)
+        )
+
+    return [part(turned) @ axes for part in parts if is_factor(part)]
 
 
 def is_noise(rest: np.ndarray, *, settings: SumSettings = SumSettings()) -> bool:
@@ -214,7 +250,18 @@ def _add_up(
     weakest = min(factor.variance for factor in factors)
     if rest.var(axis=0).sum() > settings.curves_leave * weakest:
         return False
+    if crossing(factors) > settings.curves_cross:
+        return False
     return cumulant_between(factors) < settings.independence.max_cumulant
+
+
+def crossing(factors: Sequence[Fitted]) -> float:
+    """Return the largest mean squared cosine between the directions of two factors."""
+    pairs = combinations([factor.at.tangents for factor in factors], 2)
+    cosines = [
+        np.linalg.norm(a @ b.transpose(0, 2, 1), ord=2, axis=(1, 2)) for a, b in pairs
+    ]
+    return max((float((c**2).mean()) for c in cosines), default=0.0)
 
 
 def cumulant_between(factors: Sequence[Fitted]) -> float:
@@ -249,12 +296,9 @@ def _white(places: np.ndarray) -> np.ndarray:
 def axes_error(
     factors: Sequence[Fitted], *, settings: SumSettings = SumSettings()
 ) -> float:
-    """Return the standard error of the axes of Gaussian factors, in radians.
+    """Return the largest standard error of the axes of Gaussian factors, in radians.
 
-    The sum of independent parts is unique but for Gaussians (Darmois, Skitovich): of
-    equal variance they may be turned at will. Of variances a and b, the angle of their
-    principal axes has an error of sqrt(a b / n) / |a - b| (Anderson, 1963). 0 where
-    fewer than two factors are Gaussian.
+    0 where fewer than two factors are Gaussian.
     """
     variances = [
         factor.variance
@@ -262,11 +306,9 @@ def axes_error(
         if factor.sheet.topology == "interval"
         and is_gaussian(factor.at.places, settings=settings.independence).all()
     ]
-    errors = [
-        np.sqrt(a * b / len(factors[0].at.places)) / max(abs(a - b), 1e-12 * a)
-        for a, b in combinations(variances, 2)
-    ]
-    return float(min(max(errors, default=0.0), np.pi / 4))
+    if len(variances) < 2:
+        return 0.0
+    return float(axes_errors(np.array(variances), len(factors[0].at.places)).max())
 
 
 def _summand(samples: np.ndarray, factor: Fitted) -> Summand:

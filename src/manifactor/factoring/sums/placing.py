@@ -132,8 +132,8 @@ class Sum:
     ) -> Explained:
         """Return samples, (n, n_features), as a sum.
 
-        All of them at a time: blocks are for the caller to make. Every place is the nearest one to what the other terms leave, in turn; they
-        start from linear estimates.
+        All of them at a time; blocks are for the caller to make. Every place is the
+        nearest one to what the other terms leave, in turn; linear estimates come first.
         """
         shown = self.directions(samples)
         at = [term.sheet.project(shown @ term.start) for term in self.summands]

@@ -1,5 +1,6 @@
 """One factor of samples: where they lie on the curve or surface that explains them."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -9,6 +10,7 @@ import numpy as np
 from manifactor.factoring.prediction import thinned
 from manifactor.factoring.sums.regression import choose_neighbors
 from manifactor.factoring.sums.sheets import SheetSettings, lay_sheet
+from manifactor.spectral.components import DisconnectedGraphWarning
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
@@ -91,24 +93,40 @@ def read_factor(
     if max(reading.explained for reading in readings) < settings.surely:
         starts = _spectral_curves(some, n_neighbors, settings, rng)
         readings += [_reading(some, *start, settings) for start in starts]
-    best = _plainest(readings, settings)
-    if surfaces and best.explained < 1 - settings.curve_leaves:
-        count = _surface_directions(some, settings)
-        surface = _reading(some, "other", some[:, :count], settings)
-        if 1 - surface.explained < (1 - best.explained) / 2:
-            best = surface
-    return _of_all(shown, some, best, settings)
+    curve = _of_all(shown, some, _plainest(readings, settings), settings)
+    if not surfaces or curve.explained > 1 - settings.curve_leaves:
+        return curve
+    surface = read_surface(samples, settings=settings)
+    better = 1 - surface.explained < (1 - curve.explained) / 2
+    return surface if better else curve
+
+
+def read_surface(
+    samples: np.ndarray, *, settings: ReadingSettings = ReadingSettings()
+) -> Reading:
+    """Return where samples, (n, q) of mean 0, lie along their main directions."""
+    shown = _main_coordinates(samples, settings.directions, settings.thin)
+    some = shown[thinned(len(shown), settings.samples)]
+    count = _surface_directions(some, settings)
+    surface = _reading(some, "other", some[:, :count], settings)
+    return _of_all(shown, some, surface, settings)
 
 
 def _of_all(
     shown: np.ndarray, some: np.ndarray, reading: Reading, settings: ReadingSettings
 ) -> Reading:
-    """The reading of all samples, which are projected onto the sheet of some."""
+    """The reading of all samples, which are projected onto the sheet of some.
+
+    Places that are out of order somewhere explain nothing.
+    """
     sheet = lay_sheet(reading.places, reading.topology, some, settings=settings.sheets)
     places = sheet.project(shown, settings=settings.sheets).places
+    explained = reading.explained
+    if sheet.tangled(settings=settings.sheets):
+        explained = 0.0
     if reading.topology == "circle":
-        return _opened(places, reading.explained, settings)
-    return Reading(reading.topology, places, reading.explained)
+        return _opened(places, explained, settings)
+    return Reading(reading.topology, places, explained)
 
 
 def _opened(places: np.ndarray, explained: float, settings: ReadingSettings) -> Reading:
@@ -189,7 +207,10 @@ def _spectral_curves(
     rng: np.random.Generator,
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Places that the lowest functions of the samples' own diffusion tell."""
-    graph = neighbor_graph(samples, min(n_neighbors, len(samples) - 1))
+    with warnings.catch_warnings():
+        # Pieces are joined, and nobody asked for the graph of what is left.
+        warnings.simplefilter("ignore", DisconnectedGraphWarning)
+        graph = neighbor_graph(samples, min(n_neighbors, len(samples) - 1))
     graph, walk = without_outliers(samples, graph, affinity(graph))
     count = min(settings.n_functions, len(graph.distinct) - 1)
     solver = "dense" if len(graph.distinct) <= settings.dense_samples else "arpack"

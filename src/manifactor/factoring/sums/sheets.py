@@ -34,6 +34,13 @@ class SheetSettings:
     longest: float = 0.25
     # Share of the samples beyond either end of an interval.
     stray: float = 0.002
+    # Length from which on a link between nodes is long, in units of the median: links
+    # differ by the density of the samples, by a factor of two.
+    long_link: float = 4.0
+    # Share of a curve's nodes that are neighbours of one along the curve.
+    along: float = 1 / 16
+    # Share of the nodes that others may lie on: a few, where a curve crosses itself.
+    covered_twice: float = 0.1
     # Samples that are projected at a time.
     block: int = 4000
     regression: RegressionSettings = field(default_factory=RegressionSettings)
@@ -71,6 +78,26 @@ class Sheet:
     def dimension(self) -> int:
         """Intrinsic dimension."""
         return self.tangents.shape[1]
+
+    def tangled(self, *, settings: SheetSettings = SheetSettings()) -> bool:
+        """Return whether a curve's nodes are out of order, or cover a piece twice.
+
+        A long link is a jump if other nodes lie near its ends, beside the neighbours
+        along the curve; else it spans a gap between samples. A surface has no order.
+        """
+        if self.topology == "other":
+            return False
+        m = len(self.means)
+        far = cdist(self.means, self.means)
+        apart = np.abs(np.arange(m)[:, None] - np.arange(m))
+        if self.topology == "circle":
+            apart = np.minimum(apart, m - apart)
+        links = np.diagonal(far, 1)
+        usual = np.median(links)
+        others = np.where(apart > settings.along * m, far, np.inf).min(axis=1)
+        long = np.flatnonzero(links > settings.long_link * usual)
+        jumps = (others[np.union1d(long, long + 1)] < 2 * usual).any()
+        return bool(jumps or (others < usual).mean() > settings.covered_twice)
 
     def project(
         self, samples: np.ndarray, *, settings: SheetSettings = SheetSettings()

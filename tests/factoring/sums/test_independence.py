@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+from manifactor import datasets
+from manifactor.factoring.sums.independence import (
+    cumulants,
+    independent_parts,
+    is_gaussian,
+)
+
+
+def principal(X):
+    X = X - X.mean(axis=0)
+    return X @ np.linalg.svd(X, full_matrices=False)[2].T
+
+
+def sizes(X):
+    return sorted(p.reading.shape[1] for p in independent_parts(principal(X)))
+
+
+def ring(angle):
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+@pytest.mark.parametrize("width", [1, 3, 30])
+def test_the_sides_of_a_rectangle_are_told_apart_whatever_their_lengths(rng, width):
+    sides = rng.uniform(size=(2000, 2)) * [width, 1]
+    mixed = principal(sides @ np.linalg.qr(rng.normal(size=(2, 2)))[0])
+    parts = independent_parts(mixed)
+    found = np.hstack([mixed @ part.reading for part in parts])
+    match = np.abs(np.corrcoef(found.T, sides.T)[:2, 2:])
+    np.testing.assert_allclose(match.max(axis=1), 1, atol=0.01)
+
+
+def test_parts_add_up_to_the_samples(rng):
+    X = principal(
+        np.hstack([ring(rng.uniform(0, 7, 1000)), rng.uniform(size=(1000, 2))])
+    )
+    parts = independent_parts(X)
+    np.testing.assert_allclose(sum(part(X) for part in parts), X, atol=1e-9)
+    strength = [part.variance for part in parts]
+    assert strength == sorted(strength, reverse=True)
+
+
+def test_wells_and_gaps_do_not_join_two_circles(rng):
+    wells = np.repeat([0, 2, 4], 1000)[:, None] + 0.3 * rng.normal(size=(3000, 2))
+    arcs = [ring(rng.permutation(w)) for w in wells.T]
+    assert sizes(np.hstack([arcs[0], 0.1 * arcs[1]])) == [2, 2]
+
+
+@pytest.mark.parametrize("shape", ["disk", "triangle", "sphere", "moebius"])
+def test_an_irreducible_shape_is_one_part(shape):
+    X, _ = datasets.sample(shape, 2000, random_state=0)
+    assert len(sizes(X)) == 1
+
+
+def test_gaussians_are_parts_along_their_principal_axes(rng):
+    X = principal(rng.normal(size=(2000, 2)) * [2, 1])
+    first, second = independent_parts(X)
+    assert first.gaussian
+    assert second.gaussian
+    np.testing.assert_allclose(
+        np.abs(first.reading[:, 0]), [1 / X[:, 0].std(), 0], atol=1e-9
+    )
+
+
+def test_cumulants_of_a_gaussian_are_0_and_those_of_a_circle_are_known(rng):
+    third, fourth = cumulants(rng.normal(size=(200_000, 2)))
+    assert max(np.abs(third).max(), np.abs(fourth).max()) < 0.05
+    _, fourth = cumulants(np.sqrt(2) * ring(2 * np.pi * np.arange(1000) / 1000))
+    np.testing.assert_allclose([fourth[0, 0, 0, 0], fourth[0, 0, 1, 1]], [-1.5, -0.5])
+
+
+def test_a_uniform_variable_is_no_gaussian(rng):
+    values = np.column_stack([rng.normal(size=1000), rng.uniform(size=1000)])
+    assert is_gaussian(values).tolist() == [True, False]

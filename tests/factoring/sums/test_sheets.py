@@ -1,0 +1,57 @@
+import numpy as np
+
+from manifactor.factoring.sums.sheets import lay_sheet
+
+
+def ring(angle):
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def test_places_on_an_interval_are_arc_lengths_whatever_the_first_places(rng):
+    t = rng.uniform(size=1500)
+    quarter = 3 * ring(np.pi / 2 * t)
+    sheet = lay_sheet(np.exp(2 * t)[:, None], "interval", quarter)
+    at = sheet.project(quarter)
+    places = at.places[:, 0]
+    assert abs(np.corrcoef(places, t)[0, 1]) > 0.9999
+    assert np.abs(np.quantile(places, [0.01, 0.99]) - [0, 1]).max() < 0.02
+    np.testing.assert_allclose(at.means, quarter, atol=0.003)
+
+
+def test_places_on_a_circle_are_angles_of_its_length(rng):
+    angle = rng.uniform(0, 2 * np.pi, size=1500)
+    ellipse = ring(angle) * [2, 1]
+    sheet = lay_sheet(ring(angle), "circle", ellipse)
+    # A step is an angle for a unit of length; the ellipse has a length of 9.688.
+    np.testing.assert_allclose(2 * np.pi / sheet.steps[0, 0, 0], 9.688, rtol=0.01)
+    np.testing.assert_allclose(sheet.project(ellipse).means, ellipse, atol=0.01)
+
+
+def test_the_nearest_point_of_a_sheet_is_across_its_tangent(rng):
+    angle = rng.uniform(0, 2 * np.pi, size=1500)
+    sheet = lay_sheet(ring(angle), "circle", ring(angle))
+    out = 1.3 * ring(angle)
+    at = sheet.project(out)
+    across = np.einsum("ndq,nq->nd", at.tangents, out - at.means)
+    np.testing.assert_allclose(across, 0, atol=1e-9)
+    np.testing.assert_allclose(np.linalg.norm(out - at.means, axis=1), 0.3, atol=0.01)
+
+
+def test_a_curve_does_not_fill_the_noise_around_it(rng):
+    t = rng.uniform(size=2000)
+    noisy = np.column_stack([t, 0.1 * rng.normal(size=2000)])
+    places = t[:, None]
+    for _ in range(6):
+        sheet = lay_sheet(places, "interval", noisy)
+        places = sheet.project(noisy).places
+    assert 1 / sheet.steps[0, 0, 0] < 1.3  # its length
+    assert np.corrcoef(places[:, 0], t)[0, 1] ** 2 > 0.97
+
+
+def test_a_surface_has_two_tangents_and_places_on_it(rng):
+    sphere = rng.normal(size=(2000, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    sheet = lay_sheet(sphere, "other", sphere)
+    assert sheet.dimension == 2
+    at = sheet.project(1.2 * sphere)
+    assert np.abs(at.places - sphere).max() < 0.1
