@@ -71,6 +71,8 @@ def test_the_name_of_a_file_is_kept_when_its_suffix_is_added(folder):
             "`motions` must be one of 'x', 'xy'; got 'z'",
         ),
         ("simulate molecule --size 20", "stay inside"),
+        ("simulate torus --snr 3", "--snr is an option for the molecule; got it with"),
+        ("simulate molecule --noise 1", "--noise is an option for shapes; got it with"),
         ("simulate molecule --out mine", "mine was not written by this command"),
     ],
 )

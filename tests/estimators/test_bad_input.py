@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.neighbors import KNeighborsTransformer
+from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from manifactor import ManifoldFactorizer
 
@@ -67,6 +67,29 @@ BAD = [
         X20,
         "`X` must be a sparse matrix of distances; got ndarray",
     ),
+    (
+        {"neighbors": "precomputed", "n_neighbors": 5},
+        kneighbors_graph(X20, 6, mode="distance"),
+        "precomputed distances decide the number of neighbours; got `n_neighbors`=5",
+    ),
+    (
+        {"neighbors": KNeighborsTransformer(), "n_neighbors": 5},
+        X20,
+        "the search given as `neighbors` decides their number; got `n_neighbors`=5",
+    ),
+    ({"n_jobs": "a"}, X20, "`n_jobs` must be None or a whole number other than 0"),
+    ({"n_jobs": 0}, X20, "`n_jobs` must be None or a whole number other than 0"),
+    (
+        {},
+        X20 * 1e160,
+        r"`X` must be smaller than 1e\+150, so that their squares are finite",
+    ),
+    (
+        {},
+        X20 * 1e-200,
+        "`X` must differ by more than 1e-150, so that the squares of distances",
+    ),
+    ({}, np.ma.masked_greater(X20, 1), "`X` must not have masked values; got"),
     ({"n_factors": 0}, X20, r"`n_factors` must be a whole number in \[1, 6\]; got 0"),
     (
         {"method": "magic"},

@@ -8,11 +8,12 @@ from manifactor import (
     SampleWarning,
     datasets,
 )
+from manifactor.factoring.advice import ADVICE
 from manifactor.factoring.criteria import criteria
 
 JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
 TWO_FACTORS = np.array([[np.nan, 0.15], [0.1, np.nan]])
-PRODUCT = [criterion.name for criterion in criteria()][:10]
+PRODUCT = [criterion.name for criterion in criteria()][:15]
 
 
 def test_the_verdict_is_product_if_all_tests_of_several_factors_were_passed():
@@ -53,8 +54,51 @@ def test_evidence_reads_as_prose():
         "Functions of single factors and their products make up 50% of the low "
         "spectrum, not 75%, as on a twisted product or with a factor missing. A "
         "sample's place on one factor predicts at most 15% of another. The places show "
-        "no clear dependence on each other (permutation p = 0.500). No more to say."
+        "no clear dependence on each other (permutation p = 0.500). No more to say. "
+        "What to do: Look at the samples along a circle twice around: on a twisted "
+        "product they come back reversed."
     )
+
+
+def test_every_sense_of_a_product_has_its_sentence():
+    passed = (JUDGE["leakage"](0.15),)
+    texts = {
+        str(Evidence(passed, TWO_FACTORS, sense=sense))
+        for sense in ("geometry", "density", "volume", "sum")
+    }
+    assert len(texts) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words", "answer"),
+    [
+        ("blocks", 1, {}, "one factor"),
+        ("further product", 0.1, {}, "no product"),
+        ("samples", 100, {}, "cannot tell"),
+        ("uncertainty", 0.5, {"samples": 300}, "cannot tell"),
+        ("evenness", 0.4, {"ratio": 30.0}, "cannot tell"),
+        ("clusters", 2, {"sizes": "2 clusters"}, "cannot tell"),
+        ("missing dimensions", 1, {"functions": 100}, "cannot tell"),
+    ],
+)
+def test_one_factor_is_found_for_one_of_three_reasons(name, value, words, answer):
+    evidence = Evidence((JUDGE[name](value, **words),))
+    assert (evidence.verdict, evidence.answer) == ("none", answer)
+    assert evidence.advice
+
+
+def test_every_test_that_can_fail_has_an_advice():
+    # Of a single factor that was asked for nothing follows.
+    names = {criterion.name for criterion in criteria()}
+    assert names - set(ADVICE) == {"factors asked for"}
+    assert set(ADVICE) <= names
+
+
+def test_advice_is_short_and_given_once():
+    tests = tuple(JUDGE[name](0.9) for name in ("twist", "modulation", "leakage"))
+    advice = Evidence((*tests, JUDGE["agreement"](0.1)), TWO_FACTORS).advice
+    assert advice == f"{ADVICE['twist']} {ADVICE['leakage']}"
+    assert Evidence((JUDGE["leakage"](0.1),), TWO_FACTORS).advice == ""
 
 
 @pytest.mark.parametrize(

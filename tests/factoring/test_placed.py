@@ -6,7 +6,12 @@ import pytest
 from manifactor.factoring.filling import filling
 from manifactor.factoring.folding import folds
 from manifactor.factoring.gaussianity import gaussian_factors
-from manifactor.factoring.metric import crossing, metric_halves, modulation_in_data
+from manifactor.factoring.metric import (
+    crossing,
+    metric_halves,
+    modulation_in_data,
+    skew,
+)
 from manifactor.factoring.placed import place_samples
 
 
@@ -35,8 +40,10 @@ def inaccurate(places, rng, error=0.02):
 
 
 def measured(places, dimensions, samples):
+    """Skew or crossing, the larger of them, and modulation."""
     halves = metric_halves(place_samples(places, dimensions, samples))
-    return crossing(halves).value, modulation_in_data(halves).value
+    across = max(skew(halves).value, crossing(halves).value)
+    return across, modulation_in_data(halves).value
 
 
 @pytest.mark.parametrize("n", [500, 3000])
@@ -51,7 +58,7 @@ def test_right_places_are_not_folded(rng, n, noise):
 def test_a_circle_that_is_one_cosine_is_folded(rng, n, noise):
     (circle, height), dimensions, samples = cylinder(rng, n, noise)
     folded = place_samples([circle[:, :1], height], dimensions, samples)
-    assert folds(folded).value > 0.5
+    assert folds(folded).value > 0.4
 
 
 def test_a_fold_of_few_samples_is_seen(rng):
@@ -137,15 +144,16 @@ def test_a_surface_and_a_circle_have_a_metric_in_blocks(rng):
     assert change < 0.03
 
 
-def test_the_crossing_of_a_sheared_torus_is_the_cosine_of_its_angle(rng):
+def test_the_skew_of_a_sheared_torus_is_the_cosine_of_its_angle(rng):
     # The metric of two turns at an angle of 80 degrees: 2 s + d, with s the sum.
     u, v = rng.uniform(size=(2, 3000))
     cosine = np.cos(np.deg2rad(80))
     one, other = np.sqrt(1 - cosine), np.sqrt(cosine)
     samples = np.hstack([one * ring(u), one * ring(v), other * ring(u + v)])
-    across, change = measured([ring(u), ring(v)], [1, 1], samples)
-    assert across == pytest.approx(cosine, abs=0.03)
-    assert change < 0.02
+    halves = metric_halves(place_samples([ring(u), ring(v)], [1, 1], samples))
+    assert skew(halves).value == pytest.approx(cosine, abs=0.03)
+    assert crossing(halves).value < 0.02
+    assert modulation_in_data(halves).value < 0.02
 
 
 def test_mixed_coordinates_of_a_product_are_no_crossing(rng):

@@ -7,6 +7,7 @@ from manifactor.factoring.criteria import criteria
 from manifactor.factoring.grouping import Grouping
 from manifactor.factoring.measures import Measurement, undivided
 from manifactor.factoring.peeling import Split
+from manifactor.factoring.place_verdict import judge_places
 from manifactor.factoring.sums.directions import Directions
 from manifactor.factoring.sums.placing import Sum, Summand
 from manifactor.factoring.sums.sheets import Sheet
@@ -67,12 +68,40 @@ def some_sum(**numbers):
     return Sum(Directions(np.zeros(1), np.eye(1)), tuple(terms), **known)
 
 
-def test_a_sum_alone_never_proves_a_product(rng):
-    factors = [interval(t) for t in rng.uniform(size=(2, 800))]
-    evidence = weigh_sum(some_sum(), factors, 0.9, rng=rng)
-    assert [test.name for test in evidence.failed] == ["products checked"]
-    assert evidence.verdict == "partial"
-    assert "98% of the data's variance" in evidence.reason
+def test_a_sum_is_a_product_where_its_places_and_samples_are_those_of_one(rng):
+    places = rng.uniform(size=(2, 800))
+    factors = [interval(t) for t in places]
+    of_places = judge_places(factors, places.T, sense="sum")
+    evidence = weigh_sum(some_sum(), factors, 0.99, of_places, rng=rng)
+    assert evidence.verdict == "product"
+    assert [test.name for test in of_places] == [
+        "folds",
+        "filling",
+        "skew",
+        "modulation in data",
+        "identified",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("samples", "failed"),
+    [
+        # A parallelogram and a cone: functions of the places that add up, or nearly.
+        (lambda t, u: np.column_stack([t + 0.5 * u, u]), "skew"),
+        (
+            lambda t, u: np.column_stack(
+                [5 * t, (1 - 0.6 * t) * np.cos(3 * u), (1 - 0.6 * t) * np.sin(3 * u)]
+            ),
+            "modulation in data",
+        ),
+    ],
+)
+def test_a_sum_alone_never_proves_a_product(rng, samples, failed):
+    places = rng.uniform(size=(2, 800))
+    factors = [interval(t) for t in places]
+    of_places = judge_places(factors, samples(*places), sense="sum")
+    evidence = weigh_sum(some_sum(), factors, 0.99, of_places, rng=rng)
+    assert [test.name for test in evidence.failed] == [failed]
 
 
 @pytest.mark.parametrize(
@@ -85,12 +114,14 @@ def test_a_sum_alone_never_proves_a_product(rng):
 )
 def test_each_number_of_a_sum_is_judged(rng, numbers, failed):
     factors = [interval(t) for t in rng.uniform(size=(2, 800))]
-    evidence = weigh_sum(some_sum(**numbers), factors, 0.9, rng=rng)
+    evidence = weigh_sum(some_sum(**numbers), factors, 0.9, (), rng=rng)
     assert failed in [test.name for test in evidence.failed]
 
 
 def test_one_term_is_no_product(rng):
-    evidence = weigh_sum(some_sum(), [interval(rng.uniform(size=800))], 0.9, rng=rng)
+    evidence = weigh_sum(
+        some_sum(), [interval(rng.uniform(size=800))], 0.9, (), rng=rng
+    )
     assert (evidence.verdict, evidence.tests[0].name) == ("none", "terms")
 
 

@@ -120,8 +120,8 @@ def write(path, kind):
         np.savez(path, a=X, b=X)
     elif kind == "no components":
         save_cs(path, table_with("ctf/df1_A", "components_mode_x/value"))
-    elif kind == "text column":
-        parquet.write_table(pyarrow.table({"x": [1.0, 2.0], "name": ["a", "b"]}), path)
+    elif kind == "all text":
+        parquet.write_table(pyarrow.table({"name": ["a", "b"]}), path)
     elif kind == "no columns":
         parquet.write_table(pyarrow.table({}), path)
     elif kind == "dict":
@@ -159,13 +159,13 @@ def write(path, kind):
         ("a.npz", "garbage", "is not an .npz file of plain arrays"),
         (
             "a.parquet",
-            "text column",
-            "must hold real numbers; got values of type object",
+            "all text",
+            "must be a table of numbers: all columns hold text",
         ),
         (
             "a.parquet",
             "no columns",
-            "must be a table of numbers: need at least one array",
+            "must be a table of numbers: it has no columns",
         ),
         ("a.parquet", "garbage", "must be a table of numbers: "),
         ("a.pkl", "dict", "must hold one pickled array of numbers; got dict"),

@@ -35,7 +35,7 @@ def test_coordinates_with_particles_keep_both(table, data, rng):
     given = read_input(table, particles=data / "particles.star", rng=rng)
     assert given.samples.shape == (20, 3)
     assert given.rows.tolist() == list(range(20))
-    assert given.record.keys() == {"particles", "fingerprint"}
+    assert given.record.keys() == {"particles", "fingerprint", "columns"}
 
 
 def test_images_become_components_that_the_record_describes(data, rng):

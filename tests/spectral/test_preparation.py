@@ -143,6 +143,12 @@ def test_noise_of_every_kind_is_dropped_from_wide_samples(images, rng):
         )
 
 
+def test_noise_is_found_where_there_are_as_many_columns_as_samples():
+    options = {"noise": 0.1, "ambient_dimension": 300, "random_state": 0}
+    X, _ = datasets.sample("torus", 300, **options)
+    assert choose_preparation(X).value.components.shape == (300, 4)
+
+
 def test_copies_do_not_make_noise_look_like_structure(images, rng):
     X = images + 0.1 * rng.normal(size=images.shape)
     assert choose_preparation(np.repeat(X[:200], 2, axis=0)).value is not None

@@ -6,6 +6,7 @@ from pathlib import Path
 from manifactor._support.files import whole_folder, write_whole
 from manifactor.command.outputs import require_new_file, require_new_folder
 from manifactor.command.terminal import show
+from manifactor.inputs.reading import checked_width
 from manifactor.runs import averaging, bridges
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import selected, selection
@@ -50,13 +51,14 @@ def _require_not_an_input(out: Path, run: Run) -> None:
 
 def average(arguments: Namespace) -> None:
     """Write mean images or volumes along a factor, or on the grid of two."""
+    width = checked_width(arguments.width, arguments.view)
     run = open_run(arguments.run)
     factors = "x".join(str(factor) for factor in arguments.factor)
     out = Path(arguments.out or run.folder / f"average-factor{factors}")
     require_new_folder(out, mark="bins.csv", overwrite=arguments.overwrite)
     # Before the bins are made, so that matching sees only the particles averaged.
     if arguments.view is not None:
-        run = run.seen_from(arguments.view, width=arguments.width)
+        run = run.seen_from(arguments.view, width=width)
     averages = averaging.average(
         run, arguments.factor, n_bins=arguments.bins, matched=arguments.match
     )

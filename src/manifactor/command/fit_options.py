@@ -108,6 +108,7 @@ def fit_options(command) -> None:
     number = whole_number_or("auto", "all")
     add(command, "--fit-samples", text, type=number, default="auto", metavar="N")
     _start_options(command.add_argument_group("cost, and work already done"))
+    _table_options(command.add_argument_group("tables"))
     _particle_options(command.add_argument_group("particles"))
     _image_options(command.add_argument_group("images"))
     _setting_options(command.add_argument_group("method"))
@@ -122,6 +123,23 @@ def _start_options(start: Options) -> None:
     # Another --n-factors or --method needs the same neighbours and the same spectrum.
     text = "take the stages that would be the same from an earlier run"
     add(start, "--reuse", text, metavar="RUN")
+
+
+def _table_options(tables: Options) -> None:
+    # Numbers count from 0, as in every message.
+    text = (
+        "columns to use: names, numbers from 0, or ranges such as 3-8, separated by "
+        "commas (default: all that hold numbers)"
+    )
+    add(tables, "--columns", text, metavar="LIST")
+    text = "columns to leave out, such as an index or a label; as for --columns"
+    add(tables, "--drop", text, metavar="LIST")
+    # Off by default: unit variance lifts noisy columns to the level of the signal.
+    text = (
+        "scale each column to unit variance; of images, each principal component, as "
+        "in the paper"
+    )
+    add(tables, "--standardise", text, action="store_true")
 
 
 def _particle_options(particles: Options) -> None:
@@ -153,9 +171,6 @@ def _image_options(images: Options) -> None:
         "(default: all above the noise, weighted by signal to noise)"
     )
     add(images, "--components", text, type=int, metavar="K")
-    # Off by default: unit variance lifts noisy components to the level of the signal.
-    text = "scale the components to unit variance, as in the paper"
-    add(images, "--standardise", text, action="store_true")
 
 
 def _setting_options(method: Options) -> None:

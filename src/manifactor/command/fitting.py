@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.files import whole_folder
-from manifactor._support.parameters import require_finite
 from manifactor.command import terminal
 from manifactor.command.fit_options import SETTINGS
 from manifactor.command.outputs import require_new_folder
 from manifactor.command.terminal import ProgressBars, note, show
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.reading import ImageSettings, Input
 from manifactor.runs.archive import is_run, load
 from manifactor.runs.checkpoints import Checkpoints
@@ -58,6 +58,7 @@ def _task(arguments: Namespace, path: Path, view: tuple[float, float] | None) ->
         view=view,
         width=arguments.width,
         images=images,
+        columns=ColumnChoice(arguments.columns, arguments.drop),
         settings={name: getattr(arguments, name) for name in SETTINGS},
         seed=arguments.seed,
         n_fitted=arguments.fit_samples,
@@ -102,8 +103,7 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     if arguments.dry_run:
         show(f"The fit will take {cost}{where}.")
         return
-    require_finite(given.samples)
-    _note_constant_columns(given.samples)
+    _note_constant_columns(given)
     note_long_fit(cost, where)
     estimator, record = _fit_with_checkpoints(task, given, out, arguments)
     _note_unused_run(arguments.reuse, estimator)
@@ -183,16 +183,20 @@ def _note_missing_angles(given: Input) -> None:
         note("the particles have no angles; all images are taken as one view.")
 
 
-def _note_constant_columns(samples: np.ndarray) -> None:
-    # Harmless to the fit, but often a sign of a wrong file or of an empty column.
+def _note_constant_columns(given: Input, *, many: int = 64) -> None:
+    # Harmless to the fit, but often a sign of a wrong file or of an empty column. Many
+    # columns are pixels, and dark ones are no news.
+    samples = given.samples
     n_columns = samples.shape[1]
-    if not len(samples):
-        return  # refused by the fit, with the number that it needs
+    if not len(samples) or n_columns > many:
+        return  # no samples are refused by the fit, with the number that it needs
     constant = np.flatnonzero(samples.min(axis=0) == samples.max(axis=0))
     if 0 < len(constant) < n_columns:
+        first = int(constant[0])
+        label = first if given.labels is None else given.labels[first]
         note(
             f"{len(constant)} of {n_columns} columns are constant and have no effect; "
-            f"the first is column {constant[0]}."
+            f"the first is column {label!r}."
         )
 
 

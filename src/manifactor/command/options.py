@@ -40,8 +40,9 @@ def add_overwrite(options: Options, text: str) -> None:
 
 def add_view_width(options: Options) -> None:
     """Add the angle around a view within which particles count as seen from it."""
-    text = "largest angle to the direction of --view, in degrees"
-    add(options, "--width", text, type=float, default=10.0, metavar="DEGREES")
+    # None where it is not given: without a view it is refused.
+    text = "largest angle to the direction of --view, in degrees (default: 10)"
+    add(options, "--width", text, type=float, metavar="DEGREES")
 
 
 def whole_number_or(*words: str) -> Callable[[str], int | str]:

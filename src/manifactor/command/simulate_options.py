@@ -1,7 +1,31 @@
 """The grammar of the commands that simulate data: `simulate` and `demo`."""
 
+from typing import Any
+
 from manifactor import datasets
 from manifactor.command.options import Options, add, add_overwrite, add_seed
+
+# Options of the two kinds of simulation, and their defaults. No number for the noise:
+# two shapes of the paper come with its noise unless told.
+SHAPE_DEFAULTS: dict[str, Any] = {
+    "noise": None,
+    "ambient_dimension": None,
+    "sampling": "uniform",
+}
+MOLECULE_DEFAULTS: dict[str, Any] = {
+    "motions": "x",
+    "snr": 10.0,
+    "correlation": 0.0,
+    "defocus": None,
+    "in_plane": False,
+    "size": 108,
+    "pixel_size": 2.0,
+    "route": "atoms",
+    "structure": None,
+    "rotor": None,
+    "assembly": None,
+    "symmetry": 4,
+}
 
 
 def demo_options(command) -> None:
@@ -30,7 +54,7 @@ def simulate_options(command) -> None:
 
 
 def _shape_options(shapes: Options) -> None:
-    # No number as default: two shapes of the paper come with its noise unless told.
+    usual = SHAPE_DEFAULTS
     text = (
         "standard deviation of Gaussian noise, in units of the shape "
         "(default: none; 0.05 for rectangle_z and rectangle_xyz)"
@@ -45,21 +69,29 @@ def _shape_options(shapes: Options) -> None:
         "outliers: one in a hundred lies off the shape"
     )
     # No `choices`: the library's own error names the argument and the valid values.
-    add(shapes, "--sampling", text, default="uniform", metavar="NAME")
+    add(shapes, "--sampling", text, default=usual["sampling"], metavar="NAME")
 
 
 def _image_options(molecule: Options) -> None:
+    usual = MOLECULE_DEFAULTS
     text = "x: rotation, and stretch along x; xy: rotation, and stretch along x and y"
-    add(molecule, "--motions", text, default="x", metavar="AXES")
+    add(molecule, "--motions", text, default=usual["motions"], metavar="AXES")
     # 10 and more is easy, 3 to 10 is like the paper's data, 1 is hopeless.
     text = (
         "signal-to-noise ratio of the fourth principal component; "
         "inf for images without noise"
     )
-    add(molecule, "--snr", text, type=float, default=10.0)
+    add(molecule, "--snr", text, type=float, default=usual["snr"])
     # Motions that depend on each other are no product; this makes data to show it.
     text = "correlation between rotation and stretch along x, in [-1, 1]"
-    add(molecule, "--correlation", text, type=float, default=0.0, metavar="R")
+    add(
+        molecule,
+        "--correlation",
+        text,
+        type=float,
+        default=usual["correlation"],
+        metavar="R",
+    )
     text = (
         "range of the defocus in Angstrom; "
         "the images then have a contrast transfer function (default: no CTF)"
@@ -69,17 +101,25 @@ def _image_options(molecule: Options) -> None:
     text = "rotate each image in its plane and shift it, at random"
     add(molecule, "--in-plane", text, action="store_true")
     text = "width of an image in pixels, an even number"
-    add(molecule, "--size", text, type=int, default=108, metavar="PIXELS")
+    add(molecule, "--size", text, type=int, default=usual["size"], metavar="PIXELS")
     text = "width of a pixel in Angstrom"
-    add(molecule, "--pixel-size", text, type=float, default=2.0, metavar="A")
+    add(
+        molecule,
+        "--pixel-size",
+        text,
+        type=float,
+        default=usual["pixel_size"],
+        metavar="A",
+    )
     text = (
         "atoms: project moved atoms; volumes: interpolate densities "
         "as in the paper, about a hundred times slower"
     )
-    add(molecule, "--route", text, default="atoms")
+    add(molecule, "--route", text, default=usual["route"])
 
 
 def _structure_options(structure: Options) -> None:
+    usual = MOLECULE_DEFAULTS
     # A channel is built in, so that no file is needed and nothing is downloaded.
     text = "PDB or mmCIF file to use instead of the built-in channel; needs --rotor"
     add(structure, "--structure", text, metavar="FILE")
@@ -89,4 +129,4 @@ def _structure_options(structure: Options) -> None:
     add(structure, "--assembly", text, metavar="NAME")
     # The built-in channel has four equal subunits.
     text = "order of the rotor's symmetry: it looks the same after 360/N degrees"
-    add(structure, "--symmetry", text, type=int, default=4, metavar="N")
+    add(structure, "--symmetry", text, type=int, default=usual["symmetry"], metavar="N")

@@ -2,6 +2,7 @@
 
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
@@ -17,6 +18,7 @@ from manifactor.command.outputs import (
     require_new_folder,
     with_suffix,
 )
+from manifactor.command.simulate_options import MOLECULE_DEFAULTS, SHAPE_DEFAULTS
 from manifactor.command.terminal import ProgressBars, show
 from manifactor.datasets.writing import write_dataset
 from manifactor.runs.archive import is_run
@@ -32,9 +34,22 @@ from manifactor.views.words import about_particles, summary
 def simulate(arguments: Namespace) -> None:
     """Write samples of a shape, or particle images of a moving molecule."""
     if arguments.shape == "molecule":
+        _refuse_unused(arguments, SHAPE_DEFAULTS, "shapes")
         _simulate_molecule(arguments)
     else:
+        _refuse_unused(arguments, MOLECULE_DEFAULTS, "the molecule")
         _simulate_shape(arguments)
+
+
+def _refuse_unused(arguments: Namespace, usual: Mapping, what: str) -> None:
+    """Refuse options of another kind of simulation: they would have no effect."""
+    for name, default in usual.items():
+        if getattr(arguments, name) != default:
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(
+                f"{option} is an option for {what}; got it with {arguments.shape}. "
+                "Leave it out."
+            )
 
 
 def _simulate_shape(arguments: Namespace) -> None:

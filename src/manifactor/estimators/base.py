@@ -13,7 +13,11 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from manifactor._support.parameters import require_finite
+from manifactor._support.parameters import (
+    require_finite,
+    require_squares,
+    require_unmasked,
+)
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor.spectral.diffusion import Diffusion
@@ -110,6 +114,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     def _validated(self, X, *, reset: bool):
         """Return finite floats of the right shape."""
         X = from_tensor(X)
+        require_unmasked(X)
         precomputed = self._diffusion_settings().precomputed
         if precomputed and not sp.issparse(X):
             raise ValueError(
@@ -127,6 +132,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             ensure_min_samples=FEWEST_SAMPLES if reset else 1,
         )
         require_finite(X.data if precomputed else X)
+        require_squares(X.data if precomputed else X, spread=reset)
         if precomputed:
             _require_distances(X, square=reset)
         return X
@@ -271,3 +277,9 @@ def blas_threads(X) -> Iterator[None]:
     small = X.shape[0] <= SMALL_SAMPLES and X.size <= SMALL_SIZE
     with one_blas_thread() if small else nullcontext():
         yield
+
+
+def rows_at_a_time(X, *, most: int = 20_000, numbers: int = 2**26) -> int:
+    """Return how many samples to place at a time: at most 512 MB of numbers."""
+    n_columns = max(1, np.shape(X)[-1])
+    return max(1, min(most, numbers // n_columns))

@@ -1,9 +1,16 @@
 """Columns that are likely no measurement, or not in the units of the others."""
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy.sparse as sp
+
+from manifactor.factoring.factorize import Factorization
+
+# Names of columns, or numbers where these are not counted from the first.
+Labels = Sequence[str | int]
 
 
 class ColumnWarning(UserWarning):
@@ -73,7 +80,7 @@ class Suspicion:
     kind: str
     columns: tuple[int, ...]
 
-    def in_words(self, names: Sequence[str] | None = None, *, most: int = 4) -> str:
+    def in_words(self, names: Labels | None = None, *, most: int = 4) -> str:
         """Return a clause that names the columns, the first `most` of them."""
         shown = [_name(column, names) for column in self.columns[:most]]
         if len(self.columns) > most:
@@ -86,8 +93,25 @@ class Suspicion:
         return f"{noun} {listed} {meaning}"
 
 
-def _name(column: int, names: Sequence[str] | None) -> str:
-    return str(column) if names is None else repr(str(names[column]))
+def _name(column: int, names: Labels | None) -> str:
+    return str(column) if names is None else repr(names[column])
+
+
+def remarked_on_columns(
+    found: Factorization, X, names: Labels | None = None
+) -> Factorization:
+    """Return what was found with a remark on suspicious columns, and warn of them.
+
+    Before anything is called irreducible, columns that hide the others are named.
+    """
+    remark = "" if sp.issparse(X) else in_words(suspicious_columns(X), names)
+    if not remark:
+        return found
+    warnings.warn(remark, ColumnWarning, stacklevel=3)
+    # First: what the method remarks holds only once the columns are right.
+    more = found.evidence.details
+    details = f"{remark} {more[:1].upper()}{more[1:]}".strip()
+    return replace(found, evidence=replace(found.evidence, details=details))
 
 
 def suspicious_columns(
@@ -131,8 +155,10 @@ def suspicious_columns(
     return () if harmless else tuple(found)
 
 
-def in_words(found: Sequence[Suspicion], names: Sequence[str] | None = None) -> str:
-    """Return what was found, and what to do, as sentences."""
+def in_words(found: Sequence[Suspicion], names: Labels | None = None) -> str:
+    """Return what was found, and what to do, as sentences; "" for nothing."""
+    if not found:
+        return ""
     clauses = "; ".join(suspicion.in_words(names) for suspicion in found)
     kinds = {suspicion.kind for suspicion in found}
     advice = []

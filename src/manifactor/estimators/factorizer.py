@@ -1,6 +1,5 @@
 """ManifoldFactorizer: samples to factors, as a scikit-learn transformer."""
 
-import warnings
 from dataclasses import replace
 from numbers import Integral
 
@@ -8,13 +7,12 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from manifactor.estimators.base import SpectralEstimator, blas_threads
-from manifactor.estimators.columns import (
-    ColumnWarning,
-    in_words,
-    suspicious_columns,
+from manifactor.estimators.base import (
+    SpectralEstimator,
+    blas_threads,
+    rows_at_a_time,
 )
-from manifactor.factoring.factorization import Factorization
+from manifactor.estimators.columns import remarked_on_columns
 from manifactor.factoring.factorize import factorize
 from manifactor.factoring.placement import Placed, PlacementSettings, place
 from manifactor.factoring.settings import (
@@ -178,7 +176,9 @@ class ManifoldFactorizer(SpectralEstimator):
             with stages.timed("factors"):
                 found = factorize(diffusion, factoring, noise=noise, rng=later)
             if found.evidence.verdict != "product" and factoring.n_asked != 1:
-                found = self._with_columns_named(found, X, column_names)
+                names = getattr(self, "feature_names_in_", None)
+                names = names if column_names is None else column_names
+                found = remarked_on_columns(found, X, names)
             self.factorization_ = found.settled()
         self._remember(self.diffusion_, cost, stages)
         return self
@@ -218,23 +218,6 @@ class ManifoldFactorizer(SpectralEstimator):
                 f"`n_functions`={self.n_functions!r}. Leave it at 'auto', or choose "
                 "another `method`."
             )
-
-    def _with_columns_named(self, found: Factorization, X, names) -> Factorization:
-        """Return what was found with a remark on suspicious columns, and warn of them.
-
-        Before anything is called irreducible, columns that hide the others are named.
-        """
-        suspicions = () if sp.issparse(X) else suspicious_columns(X)
-        if not suspicions:
-            return found
-        if names is None:
-            names = getattr(self, "feature_names_in_", None)
-        text = in_words(suspicions, names)
-        warnings.warn(text, ColumnWarning, stacklevel=3)
-        # First: what the method remarks holds only once the columns are right.
-        more = found.evidence.details
-        details = f"{text} {more[:1].upper()}{more[1:]}".strip()
-        return replace(found, evidence=replace(found.evidence, details=details))
 
     def _checked_noise(self, noise, X) -> np.ndarray:
         """Return the noise of every column as an array, if it can be used."""
@@ -372,7 +355,7 @@ class ManifoldFactorizer(SpectralEstimator):
             self.diffusion_,
             prepare=self._prepared,
             terms=self.sum_,
-            settings=_blocks_of(X),
+            settings=PlacementSettings(block=rows_at_a_time(X)),
         )
 
     def get_feature_names_out(self, input_features=None):
@@ -384,11 +367,3 @@ class ManifoldFactorizer(SpectralEstimator):
             for column in range(factor.embedding.shape[1])
         ]
         return np.array(names, dtype=object)
-
-
-def _blocks_of(
-    X, settings: PlacementSettings = PlacementSettings(), *, numbers: int = 2**26
-) -> PlacementSettings:
-    """Return settings of blocks that hold so many numbers at most: 512 MB."""
-    n_columns = max(1, np.shape(X)[-1])
-    return replace(settings, block=max(1, min(settings.block, numbers // n_columns)))

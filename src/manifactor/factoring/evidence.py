@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from manifactor.factoring.advice import ADVICE, ANSWERS, SENSES
 from manifactor.factoring.criteria import EvidenceSettings
 from manifactor.factoring.judging import NOT_MEASURED, Test
 
@@ -106,6 +107,26 @@ class Evidence:
         problems = [test.problem for test in self.failed]
         return "; ".join(problems) or "all tests were passed"
 
+    @property
+    def answer(self) -> str:
+        """The verdict, with three answers in place of "none".
+
+        "one factor"; "no product" if there are several directions, but no product of
+        them; "cannot tell" if samples are too few, too noisy or too uneven.
+        """
+        if self.verdict != "none":
+            return self.verdict
+        names = [test.name for test in self.failed]
+        return ANSWERS.get(names[0], "one factor") if names else "one factor"
+
+    @property
+    def advice(self) -> str:
+        """What to do next, in sentences; "" where all tests were passed."""
+        # Tests that fail for the same reason have the same advice. More than two
+        # pieces of it are read by nobody.
+        advice = [ADVICE[test.name] for test in self.failed if test.name in ADVICE]
+        return " ".join(list(dict.fromkeys(advice))[:2])
+
     def value(self, name: str) -> float:
         """Return the measured value of a test; nan where there is no such test."""
         values = [test.value for test in self.tests if test.name == name]
@@ -149,13 +170,14 @@ class Evidence:
         return replace(self, tests=(*self.tests, test))
 
     def __str__(self) -> str:
-        sentences = [
-            VERDICTS[self.verdict],
-            _sentence(self.reason),
-            *self._numbers_in_words(),
-        ]
+        sentences = [VERDICTS[self.verdict], _sentence(self.reason)]
+        if self.verdict == "product":
+            sentences.append(SENSES[self.sense])
+        sentences += self._numbers_in_words()
         if self.details:
             sentences.append(_sentence(self.details))
+        if self.advice:
+            sentences.append(f"What to do: {self.advice}")
         return " ".join(sentences)
 
     def _numbers_in_words(self) -> list[str]:

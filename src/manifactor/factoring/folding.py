@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
+from manifactor._support.arithmetic import ceil_div
 from manifactor.factoring.judging import Measurement
-from manifactor.factoring.placed import PlacedSamples
+from manifactor.factoring.placed import NUMBERS_AT_ONCE, PlacedSamples
 from manifactor.factoring.prediction import thinned
 
 
@@ -24,6 +25,10 @@ class FoldSettings:
     # Share of the neighbours that lie elsewhere from which on a sample is folded. It
     # is a half where two branches are equally dense; by chance, rarely below a third.
     folded: float = 1 / 3
+    # Distance to the neighbour of the same rank in the data up to which a neighbour by
+    # place is near, whatever the factor's spread: images that share no pixels are all
+    # equally far apart.
+    near: float = 1.5
     # Quantile of the squared distances that noise makes up, at least where there are
     # not more than two branches.
     noise_quantile: float = 0.2
@@ -55,6 +60,11 @@ def folds(
     joint = placed.joint
     # The first is the sample itself, or a copy of it.
     near = KDTree(joint).query(joint[asked], min(settings.n_neighbors + 1, n))[1][:, 1:]
+    reach = settings.near**2 * _reach(placed.samples, asked, near.shape[1])
+    distances = ((placed.samples[near] - placed.samples[asked][:, None]) ** 2).sum(
+        axis=2
+    )
+    far = distances > reach[:, None]
     fits = placed.fits(placed.neighbours(np.arange(n), placed.n_near))
     # The fit that each sample takes its directions from.
     fit_of = KDTree(joint[placed.nodes]).query(joint[asked])[1]
@@ -62,7 +72,7 @@ def folds(
     for factor, own in enumerate(fits.directions):
         others = np.delete(fits.slopes, own, axis=1)
         planes = np.linalg.qr(others.transpose(0, 2, 1))[0][fit_of]
-        shares.append(_folded_share(placed, factor, asked, near, planes, settings))
+        shares.append(_folded_share(placed, factor, asked, near, far, planes, settings))
     share = max(shares)
     return Measurement(share, float(np.sqrt(share * (1 - share) / len(asked))))
 
@@ -72,12 +82,14 @@ def _folded_share(
     factor: int,
     asked: np.ndarray,
     near: np.ndarray,
+    far: np.ndarray,
     planes: np.ndarray,
     settings: FoldSettings,
 ) -> float:
     """Share of the samples asked that are folded along one factor.
 
-    `planes`, (m, p, d), are the directions of the other factors at each of them.
+    `near` are their neighbours by place, (m, k), and `far` those that lie far from
+    them in the data; `planes`, (m, p, d), are the directions of the other factors.
     """
     samples, place = placed.samples, placed.places[factor]
     moves = _across(samples[near] - samples[asked][:, None], planes)
@@ -87,8 +99,21 @@ def _folded_share(
     usual = np.quantile(excess, settings.noise_quantile, axis=1)
     noise = max(0.0, float(np.median(usual)))
     extent = max(0.0, _extent(placed, factor, asked, planes, settings) - noise / 2)
-    elsewhere = excess > 2 * noise + settings.elsewhere**2 * extent
+    elsewhere = far & (excess > 2 * noise + settings.elsewhere**2 * extent)
     return float((elsewhere.mean(axis=1) > settings.folded).mean())
+
+
+def _reach(samples: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
+    """Squared distance of some samples to a nearest neighbour in the data, (m,)."""
+    centred = samples - samples.mean(axis=0)
+    squares = (centred**2).sum(axis=1)
+    blocks = np.array_split(asked, ceil_div(len(asked) * len(samples), NUMBERS_AT_ONCE))
+    reach = []
+    for rows in blocks:
+        distances = squares - 2 * centred[rows] @ centred.T + squares[rows, None]
+        # The nearest is the sample itself.
+        reach.append(np.partition(distances, count, axis=1)[:, count])
+    return np.concatenate(reach)
 
 
 def _extent(

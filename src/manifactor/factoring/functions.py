@@ -10,8 +10,9 @@ from manifactor.factoring.evidence import Evidence
 from manifactor.factoring.factor import Factor, make_factors, selection
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.gradients import Geometry, beside_constant
+from manifactor.factoring.one_factor import weigh_one
 from manifactor.factoring.settings import FactoringSettings
-from manifactor.factoring.verdict import weigh, weigh_one
+from manifactor.factoring.verdict import weigh
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.spectrum import Spectrum
 
@@ -21,6 +22,7 @@ def find_in_functions(
     settings: FactoringSettings,
     *,
     grow: bool = True,
+    sense: str = "geometry",
     rng: np.random.Generator,
 ) -> Factorization:
     """Peel off blocks of pure functions, and weigh the factors that they describe.
@@ -31,6 +33,8 @@ def find_in_functions(
     ----------
     grow : bool
         Whether to compute more functions while a dimension of the data is missing.
+    sense : str
+        The sense of a product that the diffusion is of.
     """
     peeled = peel_all_dimensions(diffusion, settings, grow=grow, rng=rng)
     diffusion, peeling = peeled.diffusion, peeled.peeling
@@ -41,7 +45,7 @@ def find_in_functions(
         limits = replace(
             settings.evidence, further_product=settings.peeling.products.min_share
         )
-        evidence = weigh_one(peeling, peeled.dimensions, settings=limits)
+        evidence = weigh_one(peeling, peeled.dimensions, diffusion, settings=limits)
         whole = one_factor(diffusion, evidence, settings)
         return replace(whole, splits=peeling.splits)
     factors = described_factors(
@@ -58,6 +62,7 @@ def find_in_functions(
         settings=settings.evidence,
         measuring=settings.measures,
         peeled_with=settings.peeling,
+        sense=sense,
         rng=rng,
     )
     return Factorization(factors, evidence, diffusion, peeling.splits)

@@ -25,6 +25,9 @@ TESTS_OF_PLACES = frozenset(
         "leakage",
         "agreement",
         "dimensions",
+        "folds",
+        "filling",
+        "skew",
         "sum",
         "own share",
         "structured rest",
@@ -112,6 +115,7 @@ def look_in_sense(
 
 def _in_functions_of(
     other_sense: Callable[..., Diffusion],
+    sense: str,
     diffusion: Diffusion,
     settings: FactoringSettings,
     *,
@@ -119,13 +123,13 @@ def _in_functions_of(
 ) -> Factorization:
     """Factors in the functions of another diffusion of the same samples."""
     other = other_sense(diffusion, settings=settings.senses, rng=rng)
-    return find_in_functions(other, settings, rng=rng)
+    return find_in_functions(other, settings, sense=sense, rng=rng)
 
 
 LOOKS: dict[str, Callable[..., Factorization]] = {
     "sum": find_in_samples,
-    "volume": partial(_in_functions_of, in_volume),
-    "density": partial(_in_functions_of, in_density),
+    "volume": partial(_in_functions_of, in_volume, "volume"),
+    "density": partial(_in_functions_of, in_density, "density"),
 }
 
 

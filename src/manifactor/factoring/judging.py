@@ -60,9 +60,25 @@ class Test:
         """When the test is passed, in words."""
         return _rule(self.limit, self.at_least)
 
+    @property
+    def interval(self) -> str:
+        """Value with its noise, as "0.12 +- 0.03"."""
+        return interval(self.value, self.noise)
+
 
 def _rule(limit: float, at_least: bool) -> str:
     return f"{'at least' if at_least else 'at most'} {limit:.3g}"
+
+
+def interval(value: float, noise: float) -> str:
+    """Return a value with its noise in words.
+
+    Examples
+    --------
+    >>> interval(0.1234, 0.031), interval(0.5, float("nan"))
+    ('0.123 +- 0.031', '0.5')
+    """
+    return f"{value:.3g}" if np.isnan(noise) else f"{value:.3f} +- {noise:.3f}"
 
 
 def net_of(value: float, noise: float) -> float:
@@ -89,7 +105,10 @@ class Criterion:
     meaning : str
     problem : str
         Template of what to say if the test fails, for `str.format` with `value`,
-        `noise`, `net`, `limit`, and any words given to `judge`.
+        `noise`, `net`, `limit`, `interval`, and any words given to `judge`.
+    slack : float
+        What is allowed beyond the limit, times the square root of the number of
+        samples: errors of the places of n samples fall as 1/sqrt(n).
 
     Examples
     --------
@@ -103,27 +122,52 @@ class Criterion:
     at_least: bool
     meaning: str
     problem: str
+    slack: float = 0.0
 
     @property
     def rule(self) -> str:
         """When the test is passed, in words."""
-        return _rule(self.limit, self.at_least)
+        rule = _rule(self.limit, self.at_least)
+        if not self.slack:
+            return rule
+        return f"{rule} {'-' if self.at_least else '+'} {self.slack:g} / sqrt(n)"
 
-    def judge(self, value: float, noise: float = NOT_MEASURED, **words: Any) -> Test:
+    def limit_for(self, n_samples: int | None) -> float:
+        """Return the limit for a number of samples, the last one where it is None."""
+        if n_samples is None:
+            return self.limit
+        slack = self.slack / np.sqrt(n_samples)
+        return float(self.limit - slack if self.at_least else self.limit + slack)
+
+    def judge(
+        self,
+        value: float,
+        noise: float = NOT_MEASURED,
+        *,
+        n_samples: int | None = None,
+        **words: Any,
+    ) -> Test:
         """Return the test of a measured value; a value that is nan fails."""
         # Plain numbers, which every file format takes.
         value, noise = float(value), float(noise)
+        limit = self.limit_for(n_samples)
         net = net_of(value, noise)
-        passed = net >= self.limit if self.at_least else net <= self.limit
+        passed = net >= limit if self.at_least else net <= limit
         problem = ""
         if not passed:
-            numbers = {"value": value, "noise": noise, "net": net, "limit": self.limit}
-            problem = self.problem.format(**numbers, **words)
+            problem = self.problem.format(
+                value=value,
+                noise=noise,
+                net=net,
+                limit=limit,
+                interval=interval(value, noise),
+                **words,
+            )
         return Test(
             name=self.name,
             value=value,
             noise=noise,
-            limit=self.limit,
+            limit=limit,
             passed=bool(passed),
             meaning=self.meaning,
             at_least=self.at_least,

@@ -11,6 +11,7 @@ from manifactor._support.threads import map_threads
 from manifactor.factoring.division import Split
 from manifactor.factoring.factor import Factor
 from manifactor.factoring.judging import Measurement
+from manifactor.factoring.place_verdict import PlaceTestSettings
 from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
 from manifactor.factoring.proposals import Look
 from manifactor.factoring.purity import PuritySettings, batch_size, impurity
@@ -49,6 +50,8 @@ class MeasureSettings:
     independent_feature: float = 1e-3
     # How factors are predicted from places.
     prediction: PredictionSettings = field(default_factory=PredictionSettings)
+    # Tests that need places and samples only.
+    places: PlaceTestSettings = field(default_factory=PlaceTestSettings)
 
 
 def completeness(

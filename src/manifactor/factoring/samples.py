@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.judging import NOT_MEASURED
+from manifactor.factoring.judging import NOT_MEASURED, Test
+from manifactor.factoring.place_verdict import judge_places
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.factoring.sums.agreement import agreement
 from manifactor.factoring.sums.directions import far_off
@@ -36,12 +37,22 @@ def find_in_samples(
     found = peel(samples)
     factors = found.factors(diffusion.points)
     agreed = NOT_MEASURED
+    of_places: tuple[Test, ...] = ()
     if len(factors) > 1:
         agreed = agreement(found, samples, peel, settings=settings.agreement, rng=rng)
+        of_places = judge_places(
+            factors,
+            diffusion.points,
+            inliers=~diffusion.graph.outliers,
+            sense="sum",
+            settings=settings.evidence,
+            testing=settings.measures.places,
+        )
     evidence = weigh_sum(
         found,
         factors,
         agreed,
+        of_places,
         settings=settings.evidence,
         measuring=settings.measures,
         rng=rng,

@@ -39,9 +39,6 @@ class FactoringSettings:
     n_factors : int or "auto"
     method : "gradients", "triplets" or "sum"
         "deflation" is an earlier name of "sum".
-    sense : "auto" or one of `SENSE_NAMES`
-        For "gradients": the sense of a product to look for. "auto" looks at the
-        geometry first, and further where that shows no product.
     eigenvalue_tolerance : float or "auto"
         For "triplets": how far the eigenvalue of a product may lie from the sum of its
         parts'. "auto" is a tenth of the product's eigenvalue.
@@ -50,6 +47,9 @@ class FactoringSettings:
         others. "auto" is .7.
     exclude : sequence of int
         For "triplets": indices of functions that are not to be put into a factor.
+    sense : "auto" or one of `SENSE_NAMES`
+        For "gradients": the sense of a product to look for. "auto" looks at the
+        geometry first, and further where that shows no product.
     gradients, peeling, looks, residuals, factors, measures, evidence
     sums, agreement, grouping, placement, senses
         Settings of the algorithms; those of shapes and charts lie in `factors`.
@@ -59,10 +59,10 @@ class FactoringSettings:
 
     n_factors: int | str = "auto"
     method: str = "gradients"
-    sense: str = "auto"
     eigenvalue_tolerance: float | str = "auto"
     similarity_threshold: float | str = "auto"
     exclude: Sequence[int] = ()
+    sense: str = "auto"
     gradients: GradientSettings = field(default_factory=GradientSettings)
     peeling: PeelingSettings = field(default_factory=PeelingSettings)
     looks: LookSettings = field(default_factory=LookSettings)

@@ -1,31 +1,28 @@
 """Samples from a file: .npy, .npz, .csv, .tsv, .txt, .parquet, .pkl, .cs."""
 
-import csv
 import re
-import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.extras import extra
+from manifactor.inputs.columns import ColumnChoice, Columns
 from manifactor.inputs.pickles import read_pickled_array
-
-# Column delimiters of tables in text; None for any white space.
-DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".txt": None}
+from manifactor.inputs.tables import DELIMITERS, Table, read_parquet, read_text
 
 # The fields of cryoSPARC's 3D variability analysis, one for each mode.
 MODE = re.compile(r"components_mode_(\d+)/value")
 
 
 def read_samples(path) -> np.ndarray:
-    """Read the samples in a file, one a row, as floats.
+    """Read the samples in a file, one a row, as floats; all columns of numbers.
 
     Floats of an .npy are not loaded: they are memory-mapped and read when needed. A
-    table may start with a line of column names. An .npz must hold an array ``X``, or
-    one array only. A .pkl must be a plain array, such as cryoDRGN's z; a .cs must hold
-    the components of a variability analysis.
+    table may start with a line of column names, and its columns of text are left out.
+    An .npz must hold an array ``X``, or one array only. A .pkl must be a plain array,
+    such as cryoDRGN's z; a .cs must hold the components of a variability analysis.
 
     Parameters
     ----------
@@ -35,9 +32,44 @@ def read_samples(path) -> np.ndarray:
     -------
     ndarray of shape (n_samples, n_features), float32 or float64
     """
+    return read_table(path).samples
+
+
+def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
+    """Read some columns of a file, with their names if it has any.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that `read_samples` reads.
+    choice : ColumnChoice
+        Of the columns.
+    """
     path = Path(path)
     _require_readable(path)
-    X = READERS[path.suffix.lower()](path)
+    suffix = path.suffix.lower()
+    if suffix in TABLES:
+        found = TABLES[suffix](path, choice)
+        return replace(found, samples=found.samples.astype(np.float64, copy=False))
+    X = _as_floats(path, READERS[suffix](path))
+    total = X.shape[1]
+    used = choice.numbers(None, total)
+    # All columns of a file on disk stay there.
+    return Table(X if len(used) == total else X[:, used], used, total)
+
+
+def read_like(path, columns: Columns) -> np.ndarray:
+    """Read the same columns of another file, scaled in the same way."""
+    table = read_table(path, columns.choice)
+    samples = table.samples
+    # By name: another file may have them in another order.
+    if columns.names is not None and table.names is not None:
+        samples = samples[:, [table.names.index(name) for name in columns.names]]
+    return columns.scaled(samples)
+
+
+def _as_floats(path: Path, X: np.ndarray) -> np.ndarray:
+    """Return a table of real numbers as floats."""
     if X.ndim != 2:
         raise ValueError(
             f"{path} must hold a table with one sample a row; got an array of shape "
@@ -59,47 +91,14 @@ def _require_readable(path: Path) -> None:
     if not path.is_file():
         problem = "is a folder" if path.is_dir() else "does not exist"
         raise ValueError(f"the input must be a file; {path} {problem}.")
-    if path.suffix.lower() not in READERS:
+    known = [*READERS, *TABLES]
+    if path.suffix.lower() not in known:
         raise ValueError(
-            f"the input must end in one of {', '.join(READERS)}, be particles (.star, "
+            f"the input must end in one of {', '.join(known)}, be particles (.star, "
             f".cs, .mrcs) or a folder of .mrc volumes; got {path.name}."
         )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")
-
-
-def column_names(path) -> list[str]:
-    """Return the names of a table's columns, or none if its first line has numbers."""
-    path = Path(path)
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        return list(extra("pyarrow.parquet").read_schema(path).names)
-    if suffix not in DELIMITERS:
-        return []
-    cells = _first_cells(path, DELIMITERS[suffix])
-    return cells if _is_header(cells) else []
-
-
-def _first_cells(path: Path, delimiter: str | None) -> list[str]:
-    # Spreadsheet programs start UTF-8 files with a mark that "utf-8-sig" skips.
-    with path.open(encoding="utf-8-sig") as file:
-        first = file.readline().strip()
-    if delimiter is None:
-        return first.split()
-    return next(csv.reader([first], delimiter=delimiter), [])
-
-
-def _is_header(cells: list[str]) -> bool:
-    # One number is enough for data: a first row with a gap is no header.
-    return not any(_is_number(cell) for cell in cells)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def read_npy(path: Path) -> np.ndarray:
@@ -133,44 +132,6 @@ def _read_npz(path: Path) -> np.ndarray:
     )
 
 
-def _read_table(path: Path, *, delimiter: str | None) -> np.ndarray:
-    try:
-        n_header_lines = int(_is_header(_first_cells(path, delimiter)))
-        # numpy warns of a table without rows; the error below says it better.
-        with warnings.catch_warnings(action="ignore", category=UserWarning):
-            X = np.loadtxt(
-                path,
-                delimiter=delimiter,
-                skiprows=n_header_lines,
-                ndmin=2,
-                encoding="utf-8-sig",
-            )
-    except ValueError as error:
-        raise _not_a_table(path, error) from error
-    if not X.size:
-        raise ValueError(
-            f"{path} holds no samples; it must hold a line of numbers for each."
-        )
-    return X
-
-
-def _read_parquet(path: Path) -> np.ndarray:
-    parquet = extra("pyarrow.parquet")
-    try:
-        table = parquet.read_table(path)
-        return np.column_stack([column.to_numpy() for column in table.columns])
-    except OSError:
-        raise
-    except Exception as error:  # damaged and foreign files lead to any exception
-        raise _not_a_table(path, error) from error
-
-
-def _not_a_table(path: Path, error: Exception) -> ValueError:
-    # The first line only, since the command line prints messages of one line.
-    reason = str(error).splitlines() or [type(error).__name__]
-    return ValueError(f"{path} must be a table of numbers: {reason[0]}")
-
-
 def _read_components(path: Path) -> np.ndarray:
     """Return the components of a 3D variability analysis, one column a mode."""
     table = read_npy(path)
@@ -190,11 +151,15 @@ def _read_components(path: Path) -> np.ndarray:
 READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".npy": read_npy,
     ".npz": _read_npz,
-    **{
-        suffix: partial(_read_table, delimiter=delimiter)
-        for suffix, delimiter in DELIMITERS.items()
-    },
-    ".parquet": _read_parquet,
     ".pkl": read_pickled_array,
     ".cs": _read_components,
+}
+
+# Of these, columns are read one by one, and may have names.
+TABLES: dict[str, Callable[[Path, ColumnChoice], Table]] = {
+    **{
+        suffix: partial(read_text, delimiter=delimiter)
+        for suffix, delimiter in DELIMITERS.items()
+    },
+    ".parquet": read_parquet,
 }

@@ -1,12 +1,12 @@
 """Any input as samples: arrays, coordinates of other programs, images, volumes."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manifactor._support.parameters import require_number
+from manifactor._support.parameters import first_bad_value, require_number
 from manifactor.cryoem.cryosparc import read_cs
 from manifactor.cryoem.formats import read_particles
 from manifactor.cryoem.images import Components, image_components
@@ -14,13 +14,19 @@ from manifactor.cryoem.particles import Particles, view_directions
 from manifactor.cryoem.stacks import particle_images, stack_images, volume_series
 from manifactor.cryoem.views import View
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
-from manifactor.inputs.files import MODE, read_samples
+from manifactor.inputs.columns import ColumnChoice, Columns, unit_scale
+from manifactor.inputs.files import MODE, read_table
 from manifactor.inputs.pairing import paired_particles
+from manifactor.inputs.tables import line_of
 
 
 @dataclass(frozen=True)
 class ImageSettings:
-    """Settings that turn images into samples; None is chosen from the data."""
+    """Settings that turn images into samples; None is chosen from the data.
+
+    `standardise` is for tables, too: it scales columns, as it scales the components of
+    images.
+    """
 
     # The defaults go with every input; any other value is refused without images.
     phase_flip: bool = False
@@ -43,12 +49,18 @@ class Input:
         In the order of the samples.
     components : Components, VolumeComponents or None
         How images or volumes became samples.
+    columns : Columns or None
+        Which columns of a table these are, and their scale.
+    path : Path or None
+        The file of a table.
     """
 
     samples: np.ndarray
     rows: np.ndarray
     particles: Particles | None = None
     components: Components | VolumeComponents | None = None
+    columns: Columns | None = None
+    path: Path | None = None
 
     @property
     def record(self) -> dict:
@@ -59,7 +71,32 @@ class Input:
             record["fingerprint"] = self.particles.fingerprint
         if self.components is not None:
             record["components"] = _components_record(self.components)
+        if self.columns is not None:
+            record["columns"] = self.columns.record
         return record
+
+    @property
+    def labels(self) -> list[str | int] | None:
+        """Names or numbers of the columns in their file; None for all, unnamed."""
+        if self.columns is None:
+            return None
+        every = len(self.columns.numbers) == self.columns.total
+        return None if every and self.columns.names is None else self.columns.labels
+
+    def require_finite(self) -> None:
+        """Refuse NaN and infinite values, and say where in the file they are."""
+        found = first_bad_value(self.samples)
+        if found is None:
+            return
+        count, row, column = found
+        label = column if self.labels is None else self.labels[column]
+        line = None if self.path is None else line_of(self.path, row)
+        where = "" if line is None else f" (line {line} of {self.path})"
+        raise ValueError(
+            f"samples must be finite; got {count} NaN or inf values, the first in row "
+            f"{row}, column {label!r}{where}. Remove those samples, fill the values "
+            "in, or leave columns out with --drop."
+        )
 
 
 def _components_record(components: Components | VolumeComponents) -> dict:
@@ -82,8 +119,9 @@ def read_input(
     particles=None,
     indices=None,
     view: tuple[float, float] | None = None,
-    width: float = 10.0,
+    width: float | None = None,
     settings: ImageSettings | None = None,
+    columns: ColumnChoice | None = None,
     rng: np.random.Generator,
 ) -> Input:
     """Read the samples of an input; check first whatever can be checked at once.
@@ -100,9 +138,11 @@ def read_input(
         cryoDRGN's ind.pkl: which of the particles the coordinates belong to.
     view : (rot, tilt) or None
         Take only the particles seen from this direction.
-    width : float
-        Degrees around the view.
+    width : float or None
+        Degrees around the view; None for 10.
     settings : ImageSettings or None
+    columns : ColumnChoice or None
+        Of a table; None for all.
     rng : Generator
 
     Returns
@@ -113,8 +153,9 @@ def read_input(
     # that it took effect.
     path = Path(path)
     settings = settings or ImageSettings()
-    is_default = settings == ImageSettings()
-    require_number("width", width, low=0, high=180)
+    columns = columns or ColumnChoice()
+    angle = checked_width(width, view)
+    of_images = replace(settings, standardise=False) != ImageSettings()
     # Volumes are aligned already and have no particles behind them.
     if path.is_dir():
         _refuse_for_volumes(
@@ -122,7 +163,9 @@ def read_input(
                 "--particles": particles,
                 "--ind": indices,
                 "--view": view,
-                "settings of images": None if is_default else settings,
+                "settings of images": None if settings == ImageSettings() else settings,
+                "--columns": columns.columns,
+                "--drop": columns.drop,
             }
         )
         return _from_volumes(path)
@@ -132,13 +175,37 @@ def read_input(
                 f"--particles and --ind go with coordinates; {path} already is a file "
                 "of particles. Leave them out."
             )
-        return _from_images(path, view, width, settings, rng)
-    if view is not None or not is_default:
+        if columns != ColumnChoice():
+            raise ValueError(
+                f"--columns and --drop go with tables; {path} holds images. Leave them "
+                "out."
+            )
+        return _from_images(path, view, angle, settings, rng)
+    if view is not None or of_images:
         raise ValueError(
             f"a view and settings of images go with particle images; {path} holds "
             "coordinates. Leave them out."
         )
-    return _from_coordinates(path, particles, indices)
+    found = _from_coordinates(path, columns, particles, indices)
+    return _standardised(found) if settings.standardise else found
+
+
+def checked_width(
+    width: float | None,
+    view: tuple[float, float] | None,
+    *,
+    usual: float = 10.0,
+) -> float:
+    """Return the degrees around a view; refuse them where there is no view."""
+    if width is None:
+        return usual
+    require_number("width", width, low=0, high=180)
+    if view is None:
+        raise ValueError(
+            "--width is the angle around a view; give one with --view ROT,TILT, or "
+            "leave --width out."
+        )
+    return width
 
 
 def _refuse_for_volumes(given: dict) -> None:
@@ -165,12 +232,23 @@ def _from_volumes(folder: Path) -> Input:
     return Input(components.samples, rows, components=components)
 
 
-def _from_coordinates(path: Path, particles, indices) -> Input:
-    samples = read_samples(path)
-    found = paired_particles(path, len(samples), particles=particles, indices=indices)
+def _from_coordinates(path: Path, choice: ColumnChoice, particles, indices) -> Input:
+    table = read_table(path, choice)
+    n_samples = len(table.samples)
+    found = paired_particles(path, n_samples, particles=particles, indices=indices)
     # Row numbers count in the file of the particles, so that `select` finds them there.
-    rows = np.arange(len(samples)) if found is None else found.rows
-    return Input(samples, rows, found)
+    rows = np.arange(n_samples) if found is None else found.rows
+    columns = Columns(table.numbers, table.total, table.names)
+    return Input(table.samples, rows, found, columns=columns, path=path)
+
+
+def _standardised(given: Input) -> Input:
+    """Return a table whose columns all have unit variance; constant ones have none."""
+    given.require_finite()
+    assert given.columns is not None
+    mean, scale = unit_scale(given.samples)
+    columns = replace(given.columns, mean=mean, scale=scale)
+    return replace(given, samples=columns.scaled(given.samples), columns=columns)
 
 
 def _from_images(

@@ -155,7 +155,12 @@ def fit_input(
         Called as ``callback(stage, fraction)``.
     """
     fit = plan.factorizer().set_params(callback=callback)
-    fit.fit(chosen(samples.samples, plan.rows), noise=plan.noise, stages=stages)
+    fit.fit(
+        chosen(samples.samples, plan.rows),
+        noise=plan.noise,
+        stages=stages,
+        column_names=samples.labels,
+    )
     everything = len(plan.rows) == len(samples.samples)
     places = fitted_places(fit) if everything else all_places(fit, samples.samples)
     return fit, places

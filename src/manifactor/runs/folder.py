@@ -31,6 +31,7 @@ ENTRIES = {
     "images": dict,
     "arguments": dict,
     "components": dict,
+    "columns": dict,
     "neighbors": dict,
     "choices": dict,
     "seconds": dict,
@@ -202,6 +203,8 @@ def _misshapen(record: dict) -> str:
             return "choices must each have why"
     if not _whole_components(record.get("components", {"text": ""})):
         return "components must have text, and numbers as signal_to_noise and weights"
+    if not _whole_columns(record.get("columns")):
+        return "columns must have total, numbers, names, mean and scale"
     view = record.get("view") or [0.0, 0.0]
     two_angles = len(view) == 2 and all(isinstance(angle, Real) for angle in view)
     return "" if two_angles else "view must be two angles"
@@ -220,6 +223,16 @@ def _whole_components(components: dict) -> bool:
     ]
     named = isinstance(components.get("text"), str)
     return named and all(isinstance(number, Real) for number in numbers)
+
+
+def _whole_columns(columns: dict | None) -> bool:
+    if columns is None:
+        return True
+    kinds = {"numbers": int, "names": str, "mean": Real, "scale": Real}
+    return isinstance(columns.get("total"), int) and all(
+        key in columns and all(isinstance(each, kind) for each in columns[key] or [])
+        for key, kind in kinds.items()
+    )
 
 
 def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:

@@ -11,8 +11,10 @@ from manifactor.cryoem.formats import read_particles
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource, volume_series
 from manifactor.cryoem.views import View
-from manifactor.inputs.files import read_samples
+from manifactor.inputs.columns import Columns
+from manifactor.inputs.files import read_like, read_samples
 from manifactor.inputs.reading import picked, require_one_view, run_images
+from manifactor.inputs.tables import column_names
 from manifactor.runs.folder import read_places, read_record
 from manifactor.runs.places import Place
 
@@ -110,13 +112,30 @@ class Run:
 
     def samples(self) -> np.ndarray:
         """Return the numbers that the run was fitted to, one row for each sample."""
-        samples = read_samples(self.record.get("input", ""))
+        samples = self.read(self.record.get("input", ""))
         if len(samples) != len(self.rows):
             raise ValueError(
                 f"the input has {len(samples)} samples now and had {len(self.rows)}. "
                 "Fit again."
             )
         return samples
+
+    def read(self, path) -> np.ndarray:
+        """Return samples of a file as those of the run: the same columns and scale."""
+        if "columns" not in self.record:
+            return read_samples(path)
+        return read_like(path, self._columns)
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns that were fitted; none where they have no names."""
+        if "columns" not in self.record:
+            return column_names(self.record["input"])
+        return list(self._columns.names or ())
+
+    @property
+    def _columns(self) -> Columns:
+        return Columns.from_record(self.record["columns"])
 
     def place(self, factor: int) -> Place:
         """Return the places on a factor, counted from 1."""

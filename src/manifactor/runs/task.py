@@ -11,6 +11,7 @@ from manifactor._support.choices import Choice
 from manifactor._support.stages import Stages
 from manifactor.cryoem.formats import particles_with
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.reading import ImageSettings, Input, read_input
 from manifactor.runs.confounders import confounders
 from manifactor.runs.fitting import fit_input, plan_fit
@@ -29,9 +30,10 @@ class Task:
     path : Path
     particles, indices : path or None
     view : (rot, tilt) or None
-    width : float
+    width : float or None
     images : ImageSettings
-        These five as in `read_input`.
+    columns : ColumnChoice
+        These six as in `read_input`.
     settings : dict
         Parameters of the factorizer.
     seed : int
@@ -43,8 +45,9 @@ class Task:
     particles: str | None = None
     indices: str | None = None
     view: tuple[float, float] | None = None
-    width: float = 10.0
+    width: float | None = None
     images: ImageSettings = field(default_factory=ImageSettings)
+    columns: ColumnChoice = field(default_factory=ColumnChoice)
     settings: dict = field(default_factory=dict)
     seed: int = 0
     n_fitted: int | str = "auto"
@@ -75,6 +78,7 @@ class Task:
             *_options(files, {}),
             *_options({"width": self.width}, {"width": usual.width}),
             *_options(asdict(self.images), asdict(usual.images)),
+            *_options(asdict(self.columns), asdict(usual.columns)),
             *_options(self.settings, ManifoldFactorizer().get_params()),
             *_options({"fit_samples": self.n_fitted}, {"fit_samples": usual.n_fitted}),
             *_options({"seed": self.seed}, {"seed": usual.seed}),
@@ -89,6 +93,7 @@ class Task:
             view=self.view,
             width=self.width,
             settings=self.images,
+            columns=self.columns,
             rng=np.random.default_rng(self.seed),
         )
 
@@ -117,6 +122,7 @@ class Task:
         record : dict
             What run.json says beside the results.
         """
+        given.require_finite()
         plan = plan_fit(
             given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
         )

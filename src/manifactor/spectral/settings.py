@@ -1,6 +1,7 @@
 """Settings of the way from samples to a Diffusion: choices, defaults and checks."""
 
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 from manifactor._support.choices import Choice, given
@@ -118,6 +119,7 @@ def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
     _require_bandwidth(settings)
     require_number("density_correction", settings.density_correction, low=0, high=1)
     _require_neighbors(settings, n_samples)
+    _require_jobs(settings.n_jobs)
     if isinstance(settings.n_functions, str):
         require_choice("n_functions", settings.n_functions, ["auto"], "or a number")
     else:
@@ -160,10 +162,36 @@ def _require_neighbors(settings: DiffusionSettings, n_samples: int) -> None:
     count = settings.n_neighbors
     if not isinstance(count, str):
         require_count("n_neighbors", count, 1, n_samples - 1, n_samples)
+        _require_own_count(settings)
         return
     require_choice("n_neighbors", count, ["auto", "all"], "or a number")
     if settings.dense and (settings.own_search or settings.precomputed):
         raise ValueError(
             "`n_neighbors='all'` measures Euclidean distances; got "
             f"`neighbors`={settings.neighbors!r}. Leave `neighbors` at 'auto'."
+        )
+
+
+def _require_own_count(settings: DiffusionSettings) -> None:
+    """Raise ValueError for a number of neighbours that something else decides."""
+    if settings.precomputed:
+        raise ValueError(
+            "precomputed distances decide the number of neighbours; got "
+            f"`n_neighbors`={settings.n_neighbors}. Leave it at 'auto', and give as "
+            "many distances for each sample."
+        )
+    if settings.own_search:
+        raise ValueError(
+            "the search given as `neighbors` decides their number; got "
+            f"`n_neighbors`={settings.n_neighbors}. Leave it at 'auto', and set the "
+            "number in the search."
+        )
+
+
+def _require_jobs(n_jobs: Any) -> None:
+    is_whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not is_whole or n_jobs == 0):
+        raise ValueError(
+            "`n_jobs` must be None or a whole number other than 0, -1 for all cores; "
+            f"got {n_jobs!r}."
         )

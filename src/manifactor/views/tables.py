@@ -240,10 +240,23 @@ def conditions_table(record: dict) -> Table:
     # Arrays that were fitted in memory have neither.
     optional = {"input last changed": "input_changed", "particles": "particles"}
     rows += [(name, record[key]) for name, key in optional.items() if key in record]
+    if "columns" in record:
+        rows.append(("columns", _columns_in_words(record["columns"])))
     rows.append(("seed", str(record.get("seed", "unknown"))))
     versions = record.get("versions", {})
     rows += [(name, str(version)) for name, version in versions.items()]
     return Table("What the result depends on", ("what", "value"), rows)
+
+
+def _columns_in_words(columns: dict, *, most: int = 12) -> str:
+    """Return which columns of a table were fitted, and whether they were scaled."""
+    numbers, total = columns["numbers"], columns["total"]
+    text = f"all {total}"
+    if numbers is not None:
+        labels = [str(label) for label in columns["names"] or numbers]
+        shown = [*labels[:most], "..."] if len(labels) > most else labels
+        text = f"{len(numbers)} of {total}: {', '.join(shown)}"
+    return text if columns["scale"] is None else f"{text}; each to unit variance"
 
 
 def seconds_table(fit: ManifoldFactorizer) -> Table:

@@ -13,7 +13,6 @@ import numpy as np
 from manifactor.cryoem.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring import ownership
-from manifactor.inputs.files import column_names
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run, open_run
@@ -266,7 +265,7 @@ def open_scene(folder, *, settings: SceneSettings = SceneSettings()) -> Scene:
             columns |= particle_columns(run.particles)
     # Only numbers that were fitted: images have too many pixels to list.
     if isinstance(preview, Features):
-        names = column_names(run.record["input"])
+        names = run.column_names
         columns |= feature_columns(preview.samples, names, settings=settings.columns)
     shown = _thinned(len(run.rows), settings.most_shown)
     return Scene(run, fit, columns, shown, preview, settings)

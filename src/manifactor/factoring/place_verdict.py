@@ -1,0 +1,132 @@
+"""Tests of places and samples, judged: the same for every way of finding factors."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manifactor.factoring.criteria import EvidenceSettings, judges
+from manifactor.factoring.evenness import (
+    clusters,
+    clusters_in_words,
+    clusters_of_function,
+)
+from manifactor.factoring.factor import Factor
+from manifactor.factoring.filling import FillingSettings, filling
+from manifactor.factoring.folding import FoldSettings, folds
+from manifactor.factoring.gaussianity import GaussianSettings, gaussian_factors
+from manifactor.factoring.judging import Measurement, Test
+from manifactor.factoring.metric import (
+    MetricHalves,
+    MetricSettings,
+    crossing,
+    metric_halves,
+    modulation_in_data,
+    skew,
+)
+from manifactor.factoring.placed import PlacedSamples, PlacedSettings, place_samples
+
+
+@dataclass(frozen=True)
+class PlaceTestSettings:
+    """Settings of the tests of places and samples."""
+
+    placed: PlacedSettings = field(default_factory=PlacedSettings)
+    folds: FoldSettings = field(default_factory=FoldSettings)
+    filling: FillingSettings = field(default_factory=FillingSettings)
+    metric: MetricSettings = field(default_factory=MetricSettings)
+    gaussian: GaussianSettings = field(default_factory=GaussianSettings)
+
+
+# What must hold in each sense of a product. Lengths may change with the density in
+# "volume"; functions that add up need not be orthogonal everywhere in "sum". Without
+# edges or holes only the geometry identifies the factors of a Gaussian cloud.
+TESTS_OF_SENSES: dict[str, tuple[str, ...]] = {
+    "geometry": ("folds", "filling", "skew", "crossing", "modulation in data"),
+    "density": (
+        "folds",
+        "filling",
+        "skew",
+        "crossing",
+        "modulation in data",
+        "identified",
+    ),
+    "volume": ("folds", "filling", "skew", "crossing", "identified"),
+    "sum": ("folds", "filling", "skew", "modulation in data", "identified"),
+}
+
+
+def judge_places(
+    factors: Sequence[Factor],
+    samples: np.ndarray,
+    *,
+    inliers: np.ndarray | None = None,
+    sense: str = "geometry",
+    settings: EvidenceSettings = EvidenceSettings(),
+    testing: PlaceTestSettings = PlaceTestSettings(),
+) -> tuple[Test, ...]:
+    """Return the tests of places on several factors, for one sense of a product.
+
+    Parameters
+    ----------
+    factors : sequence of Factor
+        Two at least. Their embeddings and dimensions are used, nothing else.
+    samples : ndarray of shape (n, p)
+    inliers : ndarray of bool of shape (n,) or None
+        Samples that are no outliers; None for all.
+    sense : str
+        A key of `TESTS_OF_SENSES`.
+    """
+    placed = place_samples(
+        [factor.embedding for factor in factors],
+        [factor.dimension for factor in factors],
+        samples,
+        inliers=inliers,
+        settings=testing.placed,
+    )
+    halves = metric_halves(placed)
+    judge = judges(settings)
+    tests = []
+    for name in TESTS_OF_SENSES[sense]:
+        found = MEASURES[name](placed, halves, testing)
+        # Limits follow the number of all samples, which places are made from.
+        tests.append(judge[name](found.value, found.noise, n_samples=len(samples)))
+    return tuple(tests)
+
+
+Measure = Callable[[PlacedSamples, MetricHalves, PlaceTestSettings], Measurement]
+
+MEASURES: dict[str, Measure] = {
+    "folds": lambda placed, halves, s: folds(placed, settings=s.folds),
+    "filling": lambda placed, halves, s: filling(placed, settings=s.filling),
+    "skew": lambda placed, halves, s: skew(halves, settings=s.metric),
+    "crossing": lambda placed, halves, s: crossing(halves, settings=s.metric),
+    "modulation in data": lambda placed, halves, s: modulation_in_data(
+        halves, settings=s.metric
+    ),
+    "identified": lambda placed, halves, s: gaussian_factors(
+        placed, settings=s.gaussian
+    ),
+}
+
+
+def clusters_of_factors(factors: Sequence[Factor]) -> str:
+    """Return a phrase on factors along which samples fall into clusters, or "".
+
+    Examples
+    --------
+    >>> clusters_of_factors([])
+    ''
+    """
+    phrases = []
+    for number, factor in enumerate(factors, start=1):
+        shares = _clusters_of(factor)
+        if len(shares) > 1:
+            phrases.append(f"{clusters_in_words(shares)}, along factor {number}")
+    return f"the samples fall into {'; '.join(phrases)}" if phrases else ""
+
+
+def _clusters_of(factor: Factor) -> tuple[float, ...]:
+    if factor.coordinate is None:
+        return clusters_of_function(factor.functions[:, 0])
+    return clusters(factor.coordinate, closed=factor.topology == "circle")

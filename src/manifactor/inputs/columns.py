@@ -1,0 +1,173 @@
+"""The columns of a table: which are used, their names, and their scale."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+
+# A number, or the first and the last of several.
+RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """Which columns to use.
+
+    Attributes
+    ----------
+    columns : str or None
+        As typed: names, numbers from 0 and ranges such as 3-8, separated by commas;
+        None for all.
+    drop : str or None
+        Columns to leave out, in the same form.
+    labels : tuple of str or int, or None
+        The same as `columns`, one by one: names may have commas.
+    """
+
+    columns: str | None = None
+    drop: str | None = None
+    labels: tuple[str | int, ...] | None = None
+
+    @property
+    def named(self) -> bool:
+        """Whether the columns to use were named one by one."""
+        return self.columns is not None or self.labels is not None
+
+    def numbers(self, names: Sequence[str] | None, total: int) -> tuple[int, ...]:
+        """Return the numbers of the columns to use, ascending.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            Of all columns.
+        total : int
+            Number of columns.
+
+        Examples
+        --------
+        >>> ColumnChoice("x,2-3", drop="3").numbers(["x", "y", "z", "t"], 4)
+        (0, 2)
+        """
+        used = set(range(total))
+        if self.columns is not None:
+            used = _numbers("--columns", self.columns.split(","), names, total)
+        if self.labels is not None:
+            used = _numbers("the columns of the run", self.labels, names, total)
+        if self.drop is not None:
+            used -= _numbers("--drop", self.drop.split(","), names, total)
+        if not used:
+            raise ValueError("--drop must leave at least one column; it leaves none.")
+        return tuple(sorted(used))
+
+
+def _numbers(
+    option: str, labels: Sequence[str | int], names: Sequence[str] | None, total: int
+) -> set[int]:
+    """Return the numbers of columns given by names, numbers and ranges."""
+    found: set[int] = set()
+    for label in (str(label).strip() for label in labels):
+        if names is not None and label in names:
+            found.add(list(names).index(label))
+            continue
+        ends = RANGE.fullmatch(label)
+        if ends is None:
+            raise ValueError(f"{option}: {_unknown(label, names, total)}")
+        low, high = int(ends[1]), int(ends[2] or ends[1])
+        if not low <= high < total:
+            raise ValueError(
+                f"{option}: columns are numbered from 0 to {total - 1}; got {label}."
+            )
+        found |= set(range(low, high + 1))
+    return found
+
+
+def _unknown(part: str, names: Sequence[str] | None, total: int) -> str:
+    """Return that there is no such column, and which there are."""
+    if names is None:
+        return (
+            f"there is no column {part!r}, as the columns have no names; give numbers "
+            f"from 0 to {total - 1}."
+        )
+    near = get_close_matches(part, names, n=3, cutoff=0.5)
+    if near:
+        return f"there is no column {part!r}; the nearest are {_listed(near)}."
+    return f"there is no column {part!r}; there are {_listed(names)}."
+
+
+def _listed(names: Sequence[str], *, most: int = 8) -> str:
+    shown = [repr(name) for name in names[:most]]
+    return ", ".join([*shown, "..."] if len(names) > most else shown)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table that are used, and how they are scaled.
+
+    Attributes
+    ----------
+    numbers : tuple of int
+        In the table, from 0, ascending.
+    total : int
+        Columns of the table.
+    names : tuple of str or None
+        Of the columns used; None where the table has no names.
+    mean, scale : ndarray of shape (n_used,) or None
+        What is subtracted and divided by; None for columns as they are.
+    """
+
+    numbers: tuple[int, ...]
+    total: int
+    names: tuple[str, ...] | None = None
+    mean: np.ndarray | None = None
+    scale: np.ndarray | None = None
+
+    @property
+    def labels(self) -> list[str | int]:
+        """Names, or numbers where there are none."""
+        return list(self.numbers if self.names is None else self.names)
+
+    @property
+    def choice(self) -> ColumnChoice:
+        """The choice of the same columns in another table, by name if possible."""
+        return ColumnChoice(labels=tuple(self.labels))
+
+    @property
+    def record(self) -> dict:
+        """The entry of run.json; the numbers are None for all columns."""
+        return {
+            "total": self.total,
+            "numbers": list(self.numbers) if len(self.numbers) < self.total else None,
+            "names": None if self.names is None else list(self.names),
+            "mean": None if self.mean is None else self.mean.tolist(),
+            "scale": None if self.scale is None else self.scale.tolist(),
+        }
+
+    @classmethod
+    def from_record(cls, record: dict) -> "Columns":
+        """Return the columns that `record` describes."""
+        names, mean, scale = (record[key] for key in ("names", "mean", "scale"))
+        total = record["total"]
+        return cls(
+            tuple(record["numbers"] or range(total)),
+            total,
+            None if names is None else tuple(names),
+            None if mean is None else np.array(mean),
+            None if scale is None else np.array(scale),
+        )
+
+    def scaled(self, samples: np.ndarray) -> np.ndarray:
+        """Return samples in these columns, scaled as these are."""
+        if self.mean is None or self.scale is None:
+            return samples
+        return (samples - self.mean) / self.scale
+
+
+def unit_scale(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of every column, 1 for constant ones."""
+    mean = samples.mean(axis=0, dtype=np.float64)
+    scale = samples.std(axis=0, dtype=np.float64)
+    # The deviation of equal numbers is rounding, not always 0.
+    constant = samples.min(axis=0) == samples.max(axis=0)
+    return mean, np.where(constant, 1.0, scale)

@@ -1,0 +1,282 @@
+"""Tables in text and in parquet: numbers, names of columns, columns of text."""
+
+import csv
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manifactor._support.extras import extra
+from manifactor.estimators.columns import ColumnWarning
+from manifactor.inputs.columns import ColumnChoice
+
+# Column delimiters of tables in text; None for any white space.
+DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".txt": None}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers in columns.
+
+    Attributes
+    ----------
+    samples : ndarray of shape (n_samples, n_used)
+    numbers : tuple of int
+        Of the columns used, in the file, from 0.
+    total : int
+        Columns of the file.
+    names : tuple of str or None
+        Of the columns used.
+    """
+
+    samples: np.ndarray
+    numbers: tuple[int, ...]
+    total: int
+    names: tuple[str, ...] | None = None
+
+
+def column_names(path) -> list[str]:
+    """Return the names of a table's columns, or none if its first line has numbers."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix == ".parquet":
+        return list(extra("pyarrow.parquet").read_schema(path).names)
+    if suffix not in DELIMITERS:
+        return []
+    return list(_layout(path, DELIMITERS[suffix]).names or ())
+
+
+def line_of(path: Path, row: int) -> int | None:
+    """Return the line of a table in text that holds a row; None for other files."""
+    suffix = path.suffix.lower()
+    if suffix not in DELIMITERS:
+        return None
+    delimiter = DELIMITERS[suffix]
+    numbered = _rows(path, delimiter, _layout(path, delimiter))
+    return next((line for k, (line, _) in enumerate(numbered) if k == row), None)
+
+
+def read_text(path: Path, choice: ColumnChoice, *, delimiter: str | None) -> Table:
+    """Read a table in text, which may start with a line of column names."""
+    try:
+        layout = _layout(path, delimiter)
+        used = choice.numbers(layout.names, layout.total)
+        samples = _plain_numbers(path, delimiter, used, layout)
+        if samples is None:
+            cells = _cells(path, delimiter, used, layout)
+            used, samples = _as_numbers(path, cells, layout.names, strict=choice.named)
+    except UnicodeDecodeError as error:
+        raise not_a_table(path, error) from error
+    return Table(samples, used, layout.total, _names_of(used, layout.names))
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Names, or None, and number of columns; the line of the names, or 0."""
+
+    names: tuple[str, ...] | None
+    total: int
+    header: int
+
+
+def _layout(path: Path, delimiter: str | None) -> _Layout:
+    """Return the layout of a table in text: its names, or None, and its columns."""
+    names, header = None, 0
+    for number, cells in _lines(path, delimiter, comments=True):
+        if cells and cells[0].startswith("#"):
+            # As numpy writes names: in a comment.
+            names = [cell for cell in (cells[0].lstrip("# "), *cells[1:]) if cell]
+        elif header == 0 and _is_header(cells):
+            names, header = cells, number
+        else:
+            known = tuple(names or ())
+            agree = len(known) == len(cells)
+            return _Layout(known if agree else None, len(cells), header)
+    raise ValueError(
+        f"{path} holds no samples; it must hold a line of numbers for each."
+    )
+
+
+def _plain_numbers(
+    path: Path, delimiter: str | None, used: Sequence[int], layout: _Layout
+) -> np.ndarray | None:
+    """Return columns that hold nothing but numbers; None where they hold more."""
+    # Where all columns are read, numpy also sees that rows are of one length.
+    everything = len(used) == layout.total
+    try:
+        return np.loadtxt(
+            path,
+            delimiter=delimiter,
+            skiprows=layout.header,
+            usecols=None if everything else used,
+            ndmin=2,
+            encoding="utf-8-sig",
+        )
+    except ValueError:
+        return None
+
+
+def _cells(
+    path: Path, delimiter: str | None, used: Sequence[int], layout: _Layout
+) -> dict[int, list[str]]:
+    """Return the cells of some columns as text."""
+    columns: dict[int, list[str]] = {number: [] for number in used}
+    for line, cells in _rows(path, delimiter, layout):
+        if len(cells) != layout.total:
+            raise ValueError(
+                f"{path} must be a table of numbers: line {line} has {len(cells)} "
+                f"cells, and the first row has {layout.total}."
+            )
+        for number, column in columns.items():
+            column.append(cells[number])
+    return columns
+
+
+def _rows(
+    path: Path, delimiter: str | None, layout: _Layout
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line that holds a row, and its cells."""
+    for number, cells in _lines(path, delimiter):
+        if number > layout.header:
+            yield number, cells
+
+
+def _lines(
+    path: Path, delimiter: str | None, *, comments: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the numbers of lines, from 1, and their cells; not of empty lines."""
+    # Spreadsheet programs start UTF-8 files with a mark that "utf-8-sig" skips.
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, start=1):
+            text = line.strip()
+            if text and (comments or not text.startswith("#")):
+                yield number, _split(line.rstrip("\r\n"), delimiter)
+
+
+def _split(line: str, delimiter: str | None) -> list[str]:
+    if delimiter is None:
+        return line.split()
+    cells = next(csv.reader([line], delimiter=delimiter), [])
+    return [cell.strip() for cell in cells]
+
+
+def _is_header(cells: list[str]) -> bool:
+    # One number is enough for data: a first row with a gap is no header.
+    return not any(_number(cell) is not None for cell in cells)
+
+
+def _number(cell: Any) -> float | None:
+    try:
+        return float(cell)
+    except (ValueError, TypeError):
+        return None
+
+
+def read_parquet(path: Path, choice: ColumnChoice) -> Table:
+    """Read a table in parquet."""
+    names = _parquet_names(path)
+    used = choice.numbers(names, len(names))
+    parquet = extra("pyarrow.parquet")
+    try:
+        table = parquet.read_table(path, columns=[names[number] for number in used])
+        columns = [column.to_numpy() for column in table.columns]
+    except OSError:
+        raise
+    except Exception as error:  # damaged and foreign files lead to any exception
+        raise not_a_table(path, error) from error
+    cells = dict(zip(used, columns, strict=True))
+    used, samples = _as_numbers(path, cells, names, strict=choice.named)
+    return Table(samples, used, len(names), _names_of(used, names))
+
+
+def _parquet_names(path: Path) -> tuple[str, ...]:
+    try:
+        names = tuple(extra("pyarrow.parquet").read_schema(path).names)
+    except OSError:
+        raise
+    except Exception as error:  # damaged and foreign files lead to any exception
+        raise not_a_table(path, error) from error
+    if not names:
+        raise ValueError(f"{path} must be a table of numbers: it has no columns.")
+    return names
+
+
+def not_a_table(path: Path, error: Exception) -> ValueError:
+    """Return the error of a file that is no table of numbers."""
+    # The first line only, since the command line prints messages of one line.
+    reason = str(error).splitlines() or [type(error).__name__]
+    return ValueError(f"{path} must be a table of numbers: {reason[0]}")
+
+
+def _as_numbers(
+    path: Path,
+    cells: Mapping[int, Sequence],
+    names: Sequence[str] | None,
+    *,
+    strict: bool,
+) -> tuple[tuple[int, ...], np.ndarray]:
+    """Return which columns hold numbers, and these.
+
+    Columns of text, such as names of samples, are left out with a warning. A column of
+    numbers with a few other cells is refused, and so is text that was asked for.
+    """
+    columns: dict[int, np.ndarray] = {}
+    text = []
+    for number, column in cells.items():
+        values, wrong = _parsed(column)
+        # Where most cells are numbers, the others are mistakes.
+        if 2 * len(wrong) > len(column) and not strict:
+            text.append(_label(number, names))
+            continue
+        if len(wrong):
+            raise _wrong_cell(path, column, wrong, _label(number, names))
+        columns[number] = values
+    if text and not columns:
+        raise ValueError(f"{path} must be a table of numbers: all columns hold text.")
+    if text:
+        warnings.warn(
+            f"columns that hold text were left out: {', '.join(text)}.",
+            ColumnWarning,
+            stacklevel=2,
+        )
+    return tuple(columns), np.column_stack(list(columns.values()))
+
+
+def _parsed(column: Sequence) -> tuple[np.ndarray, np.ndarray]:
+    """Return cells as numbers, and the rows of those that are none."""
+    if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
+        return column, np.empty(0, dtype=int)
+    # Dates are no numbers, though numpy converts them.
+    dated = isinstance(column, np.ndarray) and column.dtype.kind in "mM"
+    found = [None if dated else _number(cell) for cell in column]
+    wrong = np.flatnonzero([number is None for number in found])
+    values = np.array([np.nan if number is None else number for number in found])
+    return values, wrong
+
+
+def _wrong_cell(
+    path: Path, column: Sequence, wrong: np.ndarray, label: str
+) -> ValueError:
+    """Return an error that names the first cell that is no number."""
+    row = int(wrong[0])
+    line = line_of(path, row)
+    where = f"row {row}" if line is None else f"line {line}"
+    cell = str(column[row])
+    what = f"holds {cell[:40]!r}" if cell.strip() else "is empty"
+    more = f", and {len(wrong) - 1} more cells are no numbers" * (len(wrong) > 1)
+    return ValueError(
+        f"{path} must be a table of numbers: {where}, column {label} {what}{more}."
+    )
+
+
+def _label(number: int, names: Sequence[str] | None) -> str:
+    return str(number) if names is None else repr(names[number])
+
+
+def _names_of(
+    used: Sequence[int], names: Sequence[str] | None
+) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names[number] for number in used)

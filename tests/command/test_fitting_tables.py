@@ -1,0 +1,80 @@
+"""`fit` on tables: which columns are used, how they are scaled, what is said of them."""
+
+import numpy as np
+import pytest
+
+from manifactor import load
+from manifactor.runs.run import open_run
+
+from .conftest import manifactor, record_of, refusal
+
+
+@pytest.fixture
+def table(folder, rng):
+    """A rectangle whose sides are in other units, with an id, a label and a constant."""
+    X = rng.uniform(size=(500, 2)) * [1.6, 1]
+    with (folder / "a.csv").open("w") as file:
+        file.write("id,length,width,mass,kind\n")
+        for i, (length, width) in enumerate(X):
+            file.write(f"s{i},{length},{1000 * width},3,{i % 4}\n")
+    return X
+
+
+def test_suspicious_columns_are_named_before_the_verdict(table, folder, capsys):
+    assert manifactor("fit a.csv --out run") == 0
+    said = capsys.readouterr()
+    assert "warning: columns that hold text were left out: 'id'." in said.err
+    assert "note: 1 of 4 columns are constant" in said.err
+    assert "the first is column 'mass'" in said.err
+    assert "column 'kind' holds a few whole numbers, as a label does" in said.err
+    assert "Columns 'length' and 'width' differ in scale" in said.out
+    columns = record_of(folder / "run")["columns"]
+    assert columns["names"] == ["length", "width", "mass", "kind"]
+    assert columns["numbers"] == [1, 2, 3, 4]
+    assert columns["scale"] is None
+
+
+@pytest.mark.slow
+def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(
+    table, folder, capsys
+):
+    line = "fit a.csv --drop id,3-4 --standardise --out run"
+    assert manifactor(line) == 0
+    assert "Verdict: product" in capsys.readouterr().out
+    record = record_of(folder / "run")
+    assert record["columns"]["names"] == ["length", "width"]
+    assert record["reproduce"].endswith("a.csv --standardise --drop id,3-4")
+    assert manifactor("report run") == 0
+    assert "2 of 5: length, width; each to unit variance" in capsys.readouterr().out
+    run, fit = open_run("run"), load("run")
+    np.testing.assert_allclose(run.samples().std(axis=0), 1)
+    assert run.column_names == ["length", "width"]
+    rows = [f"{1000 * width},{length}" for length, width in table[:5]]
+    (folder / "new.csv").write_text("\n".join(["width,length", *rows]))
+    np.testing.assert_allclose(
+        fit.coordinates(run.read("new.csv")), fit.coordinates()[:5], atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("fit a.csv --columns lenght,width", "the nearest are 'length'"),
+        ("fit a.csv --columns 1,9", "columns are numbered from 0 to 4; got 9"),
+        ("fit a.csv --columns id", "line 2, column 'id' holds 's0'"),
+        ("fit nan.csv", "row 1, column 'y' (line 3 of nan.csv)"),
+        ("fit a.csv --width 5", "--width is the angle around a view"),
+        ("fit a.csv --phase-flip --standardise", "settings of images go with particle"),
+    ],
+)
+def test_wrong_columns_are_one_line_and_exit_code_2(
+    table, folder, capsys, arguments, message
+):
+    (folder / "nan.csv").write_text("x,y\n1,2\n3,inf\n5,6\n7,8\n9,8\n")
+    assert message in refusal(arguments, folder, capsys)
+
+
+def test_columns_are_for_tables_only(molecule, folder, capsys):
+    star = molecule / "particles.star"
+    message = refusal(f"fit {star} --columns 1", folder, capsys)
+    assert "--columns and --drop go with tables" in message

@@ -1,0 +1,71 @@
+import json
+
+import numpy as np
+import pytest
+
+from manifactor.inputs.columns import ColumnChoice, Columns, unit_scale
+
+NAMES = ["id", "length", "width", "10"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "drop", "numbers"),
+    [
+        (None, None, (0, 1, 2, 3)),
+        ("width,length", None, (1, 2)),
+        ("0, 2-3", None, (0, 2, 3)),
+        (None, "id", (1, 2, 3)),
+        ("0-2", "length", (0, 2)),
+        ("10", None, (3,)),
+    ],
+)
+def test_columns_are_given_by_name_number_or_range(columns, drop, numbers):
+    assert ColumnChoice(columns, drop).numbers(NAMES, 4) == numbers
+
+
+@pytest.mark.parametrize(
+    ("choice", "names", "message"),
+    [
+        (
+            ColumnChoice("widht"),
+            NAMES,
+            "--columns: there is no column 'widht'; the nearest are 'width'",
+        ),
+        (
+            ColumnChoice(drop="zzz"),
+            NAMES,
+            "--drop: there is no column 'zzz'; there are 'id', 'length', 'width', '10'",
+        ),
+        (
+            ColumnChoice("4"),
+            NAMES,
+            "--columns: columns are numbered from 0 to 3; got 4",
+        ),
+        (ColumnChoice("2-1"), NAMES, "numbered from 0 to 3; got 2-1"),
+        (ColumnChoice("x"), None, "have no names; give numbers from 0 to 3"),
+        (ColumnChoice(drop="0-3"), NAMES, "--drop must leave at least one column"),
+        (ColumnChoice(labels=("a",)), NAMES, "the columns of the run: there is no"),
+    ],
+)
+def test_a_column_that_does_not_exist_is_refused(choice, names, message):
+    with pytest.raises(ValueError, match=message):
+        choice.numbers(names, 4)
+
+
+def test_columns_come_back_from_their_record():
+    columns = Columns((1, 2), 4, ("a,b", "c"), np.array([1.0, 2.0]), np.array([3.0, 4]))
+    record = json.loads(json.dumps(columns.record))
+    again = Columns.from_record(record)
+    assert again.choice.numbers(["x", "a,b", "c", "y"], 4) == (1, 2)
+    np.testing.assert_array_equal(again.scaled(np.ones((1, 2))), [[0, -0.25]])
+    everything = Columns((0, 1), 2)
+    assert everything.record["numbers"] is None
+    assert Columns.from_record(everything.record) == everything
+
+
+def test_constant_columns_are_not_scaled(rng):
+    samples = np.c_[rng.uniform(size=50) * 1000, np.full(50, 0.1)]
+    mean, scale = unit_scale(samples)
+    scaled = (samples - mean) / scale
+    np.testing.assert_allclose(scaled.std(axis=0), [1, 0], atol=1e-12)
+    assert scale[1] == 1

@@ -1,0 +1,128 @@
+"""Tables: names, columns of text, and cells that are no numbers."""
+
+import warnings
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from manifactor import ColumnWarning
+from manifactor.inputs.columns import ColumnChoice, Columns
+from manifactor.inputs.files import read_like, read_table
+from manifactor.inputs.tables import column_names, line_of
+
+TEXT = "id,x,y\na1,0,1\nb2,2,3\nc3,4,5\n"
+X = np.arange(6.0).reshape(3, 2)
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(TEXT)
+    return path
+
+
+def parquet_table(path):
+    names = ["a", "b", "c"]
+    columns = {"id": names, "x": X[:, 0], "when": np.arange(3).astype("M8[s]")}
+    parquet.write_table(pyarrow.table({**columns, "y": X[:, 1]}), path)
+    return path
+
+
+def test_a_column_of_text_is_left_out_with_a_warning(table):
+    with pytest.warns(ColumnWarning, match="hold text were left out: 'id'"):
+        found = read_table(table)
+    np.testing.assert_array_equal(found.samples, X)
+    assert (found.names, found.numbers, found.total) == (("x", "y"), (1, 2), 3)
+
+
+def test_text_and_dates_of_a_parquet_are_left_out_with_a_warning(tmp_path):
+    path = parquet_table(tmp_path / "a.parquet")
+    with pytest.warns(ColumnWarning, match="were left out: 'id', 'when'"):
+        found = read_table(path)
+    np.testing.assert_array_equal(found.samples, X)
+    assert found.names == ("x", "y")
+
+
+def test_chosen_columns_are_read_whatever_the_others_hold(table, tmp_path):
+    for path in (table, parquet_table(tmp_path / "a.parquet")):
+        for choice in (ColumnChoice("x,y"), ColumnChoice("y", drop="x")):
+            with warnings.catch_warnings(action="error"):
+                found = read_table(path, choice)
+            np.testing.assert_array_equal(found.samples, X[:, -len(found.numbers) :])
+    (tmp_path / "numbers.txt").write_text("0 1 2\n3 4 5\n")
+    found = read_table(tmp_path / "numbers.txt", ColumnChoice("0,2"))
+    np.testing.assert_array_equal(found.samples, [[0, 2], [3, 5]])
+    assert found.names is None
+
+
+def test_columns_of_an_array_are_chosen_by_number(tmp_path):
+    np.save(tmp_path / "a.npy", X)
+    found = read_table(tmp_path / "a.npy", ColumnChoice(drop="0"))
+    np.testing.assert_array_equal(found.samples, X[:, 1:])
+
+
+@pytest.mark.parametrize(
+    ("text", "choice", "message"),
+    [
+        (
+            "x,y\n1,2\n3,blue\n5,\n7,8\n9,10\n",
+            ColumnChoice(),
+            "line 3, column 'y' holds 'blue', and 1 more cells are no numbers",
+        ),
+        ("x,y\n1,2\n\n3,\n4,5\n", ColumnChoice(), "line 4, column 'y' is empty"),
+        ("1,2\n3,a\n5,6\n", ColumnChoice(), "line 2, column 1 holds 'a'"),
+        (TEXT, ColumnChoice("id"), "line 2, column 'id' holds 'a1'"),
+        ("a,b\nc,d\ne,f\n", ColumnChoice(), "all columns hold text"),
+        (
+            "x,y\n1,2\n3\n",
+            ColumnChoice(),
+            "line 3 has 1 cells, and the first row has 2",
+        ),
+        ("x,y\n1,2\n3,4,5\n", ColumnChoice(), "line 3 has 3 cells"),
+    ],
+)
+def test_a_cell_that_is_no_number_is_named(tmp_path, text, choice, message):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(ValueError, match=f"must be a table of numbers: {message}"):
+        read_table(tmp_path / "a.csv", choice)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"x,y\n1,2\n\xff\xfe,3\n")
+    with pytest.raises(ValueError, match="must be a table of numbers: 'utf-8' codec"):
+        read_table(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "names"),
+    [
+        ("a.txt", "# x y\n0 1\n2 3\n4 5\n", ["x", "y"]),
+        ("a.txt", "# made by hand today\n0 1\n2 3\n4 5\n", []),
+        ("a.csv", '\n"x, in m","y"\n"0","1"\n2,3\n\n4,5\n', ["x, in m", "y"]),
+        ("a.csv", "x\n0,1\n2,3\n4,5\n", []),
+    ],
+)
+def test_names_are_found_in_comments_and_quotes(tmp_path, name, text, names):
+    path = tmp_path / name
+    path.write_text(text)
+    np.testing.assert_array_equal(read_table(path).samples, X)
+    assert column_names(path) == names
+
+
+def test_lines_are_counted_as_an_editor_counts_them(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("# made today\nx,y\n\n0,1\n# half time\n2,3\n")
+    assert [line_of(path, row) for row in (0, 1, 2)] == [4, 6, None]
+    assert line_of(tmp_path / "a.parquet", 0) is None
+
+
+def test_another_table_is_read_by_the_names_of_the_first(tmp_path, table):
+    columns = Columns((1, 2), 3, ("x", "y"), np.array([1.0, 10.0]), np.array([2.0, 4]))
+    path = tmp_path / "new.csv"
+    path.write_text("y,z,x\n14,0,3\n18,0,5\n")
+    np.testing.assert_array_equal(read_like(path, columns), [[1, 1], [2, 2]])
+    path.write_text("y,z\n14,0\n")
+    with pytest.raises(ValueError, match="the columns of the run: there is no column"):
+        read_like(path, columns)
