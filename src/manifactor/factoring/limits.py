@@ -60,6 +60,12 @@ class EvidenceSettings:
     # samples, .06 on those of 3,000 and .03 on those of 30,000.
     metric: float = 0.05
     metric_slack: float = 2.2
+    # Cosine between factors from which on they are none, in whatever sense: .5 on a
+    # parallelogram of 60 degrees, up to .26 between objects that overlap in images.
+    oblique: float = 1 / 3
+    # Empty share of the product of the ranges from which on the factors are none: .1
+    # and more on disks and triangles, up to .09 around a large hole.
+    voids: float = 0.1
     # Factors along which the samples may be Gaussian (Comon, 1994).
     gaussian_factors: int = 1
     # Share of a factor's variance that noise of known size must leave: a tenth of

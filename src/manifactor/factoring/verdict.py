@@ -197,6 +197,7 @@ def weigh_sum(
     if len(factors) == 1:
         return Evidence((judge["terms"](1),), settings=settings)
     leakage = measures.leakage(factors, settings=measuring)
+    dependence = measures.dependence(factors, settings=measuring, rng=rng)
     share = 1 - found.left
     tests = (
         judge["sum"](share),
@@ -205,9 +206,9 @@ def weigh_sum(
         judge["axes"](np.sin(found.axes_error) ** 2),
         judge["agreement"](agreed),
         judge["leakage"](np.nanmax(leakage)),
+        judge["independence"](dependence),
         *of_places,
     )
-    dependence = measures.dependence(factors, settings=measuring, rng=rng)
     return Evidence(tests, leakage=leakage, dependence=dependence, settings=settings)
 
 
