@@ -23,6 +23,7 @@ TESTS_OF_PLACES = frozenset(
     {
         "explained",
         "lowest functions",
+        "parts",
         "leakage",
         "agreement",
         "dimensions",
