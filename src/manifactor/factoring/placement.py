@@ -116,11 +116,10 @@ def _place_block(
 
 def _place_on_terms(X: np.ndarray, terms: Sum) -> list[Placed]:
     """Places of prepared samples on each factor of a sum."""
-    found = terms.explain(X)
-    off = (found.rest**2).sum(axis=1)
+    found, off = terms.located(X)
     return [
         Placed(places, term.coordinate(places), confidence(term, off))
-        for term, places in zip(terms.summands, found.places, strict=True)
+        for term, places in zip(terms.summands, found, strict=True)
     ]
 
 
