@@ -23,6 +23,7 @@ TESTS_OF_PLACES = frozenset(
     {
         "explained",
         "lowest functions",
+        "parts",
         "leakage",
         "agreement",
         "dimensions",
@@ -49,9 +50,9 @@ def look_in_all_senses(
     if not further or found.evidence.verdict == "product":
         return found
     best, tried = found, ["geometry"]
-    for sense in _further_senses(diffusion, settings):
-        # The most expensive one is for data on which nothing else is right.
-        if sense == "density" and is_sound(best):
+    uneven = _is_uneven(diffusion, settings)
+    for sense in LOOKS:
+        if not _worth_a_look(sense, best, uneven):
             continue
         tried.append(sense)
         candidate = _looked(sense, diffusion, settings, rng)
@@ -66,16 +67,22 @@ def look_in_all_senses(
     return replace(best, choices={**best.choices, "sense": Choice(sense, why)})
 
 
-def _further_senses(
-    diffusion: Diffusion, settings: FactoringSettings
-) -> tuple[str, ...]:
-    """Senses to look in after the geometry.
+def _worth_a_look(sense: str, best: Factorization, uneven: bool) -> bool:
+    """Whether a sense may show more than the best look so far.
 
-    On even samples the density changes nothing: looks at it only draw the noise anew.
+    On even samples the density changes nothing, so that a look at it only draws the
+    noise of places anew. The look at the density itself is the most expensive one.
     """
+    if sense == "volume":
+        return uneven or not is_sound(best)
+    if sense == "density":
+        return uneven and not is_sound(best)
+    return True
+
+
+def _is_uneven(diffusion: Diffusion, settings: FactoringSettings) -> bool:
     density = density_of(diffusion)
-    uneven = density is not None and density.spread > settings.evidence.evenness
-    return tuple(LOOKS) if uneven else ("sum",)
+    return density is not None and density.spread > settings.evidence.evenness
 
 
 def _looked(
@@ -153,10 +160,12 @@ def is_sound(found: Factorization) -> bool:
         "crossing": limits.oblique,
         "filling": limits.voids,
     }
+    # Only a sum tells how well the axes of a Gaussian cloud are known.
+    needed = TESTS_OF_PLACES if found.sum else TESTS_OF_PLACES | {"identified"}
     failed = [
         test.name
         for test in evidence.failed
-        if test.name in TESTS_OF_PLACES or test.net > far_off.get(test.name, np.inf)
+        if test.name in needed or test.net > far_off.get(test.name, np.inf)
     ]
     return len(found.factors) > 1 and not failed
 

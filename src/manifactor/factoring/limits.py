@@ -26,6 +26,9 @@ class EvidenceSettings:
     explained: float = 0.5
     # R^2 of the worst of the lowest functions. A folded factor leaves one unexplained.
     lowest_explained: float = 0.5
+    # R^2 of the worst independent part of the samples: near 0 for a factor that was
+    # not found; a part that is half noise has a half.
+    part_explained: float = 0.2
     # Number of the lowest functions that must be explained.
     lowest_functions: int = 8
     # Share of what the other terms of a sum leave that each explains: .88 where the

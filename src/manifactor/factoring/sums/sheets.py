@@ -92,12 +92,16 @@ class Sheet:
         apart = np.abs(np.arange(m)[:, None] - np.arange(m))
         if self.topology == "circle":
             apart = np.minimum(apart, m - apart)
+        others = np.where(apart > settings.along * m, far, np.inf).min(axis=1)
         links = np.diagonal(far, 1)
         usual = np.median(links)
-        others = np.where(apart > settings.along * m, far, np.inf).min(axis=1)
+        # Where a curve is slow, nodes lie nearer to each other.
+        shorter = np.minimum(np.append(links, usual), np.insert(links, 0, usual))
+        near = others < np.minimum(shorter, usual)
         long = np.flatnonzero(links > settings.long_link * usual)
-        jumps = (others[np.union1d(long, long + 1)] < 2 * usual).any()
-        return bool(jumps or (others < usual).mean() > settings.covered_twice)
+        ends = np.union1d(long, long + 1)
+        jumps = others[ends] < 2 * np.minimum(shorter, usual)[ends]
+        return bool(jumps.any() or near.mean() > settings.covered_twice)
 
     def project(
         self, samples: np.ndarray, *, settings: SheetSettings = SheetSettings()
