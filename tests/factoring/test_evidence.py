@@ -182,7 +182,7 @@ def test_a_short_spectrum_is_given_as_the_reason():
         NoProductStructureWarning,
         match="the spectrum is too short.* raise `n_functions`",
     ):
-        fit = ManifoldFactorizer(n_functions=8, random_state=0).fit(X)
+        fit = ManifoldFactorizer(n_functions=8, sense="geometry", random_state=0).fit(X)
     lacking = fit.evidence_.tests[-1]
     assert lacking.name == "missing dimensions"
     assert lacking.value > lacking.limit

@@ -191,7 +191,9 @@ def test_what_the_caller_decided_is_no_choice_of_the_program():
 def test_more_functions_are_a_choice_where_a_dimension_was_missing():
     X, _ = datasets.sample("strip10", 1500, random_state=0)
     start = diffuse(X, 8, max_functions=len(X) // 8)
-    found = factorize(start, rng=np.random.default_rng(0))
+    # In the sense of a sum eight functions are enough.
+    settings = FactoringSettings(sense="geometry")
+    found = factorize(start, settings, rng=np.random.default_rng(0))
     count = len(found.diffusion.distinct.eigenvalues)
     assert count > 8
     assert found.choices["functions"].value == count

@@ -4,13 +4,8 @@ import pytest
 from manifactor.cryoem.formats import read_particles
 from manifactor.datasets import simulate_particles
 from manifactor.datasets.writing import write_dataset
-from manifactor.inputs.reading import (
-    ImageSettings,
-    picked,
-    read_input,
-    require_one_view,
-    run_images,
-)
+from manifactor.inputs.one_view import picked, require_one_view
+from manifactor.inputs.reading import ImageSettings, read_input, run_images
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 from manifactor._support.files import whole_folder, write_whole
 from manifactor.command.outputs import require_new_file, require_new_folder
 from manifactor.command.terminal import show
-from manifactor.inputs.reading import checked_width
+from manifactor.inputs.one_view import checked_width
 from manifactor.runs import averaging, bridges
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import selected, selection

@@ -187,7 +187,7 @@ def _near(rng, settings: ProblemSettings) -> Drawn:
         CutCorner(sides, _uniform(rng, settings.cut)),
         Hole(sides, _uniform(rng, settings.hole)),
         Stadium(sides),
-        LatticeTorus(_uniform(rng, settings.lattice_degrees), length),
+        _lattice_torus(_uniform(rng, settings.lattice_offset), length),
     ]
     shape = shapes[rng.randint(len(shapes))]
     slanted = isinstance(shape, LatticeTorus)
@@ -195,6 +195,11 @@ def _near(rng, settings: ProblemSettings) -> Drawn:
     # A circle of length 1 has this diameter.
     extent = 1 / np.pi if slanted else 1.0
     return Drawn(shape, "near", f"{factors}, {shape}", extent, product=False)
+
+
+def _lattice_torus(offset: float, length: float) -> LatticeTorus:
+    """Return the torus whose second circle has an offset along the first."""
+    return LatticeTorus(_shown(np.degrees(np.arccos(offset / length))), length)
 
 
 KINDS: dict[str, Callable[..., Drawn]] = {

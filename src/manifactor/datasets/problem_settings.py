@@ -60,7 +60,9 @@ class ProblemSettings:
     # hold too few of 800 samples to be missed.
     cut: Range = (0.4, 0.7)
     hole: Range = (0.2, 0.35)
-    lattice_degrees: Range = (65.0, 80.0)
+    # How far going once around the second circle of a lattice torus moves along the
+    # first, of its length: beyond a half another pair of circles is the shorter one.
+    lattice_offset: Range = (0.17, 0.4)
     side_ratio: Range = (1.3, 2.5)
     # The smallest factor's extent over the largest standard deviation of the noise.
     extent_over_noise: float = 40

@@ -87,6 +87,13 @@ ADVICE = {
     "axes": (
         "Take the factors together: other axes explain the samples nearly as well."
     ),
+    "independence": (
+        "Use the coordinates, but not as independent numbers: one tells of the other."
+    ),
+    "parts": (
+        "Look at the samples with `sense='sum'`, or scale up the columns of a small "
+        "factor."
+    ),
     "terms": "Take the data as one factor: its embedding tells samples apart.",
     "reliability": "Average, or leave out noisy columns: single places are uncertain.",
     "samples": "Add samples.",

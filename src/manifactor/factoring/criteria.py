@@ -156,6 +156,14 @@ def _criteria_of_terms(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "tell (squared sine of their error {value:.2f})",
         ),
         Criterion(
+            "independence",
+            settings.significance,
+            True,
+            "sum: permutation p-value of independent places on the factors",
+            "the places are statistically dependent (p = {value:.3f}), so that a sum "
+            "of functions of them is no product",
+        ),
+        Criterion(
             "terms",
             2,
             True,

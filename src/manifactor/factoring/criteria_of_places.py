@@ -24,6 +24,15 @@ def criteria_of_places(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "the factors explain only {value:.0%} of one of the lowest functions",
         ),
         Criterion(
+            "parts",
+            settings.part_explained,
+            True,
+            "smallest R^2 with which all factors together predict an independent part "
+            "of the samples that is no Gaussian noise",
+            "the factors explain only {value:.0%} of an independent part of the data, "
+            "which may be a small factor",
+        ),
+        Criterion(
             "leakage",
             settings.leakage,
             False,
@@ -54,8 +63,7 @@ def criteria_of_places(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "identified",
             settings.gaussian_factors,
             False,
-            "number of factors along which the samples are Gaussian, asked where the "
-            "product rests on the density or on a sum",
+            "number of factors along which the samples are Gaussian",
             "the samples are Gaussian along {value:.0f} factors: the axes of a "
             "Gaussian cloud depend on the units of its columns",
         ),

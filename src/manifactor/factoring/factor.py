@@ -196,7 +196,7 @@ def _make_factor(
     chart, places = make_chart(
         spectrum, block[:, columns], corrected, settings=settings.charts
     )
-    topology = find_topology(spectrum, block, places, settings=settings.shapes)
+    topology = find_topology(spectrum, block, lowest, places, settings=settings.shapes)
     dimension = 1
     if topology == "other":
         dimension = _dimension(places, block[:, columns], geometry, settings.charts)

@@ -10,6 +10,7 @@ import numpy as np
 from manifactor._support.choices import Choice
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.functions import find_in_functions
+from manifactor.factoring.one_factor import density_of
 from manifactor.factoring.samples import find_in_samples
 from manifactor.factoring.settings import FactoringSettings, is_auto
 from manifactor.spectral.diffusion import Diffusion
@@ -22,12 +23,11 @@ TESTS_OF_PLACES = frozenset(
     {
         "explained",
         "lowest functions",
+        "parts",
         "leakage",
         "agreement",
         "dimensions",
         "folds",
-        "filling",
-        "skew",
         "sum",
         "own share",
         "structured rest",
@@ -50,9 +50,9 @@ def look_in_all_senses(
     if not further or found.evidence.verdict == "product":
         return found
     best, tried = found, ["geometry"]
+    uneven = _is_uneven(diffusion, settings)
     for sense in LOOKS:
-        # The most expensive one is for data on which nothing else is right.
-        if sense == "density" and is_sound(best):
+        if not _worth_a_look(sense, best, uneven):
             continue
         tried.append(sense)
         candidate = _looked(sense, diffusion, settings, rng)
@@ -65,6 +65,24 @@ def look_in_all_senses(
     sense = best.evidence.sense
     why = f"most tests are passed in it, of the senses {', '.join(tried)}"
     return replace(best, choices={**best.choices, "sense": Choice(sense, why)})
+
+
+def _worth_a_look(sense: str, best: Factorization, uneven: bool) -> bool:
+    """Whether a sense may show more than the best look so far.
+
+    On even samples the density changes nothing, so that a look at it only draws the
+    noise of places anew. The look at the density itself is the most expensive one.
+    """
+    if sense == "volume":
+        return uneven or not is_sound(best)
+    if sense == "density":
+        return uneven and not is_sound(best)
+    return True
+
+
+def _is_uneven(diffusion: Diffusion, settings: FactoringSettings) -> bool:
+    density = density_of(diffusion)
+    return density is not None and density.spread > settings.evidence.evenness
 
 
 def _looked(
@@ -135,8 +153,21 @@ LOOKS: dict[str, Callable[..., Factorization]] = {
 
 def is_sound(found: Factorization) -> bool:
     """Return whether there are several factors and the places on them are right."""
-    failed = {test.name for test in found.evidence.failed}
-    return len(found.factors) > 1 and not failed & TESTS_OF_PLACES
+    evidence = found.evidence
+    limits = evidence.settings
+    far_off = {
+        "skew": limits.oblique,
+        "crossing": limits.oblique,
+        "filling": limits.voids,
+    }
+    # Only a sum tells how well the axes of a Gaussian cloud are known.
+    needed = TESTS_OF_PLACES if found.sum else TESTS_OF_PLACES | {"identified"}
+    failed = [
+        test.name
+        for test in evidence.failed
+        if test.name in needed or test.net > far_off.get(test.name, np.inf)
+    ]
+    return len(found.factors) > 1 and not failed
 
 
 def _better(candidate: Factorization, best: Factorization) -> bool:

@@ -26,6 +26,9 @@ class EvidenceSettings:
     explained: float = 0.5
     # R^2 of the worst of the lowest functions. A folded factor leaves one unexplained.
     lowest_explained: float = 0.5
+    # R^2 of the worst independent part of the samples: near 0 for a factor that was
+    # not found; a part that is half noise has a half.
+    part_explained: float = 0.2
     # Number of the lowest functions that must be explained.
     lowest_functions: int = 8
     # Share of what the other terms of a sum leave that each explains: .88 where the
@@ -60,6 +63,12 @@ class EvidenceSettings:
     # samples, .06 on those of 3,000 and .03 on those of 30,000.
     metric: float = 0.05
     metric_slack: float = 2.2
+    # Cosine between factors from which on they are none, in whatever sense: .5 on a
+    # parallelogram of 60 degrees, up to .26 between objects that overlap in images.
+    oblique: float = 1 / 3
+    # Empty share of the product of the ranges from which on the factors are none: .1
+    # and more on disks and triangles, up to .09 around a large hole.
+    voids: float = 0.1
     # Factors along which the samples may be Gaussian (Comon, 1994).
     gaussian_factors: int = 1
     # Share of a factor's variance that noise of known size must leave: a tenth of

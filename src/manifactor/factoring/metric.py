@@ -29,6 +29,9 @@ class MetricSettings:
     largest_ratio: float = 4.0
     # Standard errors that a departure is known to.
     sure: float = 1.0
+    # The same of the mean cosine: places on two factors are uncorrelated only up to
+    # 1/sqrt(n) by chance, which tilts the directions of the smaller one.
+    sure_of_axes: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -101,8 +104,20 @@ def _mean_cosine(
         return Measurement(0.0, 0.0)
     cosines = (first + second)[:, 0, 0] / 2
     error = settings.sure * cosines.std() / np.sqrt(halves.n_independent)
+    error += settings.sure_of_axes * _tilt_by_chance(halves.placed, f, g)
     value = abs(float(cosines.mean()))
     return Measurement(value, min(value, float(error)))
+
+
+def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
+    """Standard error of the mean cosine of two factors by their chance correlation.
+
+    A share c of one place in the other, c = 1/sqrt(n), moves samples along the longer
+    factor by c times its length where they move along the shorter one.
+    """
+    lengths = [np.sqrt(placed.places[i].var(axis=0).sum()) for i in (f, g)]
+    ratio = max(lengths) / max(min(lengths), np.finfo(float).tiny)
+    return float(ratio / np.sqrt(placed.n_samples))
 
 
 def _joint_cosine(

@@ -38,19 +38,12 @@ class PlaceTestSettings:
     gaussian: GaussianSettings = field(default_factory=GaussianSettings)
 
 
+OF_EVERY_LENGTH = ("folds", "filling", "skew", "crossing", "modulation in data")
 # What must hold in each sense of a product. Lengths may change with the density in
-# "volume"; functions that add up need not be orthogonal everywhere in "sum". Without
-# edges or holes only the geometry identifies the factors of a Gaussian cloud.
+# "volume"; functions that add up need not be orthogonal everywhere in "sum".
 TESTS_OF_SENSES: dict[str, tuple[str, ...]] = {
-    "geometry": ("folds", "filling", "skew", "crossing", "modulation in data"),
-    "density": (
-        "folds",
-        "filling",
-        "skew",
-        "crossing",
-        "modulation in data",
-        "identified",
-    ),
+    "geometry": (*OF_EVERY_LENGTH, "identified"),
+    "density": (*OF_EVERY_LENGTH, "identified"),
     "volume": ("folds", "filling", "skew", "crossing", "identified"),
     "sum": ("folds", "filling", "skew", "modulation in data", "identified"),
 }

@@ -24,12 +24,15 @@ class ShapeSettings:
     # Lowest functions that a chart is chosen from where there are other factors, whose
     # pollution grows with the eigenvalue.
     described_functions: int = 8
-    # Share of a function that a complete chart may leave unexplained: of 1,000 samples,
-    # eigenfunctions are polluted as much up to `low` times the lowest eigenvalue, and
-    # above that in proportion, as the spectrum gets denser. A function of which more
-    # than the most is unexplained is new whatever its eigenvalue.
-    unexplained: float = 0.05
+    # Share of a function that a complete chart may leave unexplained, since it is
+    # polluted: the variance of an eigenfunction's error falls as the number of samples
+    # and grows as the eigenvalue. Up to `low` times the lowest eigenvalue it is below
+    # .05 with 3,000 samples and .3 with 500 of intervals, circles and spheres.
+    polluted_samples: float = 150.0
     low: float = 4.0
+    # Bounds of that share: neighbours predict no function exactly, and a function of
+    # which more is unexplained is new whatever its eigenvalue.
+    least_unexplained: float = 0.02
     most_unexplained: float = 0.7
     # Share that neighbours on a chart lose of its own functions at most, if these are
     # no peaks on a few samples, which tell nothing of the chart's resolution.
@@ -42,9 +45,8 @@ class ShapeSettings:
     # Largest part of a full turn without samples on a circle, in radians. The two
     # lowest functions of an interval leave a quarter of a turn or more open.
     open_angle: float = np.pi / 4
-    # Functions up to the second wave around a circle, of 4 times the eigenvalue of the
-    # first, are functions of the angle; the places tell this much more of them at most.
-    second_wave: float = 5.0
+    # What a place on a circle tells more of its functions than the angle at most: .05
+    # on circles of 500 samples, .3 and more where a curve goes around more than once.
     beside_angle: float = 0.2
     # Share of the samples at either end of an interval that may be stray. With the
     # exact sqrt(2) cos(pi t) a deviation of 4 % near an end would move a sample by 9 %
@@ -82,16 +84,42 @@ def chart_functions(
         block = block[:, : max(n_lowest, settings.described_functions)]
     # Only as many samples are looked at as a prediction needs.
     some = spectrum.functions[_thinned(spectrum, settings)]
-    functions, foreign = some @ block, some @ others
-    chart = _lowest(functions[:, :n_lowest], settings)
+    described = Described(
+        functions=some @ block,
+        eigenvalues=eigenvalues,
+        foreign=some @ others,
+        n_samples=len(spectrum.functions),
+    )
+    chart = _lowest(described.functions[:, :n_lowest], settings)
     higher = np.arange(n_lowest, block.shape[1])
     while len(higher):
-        new = _new(functions, eigenvalues, foreign, chart, higher, settings)
+        new = _new(described, chart, higher, settings)
         if not len(new):
             break
         chart.append(int(new[0]))
         higher = higher[higher > new[0]]
     return tuple(chart)
+
+
+@dataclass(frozen=True)
+class Described:
+    """Functions that a chart is chosen from.
+
+    Attributes
+    ----------
+    functions : ndarray of shape (n, r)
+        At some of the samples.
+    eigenvalues : ndarray of shape (r,)
+    foreign : ndarray of shape (n, p)
+        Lowest functions of the other factors at the same samples.
+    n_samples : int
+        Samples that the functions were computed from.
+    """
+
+    functions: np.ndarray
+    eigenvalues: np.ndarray
+    foreign: np.ndarray
+    n_samples: int
 
 
 def _thinned(spectrum: Spectrum, settings: ShapeSettings) -> slice:
@@ -118,36 +146,56 @@ def _lowest(functions: np.ndarray, settings: ShapeSettings) -> list[int]:
 
 
 def _new(
-    functions: np.ndarray,
-    eigenvalues: np.ndarray,
-    foreign: np.ndarray,
+    described: Described,
     chart: Sequence[int],
     higher: np.ndarray,
     settings: ShapeSettings,
 ) -> np.ndarray:
     """Those of the higher functions that are no functions of the place on a chart."""
     predict = partial(predictability, settings=settings.prediction)
+    functions, foreign = described.functions, described.foreign
     predicted = predict(functions[:, chart], functions)
+    alone = predicted[higher]
+    tolerated = _tolerated(described, chart, higher, predicted, settings)
+    new = alone < 1 - tolerated
+    if foreign.shape[1] and new.any():
+        # An impure function is explained with the help of the other factors.
+        helpers = np.hstack([functions[:, chart], foreign])
+        helped = predict(helpers, functions[:, higher])
+        new &= (helped < 1 - tolerated) & (helped - alone < settings.foreign)
+    return higher[new]
+
+
+def _tolerated(
+    described: Described,
+    chart: Sequence[int],
+    higher: np.ndarray,
+    predicted: np.ndarray,
+    settings: ShapeSettings,
+) -> np.ndarray:
+    """Shares of higher functions that a complete chart may leave unexplained.
+
+    Parameters
+    ----------
+    predicted : ndarray of shape (r,)
+        R^2 of all functions, predicted by those of the chart.
+    """
+    eigenvalues = described.eigenvalues
     ratio = eigenvalues[higher] / eigenvalues[chart].mean()
     # What neighbours on a chart cannot resolve grows as the square of the eigenvalue.
     # It is known of the chart's own functions.
     loss = 1 - predicted[chart].max()
     unresolved = loss * ratio**2 if loss < settings.peaked else 0.0
-    polluted = settings.unexplained * np.maximum(1, ratio / settings.low)
-    tolerated = np.minimum(unresolved + polluted, settings.most_unexplained)
-    alone, enough = predicted[higher], 1 - tolerated
-    new = alone < enough
-    if foreign.shape[1] and new.any():
-        # An impure function is explained with the help of the other factors.
-        helpers = np.hstack([functions[:, chart], foreign])
-        helped = predict(helpers, functions[:, higher])
-        new &= (helped < enough) & (helped - alone < settings.foreign)
-    return higher[new]
+    low = settings.polluted_samples / described.n_samples
+    low = max(low, settings.least_unexplained)
+    polluted = low * np.maximum(1, ratio / settings.low)
+    return np.minimum(unresolved + polluted, settings.most_unexplained)
 
 
 def find_topology(
     spectrum: Spectrum,
     block: np.ndarray,
+    others: np.ndarray,
     places: np.ndarray,
     *,
     settings: ShapeSettings = ShapeSettings(),
@@ -162,6 +210,8 @@ def find_topology(
     spectrum : Spectrum
     block : ndarray of shape (n_spectrum_functions, r)
         The factor's functions, ascending eigenvalue.
+    others : ndarray of shape (n_spectrum_functions, p)
+        Lowest functions of the other factors.
     places : ndarray of shape (n_samples, m)
         On the factor's chart.
     """
@@ -169,33 +219,55 @@ def find_topology(
         return "interval"
     if places.shape[1] > 2:
         return "other"
-    eigenvalues = spectrum.eigenvalues @ block**2
-    low = block[:, eigenvalues < settings.second_wave * eigenvalues[0]]
     thin = _thinned(spectrum, settings)
-    round_it = _goes_round(places[thin], spectrum.functions[thin] @ low, settings)
-    return "circle" if round_it else "other"
+    some = spectrum.functions[thin]
+    functions = some @ block[:, : settings.described_functions]
+    goes_round = _is_closed(places[thin], settings) and _angle_tells_all(
+        places[thin], functions, some @ others, settings
+    )
+    return "circle" if goes_round else "other"
 
 
-def _goes_round(places: np.ndarray, low: np.ndarray, settings: ShapeSettings) -> bool:
-    """Whether places, (n, 2), are a closed curve that goes around the origin once.
-
-    Low functions, (n, r), are functions of the angle if it does.
-    """
+def _is_closed(places: np.ndarray, settings: ShapeSettings) -> bool:
+    """Whether places, (n, 2), are a closed curve around the origin."""
     angle = np.sort(np.arctan2(places[:, 1], places[:, 0]))
     gaps = np.diff(angle, append=angle[0] + 2 * np.pi)
     if gaps.max() > settings.open_angle:
         return False
     radius = np.hypot(places[:, 0], places[:, 1])
-    direction = places / np.maximum(radius, 1e-300)[:, None]
     k = min(settings.prediction.n_neighbors, len(places) - 1)
+    around = neighbour_means(_directions(places), k)
     # Two functions of a square fill a square instead, those of a star its arms.
-    rest = radius - neighbour_means(direction, k)(radius[:, None])[:, 0]
-    if np.sqrt((rest**2).mean()) > settings.round * radius.mean():
-        return False
-    # A spiral goes around more than once.
-    told = predictability(places, low, settings=settings.prediction)
-    by_angle = predictability(direction, low, settings=settings.prediction)
-    return bool((told - by_angle).max() < settings.beside_angle)
+    rest = radius - around(radius[:, None])[:, 0]
+    return bool(np.sqrt((rest**2).mean()) < settings.round * radius.mean())
+
+
+def _directions(places: np.ndarray) -> np.ndarray:
+    """Unit vectors from the origin to places, (n, 2)."""
+    radius = np.linalg.norm(places, axis=1, keepdims=True)
+    return places / np.maximum(radius, 1e-300)
+
+
+def _angle_tells_all(
+    places: np.ndarray,
+    functions: np.ndarray,
+    foreign: np.ndarray,
+    settings: ShapeSettings,
+) -> bool:
+    """Whether the angle of places, (n, 2), tells as much of functions as the places.
+
+    It does not where a curve goes around more than once. Places tell a little of the
+    other factors, which impure functions depend on, so the angle gets the other
+    factors' functions, (n, p), as well.
+    """
+    predict = partial(predictability, target=functions)
+    angle = _directions(places)
+    by_place = predict(places, settings=settings.prediction)
+    by_angle = predict(angle, settings=settings.prediction)
+    if foreign.shape[1]:
+        helped = predict(np.hstack([angle, foreign]), settings=settings.prediction)
+        by_angle = np.maximum(by_angle, helped)
+    return bool((by_place - by_angle).max() < settings.beside_angle)
 
 
 def interval_ends(

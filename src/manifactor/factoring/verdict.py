@@ -26,6 +26,7 @@ from manifactor.factoring.peeling import Peeling, PeelingSettings
 from manifactor.factoring.place_verdict import clusters_of_factors, judge_places
 from manifactor.factoring.products import product_share
 from manifactor.factoring.sums.placing import Sum
+from manifactor.factoring.sums.unseen import least_explained_part
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.spectrum import Spectrum
 
@@ -92,6 +93,7 @@ def _judge(
         _judged(judge["undivided"], found["undivided"]),
         judge["explained"](found["explained"]),
         judge["lowest functions"](found["lowest functions"]),
+        judge["parts"](found["parts"]),
         judge["leakage"](np.nanmax(found["leakage"])),
         judge["agreement"](found["agreement"]),
         judge["dimensions"](misfit.dimensions, difference=misfit.difference),
@@ -140,12 +142,25 @@ def _measure(
         "modulation": partial(measures.modulation, factors, spectrum),
         "explained": partial(explained, factors, diffusion.points, inliers),
         "lowest functions": partial(explained, factors, lowest, inliers),
+        "parts": partial(_least_explained_part, diffusion, factors, measuring),
         "places": of_places,
         "twist": partial(measures.twist, peeling.looks),
         "undivided": partial(measures.undivided, peeling.splits),
     }
     values = map_threads(lambda measure: measure(), list(work.values()))
     return dict(zip(work, values, strict=True))
+
+
+def _least_explained_part(
+    diffusion: Diffusion, factors: Sequence[Factor], measuring: MeasureSettings
+) -> float:
+    """R^2 of the worst independent part of the samples; 1 for distances."""
+    if diffusion.points is None:
+        return 1.0
+    inliers = ~diffusion.graph.outliers
+    return least_explained_part(
+        factors, diffusion.points, inliers, prediction=measuring.prediction
+    )
 
 
 def _places(
@@ -197,6 +212,7 @@ def weigh_sum(
     if len(factors) == 1:
         return Evidence((judge["terms"](1),), settings=settings)
     leakage = measures.leakage(factors, settings=measuring)
+    dependence = measures.dependence(factors, settings=measuring, rng=rng)
     share = 1 - found.left
     tests = (
         judge["sum"](share),
@@ -205,9 +221,9 @@ def weigh_sum(
         judge["axes"](np.sin(found.axes_error) ** 2),
         judge["agreement"](agreed),
         judge["leakage"](np.nanmax(leakage)),
+        judge["independence"](dependence),
         *of_places,
     )
-    dependence = measures.dependence(factors, settings=measuring, rng=rng)
     return Evidence(tests, leakage=leakage, dependence=dependence, settings=settings)
 
 

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.parameters import first_bad_value, require_number
+from manifactor._support.parameters import first_bad_value
 from manifactor.cryoem.cryosparc import read_cs
 from manifactor.cryoem.formats import read_particles
 from manifactor.cryoem.images import Components, image_components
-from manifactor.cryoem.particles import Particles, view_directions
+from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import particle_images, stack_images, volume_series
 from manifactor.cryoem.views import View
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
 from manifactor.inputs.columns import ColumnChoice, Columns, unit_scale
 from manifactor.inputs.files import MODE, read_table
+from manifactor.inputs.one_view import checked_width, picked, require_one_view
 from manifactor.inputs.pairing import paired_particles
 from manifactor.inputs.tables import line_of
 
@@ -149,70 +150,73 @@ def read_input(
     -------
     Input
     """
-    # What does not go with the input is refused, not ignored: the caller would believe
-    # that it took effect.
     path = Path(path)
     settings = settings or ImageSettings()
     columns = columns or ColumnChoice()
     angle = checked_width(width, view)
-    of_images = replace(settings, standardise=False) != ImageSettings()
-    # Volumes are aligned already and have no particles behind them.
+    given = _Given(particles, indices, view, settings, columns)
     if path.is_dir():
-        _refuse_for_volumes(
-            {
-                "--particles": particles,
-                "--ind": indices,
-                "--view": view,
-                "settings of images": None if settings == ImageSettings() else settings,
-                "--columns": columns.columns,
-                "--drop": columns.drop,
-            }
-        )
+        given.require_volumes()
         return _from_volumes(path)
     if _holds_images(path):
-        if particles is not None or indices is not None:
-            raise ValueError(
-                f"--particles and --ind go with coordinates; {path} already is a file "
-                "of particles. Leave them out."
-            )
-        if columns != ColumnChoice():
-            raise ValueError(
-                f"--columns and --drop go with tables; {path} holds images. Leave them "
-                "out."
-            )
+        given.require_images(path)
         return _from_images(path, view, angle, settings, rng)
-    if view is not None or of_images:
-        raise ValueError(
-            f"a view and settings of images go with particle images; {path} holds "
-            "coordinates. Leave them out."
-        )
+    given.require_table(path)
     found = _from_coordinates(path, columns, particles, indices)
     return _standardised(found) if settings.standardise else found
 
 
-def checked_width(
-    width: float | None,
-    view: tuple[float, float] | None,
-    *,
-    usual: float = 10.0,
-) -> float:
-    """Return the degrees around a view; refuse them where there is no view."""
-    if width is None:
-        return usual
-    require_number("width", width, low=0, high=180)
-    if view is None:
-        raise ValueError(
-            "--width is the angle around a view; give one with --view ROT,TILT, or "
-            "leave --width out."
-        )
-    return width
+@dataclass(frozen=True)
+class _Given:
+    """What was given with an input.
 
+    What does not go with it is refused, not ignored: the caller would believe that it
+    took effect.
+    """
 
-def _refuse_for_volumes(given: dict) -> None:
-    for name, value in given.items():
-        if value is not None:
+    particles: Any
+    indices: Any
+    view: tuple[float, float] | None
+    settings: ImageSettings
+    columns: ColumnChoice
+
+    def require_volumes(self) -> None:
+        """Volumes are aligned already and have no particles behind them."""
+        of_images = self.settings != ImageSettings()
+        given = {
+            "--particles": self.particles is not None,
+            "--ind": self.indices is not None,
+            "--view": self.view is not None,
+            "settings of images": of_images,
+            "--columns": self.columns.columns is not None,
+            "--drop": self.columns.drop is not None,
+        }
+        for name, is_given in given.items():
+            if is_given:
+                raise ValueError(
+                    f"{name} cannot be given for a folder of volumes. Leave it out."
+                )
+
+    def require_images(self, path: Path) -> None:
+        """Images have their own particles, and pixels for columns."""
+        if self.particles is not None or self.indices is not None:
             raise ValueError(
-                f"{name} cannot be given for a folder of volumes. Leave it out."
+                f"--particles and --ind go with coordinates; {path} already is a file "
+                "of particles. Leave them out."
+            )
+        if self.columns != ColumnChoice():
+            raise ValueError(
+                f"--columns and --drop go with tables; {path} holds images. Leave them "
+                "out."
+            )
+
+    def require_table(self, path: Path) -> None:
+        """Coordinates have no view, and nothing to be masked or filtered."""
+        of_images = replace(self.settings, standardise=False) != ImageSettings()
+        if self.view is not None or of_images:
+            raise ValueError(
+                f"a view and settings of images go with particle images; {path} holds "
+                "coordinates. Leave them out."
             )
 
 
@@ -288,52 +292,3 @@ def run_images(
     if not path.is_file():
         raise ValueError(f"the input must be a file; {path} does not exist.")
     return View(stack_images(path), None, phase_flip)
-
-
-def picked(particles: Particles, view: tuple[float, float], width: float) -> Particles:
-    """Return the particles within `width` degrees of a view, (rot, tilt)."""
-    # One image alone has no differences to factor.
-    near = particles.near_view(*view, width=width)
-    if near.sum() < 2:
-        rot, tilt = view
-        raise ValueError(
-            f"the view must show some particles; within {width:g} degrees of rot "
-            f"{rot:g}, tilt {tilt:g} there are {near.sum()} of {len(near)}. Choose "
-            "another view or a larger --width."
-        )
-    return particles[near]
-
-
-def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
-    """Refuse images of many views, whose differences are mostly those of the views.
-
-    Parameters
-    ----------
-    particles : Particles
-        Without angles, they count as one view.
-    max_angle : float
-        Largest angle in degrees between a view and the mean direction.
-    """
-    # Particles of a 2-D class have no angles; to choose the class was to choose a view.
-    if particles.angles is None:
-        return
-    apart = _largest_angle_to_mean(view_directions(particles.angles))
-    if apart > max_angle:
-        raise ValueError(
-            f"images must show one view; those of {particles.path} are up to "
-            f"{apart:.0f} degrees apart from their middle. Pick one with --view "
-            "ROT,TILT --width DEGREES. For all views at once, factor coordinates that "
-            "another program found (cryoDRGN, 3D variability), and make volumes with "
-            "it: manifactor export."
-        )
-
-
-def _largest_angle_to_mean(directions: np.ndarray) -> float:
-    """Return the largest angle in degrees between unit vectors and their mean."""
-    mean = directions.mean(axis=0)
-    length = np.linalg.norm(mean)
-    if length < 1e-6:  # directions that cancel have no mean direction
-        return 180.0
-    # Rounding may take a cosine beyond 1, where the angle is not a number.
-    cosines = np.clip(directions @ mean / length, -1, 1)
-    return np.degrees(np.arccos(cosines)).max()

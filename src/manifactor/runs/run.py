@@ -13,7 +13,8 @@ from manifactor.cryoem.stacks import ImageSource, volume_series
 from manifactor.cryoem.views import View
 from manifactor.inputs.columns import Columns
 from manifactor.inputs.files import read_like, read_samples
-from manifactor.inputs.reading import picked, require_one_view, run_images
+from manifactor.inputs.one_view import picked, require_one_view
+from manifactor.inputs.reading import run_images
 from manifactor.inputs.tables import column_names
 from manifactor.runs.folder import read_places, read_record
 from manifactor.runs.places import Place

@@ -1,0 +1,73 @@
+"""Particles seen from one direction."""
+
+import numpy as np
+
+from manifactor._support.parameters import require_number
+from manifactor.cryoem.particles import Particles, view_directions
+
+
+def checked_width(
+    width: float | None,
+    view: tuple[float, float] | None,
+    *,
+    usual: float = 10.0,
+) -> float:
+    """Return the degrees around a view; refuse them where there is no view."""
+    if width is None:
+        return usual
+    require_number("width", width, low=0, high=180)
+    if view is None:
+        raise ValueError(
+            "--width is the angle around a view; give one with --view ROT,TILT, or "
+            "leave --width out."
+        )
+    return width
+
+
+def picked(particles: Particles, view: tuple[float, float], width: float) -> Particles:
+    """Return the particles within `width` degrees of a view, (rot, tilt)."""
+    # One image alone has no differences to factor.
+    near = particles.near_view(*view, width=width)
+    if near.sum() < 2:
+        rot, tilt = view
+        raise ValueError(
+            f"the view must show some particles; within {width:g} degrees of rot "
+            f"{rot:g}, tilt {tilt:g} there are {near.sum()} of {len(near)}. Choose "
+            "another view or a larger --width."
+        )
+    return particles[near]
+
+
+def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
+    """Refuse images of many views, whose differences are mostly those of the views.
+
+    Parameters
+    ----------
+    particles : Particles
+        Without angles, they count as one view.
+    max_angle : float
+        Largest angle in degrees between a view and the mean direction.
+    """
+    # Particles of a 2-D class have no angles; to choose the class was to choose a view.
+    if particles.angles is None:
+        return
+    apart = _largest_angle_to_mean(view_directions(particles.angles))
+    if apart > max_angle:
+        raise ValueError(
+            f"images must show one view; those of {particles.path} are up to "
+            f"{apart:.0f} degrees apart from their middle. Pick one with --view "
+            "ROT,TILT --width DEGREES. For all views at once, factor coordinates that "
+            "another program found (cryoDRGN, 3D variability), and make volumes with "
+            "it: manifactor export."
+        )
+
+
+def _largest_angle_to_mean(directions: np.ndarray) -> float:
+    """Return the largest angle in degrees between unit vectors and their mean."""
+    mean = directions.mean(axis=0)
+    length = np.linalg.norm(mean)
+    if length < 1e-6:  # directions that cancel have no mean direction
+        return 180.0
+    # Rounding may take a cosine beyond 1, where the angle is not a number.
+    cosines = np.clip(directions @ mean / length, -1, 1)
+    return np.degrees(np.arccos(cosines)).max()
