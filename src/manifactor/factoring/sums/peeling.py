@@ -114,7 +114,7 @@ def _curves_or_surfaces(
     """Factors of samples: curves, or also surfaces where curves do not explain them."""
     curves, sure = peel(samples, known, max_factors, fitter, settings=settings)
     leaves = settings.fitting.reading.curve_leaves
-    add_up = _add_up(samples, curves, settings)
+    add_up = _add_up(samples, curves, settings, fitter.rng)
     tangled = any(fitter.tangled(curve) for curve in curves)
     if add_up and sure > 1 - leaves and not tangled:
         return curves
@@ -151,7 +151,7 @@ def peel(
     factors = _started(samples, known, fitter)
     sure = 1.0
     if not factors:
-        parts = _parts(samples, settings)[:max_factors]
+        parts = _parts(samples, settings, fitter.rng)[:max_factors]
         found = [_first_reading(part, fitter, settings) for part in parts]
         sure = min(factor.shown for factor in found)
         factors = _pruned(samples, fitter.polish(samples, found), fitter, settings)
@@ -160,7 +160,7 @@ def peel(
         rest = rest_of(samples, factors)
         if left < settings.floor or is_noise(rest, settings=settings):
             break
-        part = _parts(rest, settings)[0]
+        part = _parts(rest, settings, fitter.rng)[0]
         new = fitter.fit(part, fitter.read(part))
         trial = fitter.polish(samples, [*factors, new])
         less = share_left(samples, trial)
@@ -195,7 +195,8 @@ def _pruned(
     """
     kept: list[Fitted] = []
     for factor in sorted(factors, key=lambda factor: -factor.variance):
-        if cumulant_between([*kept, factor]) < settings.independence.max_cumulant:
+        between = cumulant_between([*kept, factor], rng=fitter.rng)
+        if between < settings.independence.max_cumulant:
             kept.append(factor)
     return factors if len(kept) == len(factors) else fitter.polish(samples, kept)
 
@@ -210,13 +211,15 @@ def _started(
     return fitter.polish(samples, factors) if factors else []
 
 
-def _parts(rest: np.ndarray, settings: SumSettings) -> list[np.ndarray]:
+def _parts(
+    rest: np.ndarray, settings: SumSettings, rng: np.random.Generator
+) -> list[np.ndarray]:
     """Independent parts of a rest, (n, q) each, without those that are noise."""
     rest = rest - rest.mean(axis=0)
     _, strength, axes = np.linalg.svd(rest, full_matrices=False)
     axes = axes[strength > 1e-6 * strength[0]]
     turned = rest @ axes.T
-    parts = independent_parts(turned, settings=settings.independence)
+    parts = independent_parts(turned, settings=settings.independence, rng=rng)
     structured = [part.variance for part in parts if not part.gaussian]
     least = settings.gaussian_share * min(structured, default=0.0)
 
@@ -243,7 +246,10 @@ def is_noise(rest: np.ndarray, *, settings: SumSettings = SumSettings()) -> bool
 
 
 def _add_up(
-    samples: np.ndarray, factors: Sequence[Fitted], settings: SumSettings
+    samples: np.ndarray,
+    factors: Sequence[Fitted],
+    settings: SumSettings,
+    rng: np.random.Generator,
 ) -> bool:
     """Whether factors explain samples and are independent of each other."""
     rest = rest_of(samples, factors)
@@ -252,7 +258,8 @@ def _add_up(
         return False
     if crossing(factors) > settings.curves_cross:
         return False
-    return cumulant_between(factors) < settings.independence.max_cumulant
+    between = cumulant_between(factors, rng=rng)
+    return between < settings.independence.max_cumulant
 
 
 def crossing(factors: Sequence[Fitted]) -> float:
@@ -264,7 +271,7 @@ def crossing(factors: Sequence[Fitted]) -> float:
     return max((float((c**2).mean()) for c in cosines), default=0.0)
 
 
-def cumulant_between(factors: Sequence[Fitted]) -> float:
+def cumulant_between(factors: Sequence[Fitted], *, rng: np.random.Generator) -> float:
     """Return the largest cumulant between places on different factors.
 
     Places are made even first: on an uneven circle cumulants have large errors.
@@ -272,7 +279,8 @@ def cumulant_between(factors: Sequence[Fitted]) -> float:
     white = [_white(_even(factor.reading)) for factor in factors]
     label = np.repeat(np.arange(len(white)), [block.shape[1] for block in white])
     across = label[:, None] != label
-    return float(dependence(np.hstack(white))[across].max(initial=0.0))
+    depends = dependence(np.hstack(white), rng=rng)
+    return float(depends[across].max(initial=0.0))
 
 
 def _even(reading: Reading) -> np.ndarray:
