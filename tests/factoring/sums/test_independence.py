@@ -15,10 +15,7 @@ def principal(X):
 
 
 def sizes(X):
-    return sorted(
-        p.reading.shape[1]
-        for p in independent_parts(principal(X), rng=np.random.default_rng(0))
-    )
+    return sorted(p.reading.shape[1] for p in independent_parts(principal(X)))
 
 
 def ring(angle):
@@ -29,7 +26,7 @@ def ring(angle):
 def test_the_sides_of_a_rectangle_are_told_apart_whatever_their_lengths(rng, width):
     sides = rng.uniform(size=(2000, 2)) * [width, 1]
     mixed = principal(sides @ np.linalg.qr(rng.normal(size=(2, 2)))[0])
-    parts = independent_parts(mixed, rng=rng)
+    parts = independent_parts(mixed)
     found = np.hstack([mixed @ part.reading for part in parts])
     match = np.abs(np.corrcoef(found.T, sides.T)[:2, 2:])
     np.testing.assert_allclose(match.max(axis=1), 1, atol=0.01)
@@ -39,7 +36,7 @@ def test_parts_add_up_to_the_samples(rng):
     X = principal(
         np.hstack([ring(rng.uniform(0, 7, 1000)), rng.uniform(size=(1000, 2))])
     )
-    parts = independent_parts(X, rng=rng)
+    parts = independent_parts(X)
     np.testing.assert_allclose(sum(part(X) for part in parts), X, atol=1e-9)
     strength = [part.variance for part in parts]
     assert strength == sorted(strength, reverse=True)
@@ -59,7 +56,7 @@ def test_an_irreducible_shape_is_one_part(shape):
 
 def test_gaussians_are_parts_along_their_principal_axes(rng):
     X = principal(rng.normal(size=(2000, 2)) * [2, 1])
-    first, second = independent_parts(X, rng=rng)
+    first, second = independent_parts(X)
     assert first.gaussian
     assert second.gaussian
     np.testing.assert_allclose(

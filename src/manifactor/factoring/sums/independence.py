@@ -68,10 +68,7 @@ class IndependentPart:
 
 
 def independent_parts(
-    samples: np.ndarray,
-    *,
-    settings: IndependenceSettings = IndependenceSettings(),
-    rng: np.random.Generator,
+    samples: np.ndarray, *, settings: IndependenceSettings = IndependenceSettings()
 ) -> list[IndependentPart]:
     """Return the independent parts of samples, (n, q), the strongest first.
 
@@ -87,7 +84,7 @@ def independent_parts(
     rotation = _diagonalizer(samples[:, :q] / deviation, settings)
     rotation, gaussian = _with_principal_axes(samples, deviation, rotation, settings)
     components = samples[:, :q] / deviation @ rotation
-    depends = dependence(components, settings=settings, rng=rng)
+    depends = dependence(components, settings=settings)
     variance = ((deviation[:, None] * rotation) ** 2).sum(axis=0)
     error = axes_errors(variance, len(samples))
     alike = gaussian[:, None] & gaussian & (error > settings.max_axes_error)
@@ -115,15 +112,14 @@ def cumulants(components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def dependence(
-    components: np.ndarray,
-    *,
-    settings: IndependenceSettings = IndependenceSettings(),
-    rng: np.random.Generator,
+    components: np.ndarray, *, settings: IndependenceSettings = IndependenceSettings()
 ) -> np.ndarray:
     """Return the largest cumulant that each two white components occur in, (r, r).
 
     Less its noise: what components of the same densities show that are independent.
     """
+    # A fixed seed, so that parts are a function of the samples.
+    rng = np.random.default_rng(0)
     shuffled = [
         _largest_cumulants(rng.permuted(components, axis=0))
         for _ in range(settings.n_shuffles)
