@@ -43,11 +43,9 @@ def least_explained_part(
     places = np.hstack(
         [factor.embedding[rows] / factor.embedding.std() for factor in factors]
     )
-    # Always the same, so that the caller's random state does not change the verdict.
-    rng = np.random.default_rng(0)
     shares = [
         predictability(places, turned @ part.reading, settings=prediction).mean()
-        for part in independent_parts(turned, settings=settings, rng=rng)
+        for part in independent_parts(turned, settings=settings)
         if not part.gaussian
     ]
     return float(min(shares, default=1.0))
