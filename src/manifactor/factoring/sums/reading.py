@@ -147,8 +147,9 @@ def widest_gap(angle: np.ndarray) -> tuple[float, float]:
 
     Examples
     --------
-    >>> widest_gap(np.array([3.0, 0.0, 1.0]))
-    (3.0, 3.283185307179586)
+    >>> start, width = widest_gap(np.array([3.0, 0.0, 1.0]))
+    >>> start, round(width, 3)
+    (3.0, 3.283)
     """
     ordered = np.sort(angle)
     gaps = np.diff(ordered, append=ordered[0] + 2 * np.pi)
