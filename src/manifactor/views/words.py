@@ -68,7 +68,6 @@ def evidence(fit: ManifoldFactorizer) -> str:
 def _with_options(text: str) -> str:
     """Return a text with options of the command in place of parameters."""
     # The evidence speaks of parameters, as for those who write Python.
-    text = text.replace("method='sum'", "--method sum")
     return re.sub(r"`(\w+)`", _as_option, text)
 
 
