@@ -47,7 +47,7 @@ def problems():
     torus = datasets.sample("torus", 3000, random_state=1)[0]
     yield "torus by triplets", torus, {"method": "triplets", "n_factors": 2}
     objects = datasets.sample("turning_objects", 1000, random_state=0)[0]
-    yield "turning objects by deflation", objects, {"method": "deflation"}
+    yield "turning objects as a sum", objects, {"method": "sum"}
 
 
 def write(path):

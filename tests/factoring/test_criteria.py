@@ -19,9 +19,9 @@ def test_every_criterion_has_a_row_of_its_own():
     assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in names]
 
 
-def test_the_fifteen_tests_of_a_product_come_first():
+def test_the_sixteen_tests_of_a_product_come_first():
     names = [criterion.name for criterion in criteria()]
-    assert names[:15] == [
+    assert names[:16] == [
         "product",
         "completeness",
         "twist",
@@ -29,6 +29,7 @@ def test_the_fifteen_tests_of_a_product_come_first():
         "undivided",
         "explained",
         "lowest functions",
+        "parts",
         "leakage",
         "agreement",
         "dimensions",

@@ -50,3 +50,13 @@ def test_a_test_holds_plain_numbers_whatever_it_was_given():
     test = AT_LEAST.judge(np.float32(0.9), np.float64(0.01))
     assert {type(test.value), type(test.noise)} == {float}
     assert type(test.passed) is bool
+
+
+def test_a_limit_with_slack_shrinks_with_the_number_of_samples():
+    eased = Criterion("angle", 0.05, False, "an angle", "{interval} > {limit:.2f}", 2.0)
+    assert eased.rule == "at most 0.05 + 2 / sqrt(n)"
+    assert eased.judge(0.1, n_samples=400).passed
+    test = eased.judge(0.1, 0.01, n_samples=10_000)
+    assert (test.limit, test.passed) == (pytest.approx(0.07), False)
+    assert test.problem == "0.100 +- 0.010 > 0.07"
+    assert test.interval == "0.100 +- 0.010"

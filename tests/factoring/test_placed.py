@@ -200,13 +200,19 @@ def test_gaussian_factors_are_counted(rng, draw, n_gaussian):
     # Columns are turned, and places are ranks: only the data's own units tell.
     ranks = [np.argsort(np.argsort(x))[:, None] / 3000 for x in samples.T]
     turned = samples @ np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    assert gaussian_factors(place_samples(ranks, [1] * 3, turned)).value == n_gaussian
+    assert (
+        gaussian_factors(place_samples(ranks, [1] * 3, turned), turned).value
+        == n_gaussian
+    )
 
 
 def test_a_bent_factor_is_identified_by_its_bend(rng):
     angle, height = rng.normal(size=(2, 3000, 1))
     samples = np.hstack([np.cos(angle), np.sin(angle), height])
-    assert gaussian_factors(place_samples([angle, height], [1, 1], samples)).value == 1
+    assert (
+        gaussian_factors(place_samples([angle, height], [1, 1], samples), samples).value
+        == 1
+    )
 
 
 def test_copies_of_one_sample_are_finite():

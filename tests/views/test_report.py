@@ -440,8 +440,7 @@ def test_a_shape_of_more_dimensions_that_is_no_product_has_a_page(tmp_path):
     text = report_page(run, fit)
     Reader(text)
     assert (
-        "No product was found; the data are taken as one factor, a 2-dimensional shape."
-        in text
+        "No product was found: the data have one factor, a 2-dimensional shape." in text
     )
     assert "histogram1" not in text
 

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from manifactor import ManifoldFactorizer, datasets
+from manifactor import Evidence, ManifoldFactorizer, datasets
+from manifactor.factoring.criteria import judges
 from manifactor.factoring.judging import Criterion
 from manifactor.views import words
 
+JUDGE = judges()
 SIZE = Criterion("size", 10, True, "samples", "{value:.0f} are few: raise `n_samples`")
 
 
@@ -40,6 +42,24 @@ def test_the_verdict_is_one_sentence_with_shapes_counted(torus, value, sentence)
     fit = with_tests(torus, SIZE.judge(value))
     assert words.verdict_sentence(fit) == sentence
     assert words.shapes_in_words(fit.factors_[:1]) == "a circle"
+
+
+@pytest.mark.parametrize(
+    ("name", "words_of_it"),
+    [
+        ("blocks", "No product was found: the data have one factor, a circle."),
+        ("further product", "several directions, but are no product"),
+        ("samples", "It cannot be told whether the data are a product"),
+    ],
+)
+def test_three_answers_stand_in_place_of_none(torus, name, words_of_it):
+    evidence = Evidence((JUDGE[name](0),))
+    fit = ManifoldFactorizer()
+    fit.factorization_ = replace(
+        torus.factorization_, evidence=evidence, factors=torus.factors_[:1]
+    )
+    assert words_of_it in words.verdict_sentence(fit)
+    assert f"What to do: {evidence.advice}" in str(evidence)
 
 
 def test_failed_tests_are_counted_and_their_problems_told(torus):

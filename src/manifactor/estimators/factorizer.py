@@ -4,7 +4,6 @@ from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from manifactor.estimators.base import (
@@ -14,7 +13,12 @@ from manifactor.estimators.base import (
 )
 from manifactor.estimators.columns import remarked_on_columns
 from manifactor.factoring.factorize import factorize
-from manifactor.factoring.placement import Placed, PlacementSettings, place
+from manifactor.factoring.placement import (
+    Placed,
+    PlacementSettings,
+    checked_noise,
+    place,
+)
 from manifactor.factoring.settings import (
     SUM_NAMES,
     FactoringSettings,
@@ -38,13 +42,11 @@ class ManifoldFactorizer(SpectralEstimator):
         "gradients" peels off blocks of functions whose gradients are orthogonal to all
         others. "triplets" is the algorithm of *Product Manifold Learning*: find
         eigenfunctions that are products of two lower ones, then cut the graph of such
-        pairs. "sum" takes the data as a sum of one function of each factor, as in
-        images of independently moving parts, and looks at nothing else. "deflation" is
-        an earlier name of "sum".
+        pairs. "sum" looks in the sense "sum" only; "deflation" is its earlier name.
     sense : "auto", "geometry", "sum", "volume" or "density"
         For "gradients": the sense in which the data are to be a product. "geometry":
         distances, whatever the density of the samples. "sum": the samples are a sum of
-        one function of each factor, however weak, drawn independently. "volume":
+        one function of each factor, as in images of independent objects. "volume":
         lengths are measured in samples, so that the metric may have a common stretch
         that differs from place to place. "density": distances and density, as of
         independent Gaussian coordinates. "auto" looks at the geometry, and at the
@@ -52,10 +54,8 @@ class ManifoldFactorizer(SpectralEstimator):
     n_functions : int or "auto"
         Eigenpairs to compute, the constant function included. "auto" takes one for
         every 8 samples, 100 at most, and more (up to 400) where the factors found have
-        fewer dimensions than the data. A sum needs none; 9 are
-        computed, and no other number is taken.
+        fewer dimensions than the data. A sum needs none and takes no number.
     n_neighbors, bandwidth, density_correction, neighbors, preparation, solver
-        As in `DiffusionMap`.
     device, n_jobs
         As in `DiffusionMap`.
     eigenvalue_tolerance : float or "auto"
@@ -167,10 +167,11 @@ class ManifoldFactorizer(SpectralEstimator):
             in scale a hundredfold. The evidence says so, too.
         """
         factoring = self._factoring_settings()
-        require_factoring(factoring, n_functions=self._given_functions())
+        known = isinstance(self.n_functions, Integral)
+        require_factoring(factoring, n_functions=self.n_functions if known else None)
         self._require_used()
         X, cost, stages, (rng, later) = self._begin(X, stages)
-        noise = None if noise is None else self._checked_noise(noise, X)
+        noise = None if noise is None else checked_noise(noise, X)
         with device_memory(), blas_threads(X):
             diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
             with stages.timed("factors"):
@@ -204,11 +205,6 @@ class ManifoldFactorizer(SpectralEstimator):
         counts = FunctionCounts(usual=few, largest=few, samples_per_function=1, why=why)
         return replace(settings, counts=counts)
 
-    def _given_functions(self) -> int | None:
-        """Return the number of functions that the caller set, None for "auto"."""
-        known = isinstance(self.n_functions, Integral)
-        return int(self.n_functions) if known else None
-
     def _require_used(self) -> None:
         """Raise ValueError for a parameter that the method does not use."""
         if self.method in SUM_NAMES and self.n_functions != "auto":
@@ -218,21 +214,6 @@ class ManifoldFactorizer(SpectralEstimator):
                 f"`n_functions`={self.n_functions!r}. Leave it at 'auto', or choose "
                 "another `method`."
             )
-
-    def _checked_noise(self, noise, X) -> np.ndarray:
-        """Return the noise of every column as an array, if it can be used."""
-        if sp.issparse(X):
-            raise ValueError(
-                "`noise` cannot be used with precomputed distances. Leave it out."
-            )
-        noise = np.asarray(noise, dtype=float)
-        known = noise.shape == (X.shape[1],) and np.isfinite(noise).all()
-        if not known or (noise < 0).any():
-            raise ValueError(
-                "`noise` must hold a standard deviation of 0 or more for each of the "
-                f"{X.shape[1]} columns; got {noise!r:.60}."
-            )
-        return noise
 
     @property
     def diffusion_(self):

@@ -91,8 +91,7 @@ ADVICE = {
         "Use the coordinates, but not as independent numbers: one tells of the other."
     ),
     "parts": (
-        "Look at the samples with `sense='sum'`, or scale up the columns of a small "
-        "factor."
+        "Scale up the columns of a small factor: it is too small beside the others."
     ),
     "terms": "Take the data as one factor: its embedding tells samples apart.",
     "reliability": "Average, or leave out noisy columns: single places are uncertain.",

@@ -156,14 +156,6 @@ def _criteria_of_terms(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "tell (squared sine of their error {value:.2f})",
         ),
         Criterion(
-            "independence",
-            settings.significance,
-            True,
-            "sum: permutation p-value of independent places on the factors",
-            "the places are statistically dependent (p = {value:.3f}), so that a sum "
-            "of functions of them is no product",
-        ),
-        Criterion(
             "terms",
             2,
             True,
@@ -177,6 +169,14 @@ def _criteria_of_sums(settings: EvidenceSettings) -> tuple[Criterion, ...]:
     """Criteria of `method="sum"`, and of noise of known size."""
     return (
         *_criteria_of_terms(settings),
+        Criterion(
+            "independence",
+            settings.significance,
+            True,
+            "sum: permutation p-value of independent places on the factors",
+            "the places are statistically dependent (p = {value:.3f}), so that a sum "
+            "of functions of them is no product",
+        ),
         Criterion(
             "reliability",
             settings.reliability,

@@ -7,31 +7,7 @@ from manifactor.factoring.limits import EvidenceSettings
 def criteria_of_places(settings: EvidenceSettings) -> tuple[Criterion, ...]:
     """Return the criteria of samples' places on the factors of a product."""
     return (
-        Criterion(
-            "explained",
-            settings.explained,
-            True,
-            "smallest R^2 with which all factors together predict a main direction "
-            "of the data",
-            "the factors explain only {value:.0%} of a main direction of the data",
-        ),
-        Criterion(
-            "lowest functions",
-            settings.lowest_explained,
-            True,
-            "smallest R^2 with which all factors together predict one of the "
-            f"{settings.lowest_functions} lowest functions",
-            "the factors explain only {value:.0%} of one of the lowest functions",
-        ),
-        Criterion(
-            "parts",
-            settings.part_explained,
-            True,
-            "smallest R^2 with which all factors together predict an independent part "
-            "of the samples that is no Gaussian noise",
-            "the factors explain only {value:.0%} of an independent part of the data, "
-            "which may be a small factor",
-        ),
+        *_criteria_of_the_explained(settings),
         Criterion(
             "leakage",
             settings.leakage,
@@ -66,6 +42,37 @@ def criteria_of_places(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "number of factors along which the samples are Gaussian",
             "the samples are Gaussian along {value:.0f} factors: the axes of a "
             "Gaussian cloud depend on the units of its columns",
+        ),
+    )
+
+
+def _criteria_of_the_explained(settings: EvidenceSettings) -> tuple[Criterion, ...]:
+    """Criteria of what places tell of the samples."""
+    return (
+        Criterion(
+            "explained",
+            settings.explained,
+            True,
+            "smallest R^2 with which all factors together predict a main direction "
+            "of the data",
+            "the factors explain only {value:.0%} of a main direction of the data",
+        ),
+        Criterion(
+            "lowest functions",
+            settings.lowest_explained,
+            True,
+            "smallest R^2 with which all factors together predict one of the "
+            f"{settings.lowest_functions} lowest functions",
+            "the factors explain only {value:.0%} of one of the lowest functions",
+        ),
+        Criterion(
+            "parts",
+            settings.part_explained,
+            True,
+            "smallest R^2 with which all factors together predict an independent part "
+            "of the samples that is no Gaussian noise",
+            "the factors explain only {value:.0%} of an independent part of the data, "
+            "which may be a small factor",
         ),
     )
 

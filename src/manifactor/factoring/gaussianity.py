@@ -12,6 +12,7 @@ from scipy.stats import chi2
 
 from manifactor.factoring.judging import Measurement
 from manifactor.factoring.placed import PlacedSamples
+from manifactor.factoring.prediction import thinned
 
 
 @dataclass(frozen=True)
@@ -22,23 +23,36 @@ class GaussianSettings:
     # bent factor is identified by its bend. A half circle has .8 in its line.
     flat: float = 0.9
     # Largest difference of the fourth moment from a Gaussian's, of its own: -.40 for
-    # an even interval, -.28 for beta(2, 2), 1 for Laplace's law; -.2 where the tails
-    # of a Gaussian beyond 2 standard deviations are cut off.
-    fourth_moment: float = 0.25
+    # an even interval, -.28 for beta(2, 2), 1 for Laplace's law; -.2 for an interval
+    # whose density falls to a fifth, and where the tails of a Gaussian beyond 2
+    # standard deviations are cut off.
+    fourth_moment: float = 0.1
     # Largest difference of the distribution of distances from the centre: .12 for an
     # even interval, .06 for beta(2, 2), .12 for Laplace's law.
-    distances: float = 0.04
+    distances: float = 0.025
+    # Samples that are looked at: standard errors are then below a hundredth.
+    samples: int = 10_000
     # Largest mean cube in any direction: .6 for beta(2, 5), 2 for the exponential law.
     skewness: float = 0.4
 
 
 def gaussian_factors(
-    placed: PlacedSamples, *, settings: GaussianSettings = GaussianSettings()
+    placed: PlacedSamples,
+    samples: np.ndarray,
+    *,
+    settings: GaussianSettings = GaussianSettings(),
 ) -> Measurement:
     """Return the number of factors along which the samples are Gaussian.
 
     A factor is measured in the data's own units: by the part of the samples in the
     factor's directions, with those of all other factors taken off.
+
+    Parameters
+    ----------
+    placed : PlacedSamples
+        Samples from which the directions are read.
+    samples : ndarray of shape (n, p)
+        All samples: outliers may be the tails of a Gaussian.
 
     Examples
     --------
@@ -47,7 +61,7 @@ def gaussian_factors(
     >>> samples = rng.normal(size=(2000, 3)) * [3.0, 2.0, 0.0]
     >>> samples[:, 2] = rng.uniform(size=2000)
     >>> placed = place_samples(np.hsplit(samples, 3), [1, 1, 1], samples)
-    >>> gaussian_factors(placed).value
+    >>> gaussian_factors(placed, samples).value
     2.0
     """
     fits = placed.fits(placed.neighbours(np.arange(placed.n_samples), placed.n_near))
@@ -56,7 +70,8 @@ def gaussian_factors(
         plane, share = _mean_plane(fits.slopes[:, rows])
         planes.append(plane)
         flat.append(share > settings.flat)
-    centred = placed.samples - placed.samples.mean(axis=0)
+    some = samples[thinned(len(samples), settings.samples)]
+    centred = some - some.mean(axis=0)
     # Coordinates along the directions of all factors together.
     coordinates = centred @ np.linalg.pinv(np.hstack(planes)).T
     parts = [coordinates[:, rows] for rows in fits.directions]

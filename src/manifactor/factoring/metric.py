@@ -113,8 +113,11 @@ def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
     """Standard error of the mean cosine of two factors by their chance correlation.
 
     A share c of one place in the other, c = 1/sqrt(n), moves samples along the longer
-    factor by c times its length where they move along the shorter one.
+    factor by c times its length where they move along the shorter one. An angle has no
+    share of another place in it, since it must come back after a turn.
     """
+    if any(placed.places[i].shape[1] > 1 for i in (f, g)):
+        return 0.0
     lengths = [np.sqrt(placed.places[i].var(axis=0).sum()) for i in (f, g)]
     ratio = max(lengths) / max(min(lengths), np.finfo(float).tiny)
     return float(ratio / np.sqrt(placed.n_samples))

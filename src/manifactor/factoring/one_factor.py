@@ -21,11 +21,6 @@ from manifactor.factoring.peeling import Peeling
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
 
-SECOND_OPINION = (
-    "for images of independently moving parts, and for factors of very different "
-    "sizes, method='sum' gives a second opinion"
-)
-
 
 @dataclass(frozen=True)
 class OneFactorSettings:
@@ -75,7 +70,7 @@ def weigh_one(
     if even is not None:
         tests.insert(3, judge["evenness"](even.spread, ratio=even.ratio))
     _warn_if_unsure(tests, n, even, settings)
-    return Evidence(_up_to_first_failure(tests), null=noise, details=SECOND_OPINION)
+    return Evidence(_up_to_first_failure(tests), null=noise)
 
 
 def noise_of(split: Split) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from manifactor.factoring.folding import FoldSettings, folds
 from manifactor.factoring.gaussianity import GaussianSettings, gaussian_factors
 from manifactor.factoring.judging import Measurement, Test
 from manifactor.factoring.metric import (
-    MetricHalves,
     MetricSettings,
     crossing,
     metric_halves,
@@ -77,30 +77,32 @@ def judge_places(
         inliers=inliers,
         settings=testing.placed,
     )
-    halves = metric_halves(placed)
+    measures = _measures(placed, samples, testing)
     judge = judges(settings)
     tests = []
     for name in TESTS_OF_SENSES[sense]:
-        found = MEASURES[name](placed, halves, testing)
+        found = measures[name]()
         # Limits follow the number of all samples, which places are made from.
         tests.append(judge[name](found.value, found.noise, n_samples=len(samples)))
     return tuple(tests)
 
 
-Measure = Callable[[PlacedSamples, MetricHalves, PlaceTestSettings], Measurement]
-
-MEASURES: dict[str, Measure] = {
-    "folds": lambda placed, halves, s: folds(placed, settings=s.folds),
-    "filling": lambda placed, halves, s: filling(placed, settings=s.filling),
-    "skew": lambda placed, halves, s: skew(halves, settings=s.metric),
-    "crossing": lambda placed, halves, s: crossing(halves, settings=s.metric),
-    "modulation in data": lambda placed, halves, s: modulation_in_data(
-        halves, settings=s.metric
-    ),
-    "identified": lambda placed, halves, s: gaussian_factors(
-        placed, settings=s.gaussian
-    ),
-}
+def _measures(
+    placed: PlacedSamples, samples: np.ndarray, testing: PlaceTestSettings
+) -> dict[str, Callable[[], Measurement]]:
+    """What measures each of the tests, by name."""
+    halves = metric_halves(placed)
+    metric = testing.metric
+    return {
+        "folds": partial(folds, placed, settings=testing.folds),
+        "filling": partial(filling, placed, settings=testing.filling),
+        "skew": partial(skew, halves, settings=metric),
+        "crossing": partial(crossing, halves, settings=metric),
+        "modulation in data": partial(modulation_in_data, halves, settings=metric),
+        "identified": partial(
+            gaussian_factors, placed, samples, settings=testing.gaussian
+        ),
+    }
 
 
 def clusters_of_factors(factors: Sequence[Factor]) -> str:

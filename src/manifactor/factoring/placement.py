@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
@@ -116,11 +117,10 @@ def _place_block(
 
 def _place_on_terms(X: np.ndarray, terms: Sum) -> list[Placed]:
     """Places of prepared samples on each factor of a sum."""
-    found = terms.explain(X)
-    off = (found.rest**2).sum(axis=1)
+    found, off = terms.located(X)
     return [
         Placed(places, term.coordinate(places), confidence(term, off))
-        for term, places in zip(terms.summands, found.places, strict=True)
+        for term, places in zip(terms.summands, found, strict=True)
     ]
 
 
@@ -132,6 +132,22 @@ def _joined(parts: Sequence[Placed]) -> Placed:
         np.concatenate(coordinates) if coordinates else None,
         np.concatenate([part.confidence for part in parts]),
     )
+
+
+def checked_noise(noise, X) -> np.ndarray:
+    """Return the noise of every column of samples as an array, if it can be used."""
+    if sp.issparse(X):
+        raise ValueError(
+            "`noise` cannot be used with precomputed distances. Leave it out."
+        )
+    noise = np.asarray(noise, dtype=float)
+    known = noise.shape == (X.shape[1],) and np.isfinite(noise).all()
+    if not known or (noise < 0).any():
+        raise ValueError(
+            "`noise` must hold a standard deviation of 0 or more for each of the "
+            f"{X.shape[1]} columns; got {noise!r:.60}."
+        )
+    return noise
 
 
 def signal_shares(

@@ -17,7 +17,6 @@ from manifactor.factoring.judging import Measurement, Test
 from manifactor.factoring.maxcut import Cut
 from manifactor.factoring.measures import MeasureSettings
 from manifactor.factoring.one_factor import (
-    SECOND_OPINION,
     density_of,
     noise_of,
     warn_of_few_samples,
@@ -56,14 +55,12 @@ def weigh(
     )
     misfit = dimensions.misfit(factors, settings.dimensions)
     tests = (*_judge(found, misfit, settings), *found["places"])
-    passed = all(test.passed for test in tests)
-    remarks = [clusters_of_factors(factors), "" if passed else SECOND_OPINION]
     evidence = Evidence(
         tests,
         leakage=found["leakage"],
         null=max((noise_of(split) for split in peeling.splits), default=0.0),
         dependence=found["dependence"],
-        details="; ".join(remark for remark in remarks if remark),
+        details=clusters_of_factors(factors),
         settings=settings,
         sense=sense,
     )

@@ -101,6 +101,8 @@ def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
         "verdict": fit.verdict_,
         "sense": evidence.sense,
         "reason": evidence.reason,
+        "answer": evidence.answer,
+        "advice": evidence.advice,
         "evidence": str(evidence),
         "tests": [asdict(test) for test in evidence.tests],
         "factors": factors,

@@ -29,7 +29,7 @@ from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.spectrum import Spectrum
 
 # Raised whenever a record changes. 5: the fit is a Diffusion and a Factorization.
-ARCHIVE_VERSION = 5
+ARCHIVE_VERSION = 6
 # The only classes that a tree may name.
 RECORDS: dict[str, Any] = {
     cls.__name__: cls

@@ -154,38 +154,6 @@ class NeighborGraph:
         outliers = self.outliers | isolated[self.inverse]
         return replace(graph, recall=recall, outliers=outliers)
 
-    def among(self, X: np.ndarray, rows: np.ndarray) -> "NeighborGraph":
-        """Return the graph of some rows of samples as one of all of them.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            All samples.
-        rows : ndarray of int
-            Ascending; the samples that this graph was made of.
-        """
-        n_samples = len(X)
-        undrawn = np.ones(n_samples, dtype=bool)
-        undrawn[rows] = False
-        place = np.empty(n_samples, dtype=int)
-        place[rows] = self.inverse
-        distinct = rows[self.distinct]
-        if undrawn.any():
-            nearest = NearestNeighbors(n_neighbors=1).fit(X[distinct])
-            place[undrawn] = nearest.kneighbors(X[undrawn], return_distance=False)[:, 0]
-        outliers = np.zeros(n_samples, dtype=bool)
-        outliers[rows] = self.outliers
-        components = np.empty(len(self.distinct), dtype=int)
-        components[self.inverse] = self.components
-        return replace(
-            self,
-            distinct=distinct,
-            inverse=place,
-            components=components[place],
-            outliers=outliers,
-            undrawn=undrawn,
-        )
-
     def distances_to(self, X) -> sp.csr_array:
         """Return distances of new samples to their neighbours, (n_new, n_distinct)."""
         if self.search is not None:

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.choices import Choice
 from manifactor.spectral.bandwidth import local_scale
@@ -150,8 +151,7 @@ def _diffuse(
     )
     count = given.counts.automatic(len(graph.distinct))
     spectrum = laplacian_spectrum(walk, count, settings=given.spectrum, rng=rng)
-    whole = graph.among(diffusion.samples, rows)
-    whole = replace(whole, outliers=whole.outliers | diffusion.graph.outliers)
+    whole = _graph_of_all(diffusion, graph, rows)
     choices = {
         "outliers": outlier_choice(whole, settings=given.outliers),
         "neighbours": Choice(graph.n_neighbors, "as many as the kernel reaches"),
@@ -172,4 +172,35 @@ def _diffuse(
         keys={},
         max_functions=0,
         n_requested=len(spectrum.eigenvalues),
+    )
+
+
+def _graph_of_all(
+    diffusion: Diffusion, graph: NeighborGraph, rows: np.ndarray
+) -> NeighborGraph:
+    """Return the graph of drawn samples as one of all samples.
+
+    `inverse` maps samples that were not drawn to the nearest of those that were.
+    """
+    n_samples = len(diffusion.samples)
+    distinct = rows[graph.distinct]
+    undrawn = np.ones(n_samples, dtype=bool)
+    undrawn[rows] = False
+    place = np.empty(n_samples, dtype=int)
+    place[rows] = graph.inverse
+    if undrawn.any():
+        search = NearestNeighbors(n_neighbors=1).fit(diffusion.samples[distinct])
+        nearest = search.kneighbors(diffusion.samples[undrawn], return_distance=False)
+        place[undrawn] = nearest[:, 0]
+    outliers = diffusion.graph.outliers.copy()
+    outliers[rows] |= graph.outliers
+    components = np.empty(len(distinct), dtype=int)
+    components[graph.inverse] = graph.components
+    return replace(
+        graph,
+        distinct=distinct,
+        inverse=place,
+        components=components[place],
+        outliers=outliers,
+        undrawn=undrawn,
     )

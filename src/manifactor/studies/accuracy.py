@@ -66,7 +66,7 @@ class TableSettings:
     # Nothing in the method may depend on the unit of the data.
     scales: tuple[float, ...] = (1e-6, 1e6)
     # Images of two objects on turntables: an additive embedding, which needs the
-    # deflation method.
+    # method of sums.
     turning_samples: int = 2000
     turning_seeds: int = 10
     field: FieldSettings = field(default_factory=FieldSettings)
@@ -84,11 +84,11 @@ def full_table(settings: TableSettings = TableSettings()) -> list[Row]:
         *rows_of("twisted", TWISTED, settings.seeds),
         *_small(settings),
         *rows_of(
-            "turning objects, deflation",
+            "turning objects, sum",
             ["turning_objects"],
             settings.turning_seeds,
             n=settings.turning_samples,
-            method="deflation",
+            method="sum",
         ),
         *rows_of("random", ["random"], settings.random_problems),
         *field_rows(settings.field),

@@ -26,9 +26,9 @@ def by_triplets(X: np.ndarray, truth: Sequence[np.ndarray], seed: int) -> Recove
     return _factored(X, seed, method="triplets", n_factors=len(truth))
 
 
-def by_deflation(X: np.ndarray, truth: Sequence[np.ndarray], seed: int) -> Recovered:
+def by_sum(X: np.ndarray, truth: Sequence[np.ndarray], seed: int) -> Recovered:
     """Factor an additive embedding with the second-opinion method."""
-    return _factored(X, seed, method="deflation")
+    return _factored(X, seed, method="sum")
 
 
 def by_pca(X: np.ndarray, truth: Sequence[np.ndarray], seed: int) -> Recovered:
@@ -91,6 +91,6 @@ BASELINES: dict[str, Method] = {
 }
 METHODS: dict[str, Method] = {
     "gradients": by_gradients,
-    "deflation": by_deflation,
+    "sum": by_sum,
     **BASELINES,
 }

@@ -12,6 +12,17 @@ from manifactor.views import tables
 
 # Characters of a line of plain text; most terminals are at least as wide.
 TEXT_WIDTH = 100
+NO_PRODUCT = {
+    "one factor": "No product was found: the data have one factor, {shapes}.",
+    "no product": (
+        "The data have several directions, but are no product of them; they are taken "
+        "as one factor, {shapes}."
+    ),
+    "cannot tell": (
+        "It cannot be told whether the data are a product; they are taken as one "
+        "factor, {shapes}."
+    ),
+}
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six")
 
 
@@ -57,7 +68,6 @@ def evidence(fit: ManifoldFactorizer) -> str:
 def _with_options(text: str) -> str:
     """Return a text with options of the command in place of parameters."""
     # The evidence speaks of parameters, as for those who write Python.
-    text = text.replace("method='sum'", "--method sum")
     return re.sub(r"`(\w+)`", _as_option, text)
 
 
@@ -99,7 +109,7 @@ def verdict_sentence(fit: ManifoldFactorizer) -> str:
     if fit.verdict_ == "product":
         return f"A product of {_numeral(count)} independent factors: {shapes}."
     if fit.verdict_ == "none":
-        return f"No product was found; the data are taken as one factor, {shapes}."
+        return NO_PRODUCT[fit.evidence_.answer].format(shapes=shapes)
     # Partial means several: a single factor is no product.
     found = f"{_numeral(count)} factors were found".capitalize()
     return f"{found}, {shapes}, but not every test of a product was passed."

@@ -15,11 +15,14 @@ class IndependenceSettings:
     # Main directions that are looked at: their fourth cumulants number a twelfth of the
     # fourth power of this, and every one of them has its noise.
     most_directions: int = 12
-    # Largest cumulant between components of different parts. It is .25 and more between
-    # two directions of a ball or sphere of up to three dimensions, .33 of a disk, .5 of
-    # a circle; .1 and less between independent ones at 3,000 samples, up to .15 between
-    # a dozen.
-    max_cumulant: float = 0.2
+    # Largest cumulant between components of different parts, its noise taken off. It is
+    # .25 and more between two directions of a ball or sphere of up to three dimensions,
+    # .33 of a disk, .5 of a circle; .05 and less between independent ones at 3,000
+    # samples. A rectangle whose corner is cut off has .13.
+    max_cumulant: float = 0.15
+    # Times that components are shuffled to measure the noise, which is large where they
+    # have tails: its mean is accurate to a tenth.
+    n_shuffles: int = 4
     # Standard errors up to which a component has the cumulants of a Gaussian.
     standard_errors: float = 4.0
     # Standard error of the axes of two Gaussian components, in radians, from which on
@@ -81,7 +84,7 @@ def independent_parts(
     rotation = _diagonalizer(samples[:, :q] / deviation, settings)
     rotation, gaussian = _with_principal_axes(samples, deviation, rotation, settings)
     components = samples[:, :q] / deviation @ rotation
-    depends = dependence(components)
+    depends = dependence(components, settings=settings)
     variance = ((deviation[:, None] * rotation) ** 2).sum(axis=0)
     error = axes_errors(variance, len(samples))
     alike = gaussian[:, None] & gaussian & (error > settings.max_axes_error)
@@ -108,8 +111,23 @@ def cumulants(components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return third, fourth - gaussian - swapped
 
 
-def dependence(components: np.ndarray) -> np.ndarray:
-    """Return the largest cumulant that each two white components occur in, (r, r)."""
+def dependence(
+    components: np.ndarray, *, settings: IndependenceSettings = IndependenceSettings()
+) -> np.ndarray:
+    """Return the largest cumulant that each two white components occur in, (r, r).
+
+    Less its noise: what components of the same densities show that are independent.
+    """
+    # A fixed seed, so that parts are a function of the samples.
+    rng = np.random.default_rng(0)
+    shuffled = [
+        _largest_cumulants(rng.permuted(components, axis=0))
+        for _ in range(settings.n_shuffles)
+    ]
+    return np.maximum(_largest_cumulants(components) - np.mean(shuffled, axis=0), 0)
+
+
+def _largest_cumulants(components: np.ndarray) -> np.ndarray:
     third, fourth = cumulants(components)
     largest = np.maximum(np.abs(third).max(axis=2), np.abs(fourth).max(axis=(2, 3)))
     np.fill_diagonal(largest, 0.0)

@@ -112,15 +112,19 @@ def _curves_or_surfaces(
     settings: SumSettings,
 ) -> list[Fitted]:
     """Factors of samples: curves, or also surfaces where curves do not explain them."""
-    curves, sure = peel(samples, known, max_factors, fitter, settings=settings)
-    leaves = settings.fitting.reading.curve_leaves
+    first = _first_factors(samples, known, max_factors, fitter, settings)
+    curves = peel(samples, first, max_factors, fitter, settings=settings)
+    enough = 1 - settings.fitting.reading.curve_leaves
     add_up = _add_up(samples, curves, settings)
     tangled = any(fitter.tangled(curve) for curve in curves)
-    if add_up and sure > 1 - leaves and not tangled:
+    if add_up and not tangled and min(factor.shown for factor in first) > enough:
         return curves
-    fill = add_up and min(fitter.shown_anew(samples, curves)) < 1 - leaves
+    fill = add_up and min(fitter.shown_anew(samples, curves)) < enough
     fitter = replace(fitter, surfaces=True)
-    surfaces, _ = peel(samples, known, max_factors, fitter, settings=settings)
+    first = _first_factors(samples, known, max_factors, fitter, settings)
+    if not tangled and all(factor.sheet.topology != "other" for factor in first):
+        return curves
+    surfaces = peel(samples, first, max_factors, fitter, settings=settings)
     if tangled or fill or not add_up:
         return surfaces
     less = share_left(samples, surfaces) < share_left(samples, curves)
@@ -129,32 +133,18 @@ def _curves_or_surfaces(
 
 def peel(
     samples: np.ndarray,
-    known: Sequence[Reading],
+    factors: list[Fitted],
     max_factors: int,
     fitter: Fitter,
     *,
     settings: SumSettings = SumSettings(),
-) -> tuple[list[Fitted], float]:
-    """Return the factors of samples, (n, q), given in their main directions.
+) -> list[Fitted]:
+    """Return the factors of samples, (n, q), given the first of them.
 
-    The first factors are the independent parts of the samples. The strongest part of
-    what they leave is a further one, until noise is left, or something that no further
-    factor explains.
-
-    Returns
-    -------
-    factors : list of Fitted
-    sure : float
-        Smallest share of an independent part that its factor explained when it was
-        read: near 1 unless a part is no curve, or several.
+    The strongest independent part of what the factors leave is a further one, until
+    noise is left, or something that no further factor explains.
     """
-    factors = _started(samples, known, fitter)
-    sure = 1.0
-    if not factors:
-        parts = _parts(samples, settings)[:max_factors]
-        found = [_first_reading(part, fitter, settings) for part in parts]
-        sure = min(factor.shown for factor in found)
-        factors = _pruned(samples, fitter.polish(samples, found), fitter, settings)
+    factors = _pruned(samples, fitter.polish(samples, factors), fitter, settings)
     left = share_left(samples, factors)
     while len(factors) < max_factors:
         rest = rest_of(samples, factors)
@@ -167,7 +157,24 @@ def peel(
         if less > (1 - settings.own_share) * left:
             break
         factors, left = trial, less
-    return factors, sure
+    return factors
+
+
+def _first_factors(
+    samples: np.ndarray,
+    known: Sequence[Reading],
+    max_factors: int,
+    fitter: Fitter,
+    settings: SumSettings,
+) -> list[Fitted]:
+    """The factors that are known, else those of the independent parts of samples."""
+    factors: list[Fitted] = []
+    for reading in known:
+        factors.append(fitter.fit(rest_of(samples, factors), reading))
+    if factors:
+        return factors
+    parts = _parts(samples, settings)[:max_factors]
+    return [_first_reading(part, fitter, settings) for part in parts]
 
 
 def _first_reading(part: np.ndarray, fitter: Fitter, settings: SumSettings) -> Fitted:
@@ -195,19 +202,10 @@ def _pruned(
     """
     kept: list[Fitted] = []
     for factor in sorted(factors, key=lambda factor: -factor.variance):
-        if cumulant_between([*kept, factor]) < settings.independence.max_cumulant:
+        between = cumulant_between([*kept, factor])
+        if between < settings.independence.max_cumulant:
             kept.append(factor)
     return factors if len(kept) == len(factors) else fitter.polish(samples, kept)
-
-
-def _started(
-    samples: np.ndarray, known: Sequence[Reading], fitter: Fitter
-) -> list[Fitted]:
-    """Known factors, each fitted to what those before it leave."""
-    factors: list[Fitted] = []
-    for reading in known:
-        factors.append(fitter.fit(rest_of(samples, factors), reading))
-    return fitter.polish(samples, factors) if factors else []
 
 
 def _parts(rest: np.ndarray, settings: SumSettings) -> list[np.ndarray]:
@@ -252,7 +250,8 @@ def _add_up(
         return False
     if crossing(factors) > settings.curves_cross:
         return False
-    return cumulant_between(factors) < settings.independence.max_cumulant
+    between = cumulant_between(factors)
+    return between < settings.independence.max_cumulant
 
 
 def crossing(factors: Sequence[Fitted]) -> float:
@@ -272,7 +271,8 @@ def cumulant_between(factors: Sequence[Fitted]) -> float:
     white = [_white(_even(factor.reading)) for factor in factors]
     label = np.repeat(np.arange(len(white)), [block.shape[1] for block in white])
     across = label[:, None] != label
-    return float(dependence(np.hstack(white))[across].max(initial=0.0))
+    depends = dependence(np.hstack(white))
+    return float(depends[across].max(initial=0.0))
 
 
 def _even(reading: Reading) -> np.ndarray:

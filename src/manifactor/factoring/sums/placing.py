@@ -150,9 +150,25 @@ class Sum:
             rest,
         )
 
+    def located(
+        self, samples: np.ndarray, *, settings: PlacingSettings = PlacingSettings()
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Return places of samples on each factor, and their squared distances off.
+
+        A block of samples at a time, so that millions fit into memory.
+        """
+        count = ceil_div(max(1, len(samples)), settings.block)
+        places, off = [], []
+        for block in np.array_split(samples, count):
+            found = self.explain(block, settings=settings)
+            places.append(found.places)
+            off.append((found.rest**2).sum(axis=1))
+        joined = [np.concatenate(parts) for parts in zip(*places, strict=True)]
+        return joined, np.concatenate(off)
+
     def place(self, samples: np.ndarray) -> list[tuple[np.ndarray, np.ndarray | None]]:
         """Return embedding and coordinate of samples on each factor."""
-        found = self.explain(samples).places
+        found, _ = self.located(samples)
         terms = zip(self.summands, found, strict=True)
         return [(places, term.coordinate(places)) for term, places in terms]
 
@@ -160,20 +176,10 @@ class Sum:
         self, samples: np.ndarray, *, settings: PlacingSettings = PlacingSettings()
     ) -> tuple[Factor, ...]:
         """Return the factors with the places of samples, (n, n_features), on them."""
-        count = ceil_div(max(1, len(samples)), settings.block)
-        blocks = [
-            self.explain(block, settings=settings)
-            for block in np.array_split(samples, count)
-        ]
-        off = np.concatenate([(block.rest**2).sum(axis=1) for block in blocks])
+        found, off = self.located(samples, settings=settings)
         return tuple(
-            _factor(
-                term,
-                np.concatenate([block.places[j] for block in blocks]),
-                confidence(term, off),
-                settings.n_functions,
-            )
-            for j, term in enumerate(self.summands)
+            _factor(term, places, confidence(term, off), settings.n_functions)
+            for term, places in zip(self.summands, found, strict=True)
         )
 
 

@@ -120,8 +120,11 @@ def _of_all(
     Places that are out of order somewhere explain nothing.
     """
     sheet = lay_sheet(reading.places, reading.topology, some, settings=settings.sheets)
-    places = sheet.project(shown, settings=settings.sheets).places
-    explained = reading.explained
+    at = sheet.project(shown, settings=settings.sheets)
+    places, explained = at.places, reading.explained
+    if reading.topology == "other":
+        # Of noise, its own directions explain as much as they hold.
+        explained = 1 - float(((shown - at.means) ** 2).sum() / (shown**2).sum())
     if sheet.tangled(settings=settings.sheets):
         explained = 0.0
     if reading.topology == "circle":
@@ -144,8 +147,9 @@ def widest_gap(angle: np.ndarray) -> tuple[float, float]:
 
     Examples
     --------
-    >>> widest_gap(np.array([3.0, 0.0, 1.0]))
-    (3.0, 3.283185307179586)
+    >>> start, width = widest_gap(np.array([3.0, 0.0, 1.0]))
+    >>> start, round(width, 3)
+    (3.0, 3.283)
     """
     ordered = np.sort(angle)
     gaps = np.diff(ordered, append=ordered[0] + 2 * np.pi)
