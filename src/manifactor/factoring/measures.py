@@ -295,9 +295,7 @@ def dependence(
     places: waves of an interval's ranks, else coordinates, their squares and products.
     """
     thin = thinned(len(factors[0].embedding), settings.compared_samples)
-    first, *others = (
-        _features(factor.embedding[thin], settings) for factor in factors
-    )
+    first, *others = (_features(factor.embedding[thin], settings) for factor in factors)
     # One factor stays in place: only the order relative to it matters.
     seen = _correlation([first, *others])
     at_least_as_large = 0
