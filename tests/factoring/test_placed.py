@@ -221,3 +221,13 @@ def test_copies_of_one_sample_are_finite():
     halves = metric_halves(placed)
     numbers = [folds(placed), crossing(halves), modulation_in_data(halves)]
     assert all(np.isfinite([found.value, found.noise]).all() for found in numbers)
+
+
+@pytest.mark.parametrize("n", [90, 600])
+def test_wide_samples_are_looked_at_in_their_main_components(rng, n):
+    places, dimensions, samples = cylinder(rng, n)
+    wide = samples @ np.linalg.qr(rng.normal(size=(200, 20)))[0].T
+    placed = place_samples(places, dimensions, wide)
+    assert placed.samples.shape == (n, 64)
+    np.testing.assert_allclose(placed.axes.T @ placed.axes, np.eye(64), atol=1e-8)
+    assert (placed.samples**2).sum() == pytest.approx((wide**2).sum())

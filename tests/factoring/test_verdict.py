@@ -159,3 +159,15 @@ def test_triplets_are_tested_for_connection_number_completeness_and_leakage():
     assert names == ["connected", "groups", "completeness", "leakage"]
     assert fit.verdict_ == "product"
     assert "The cut that made the groups is" in str(fit.evidence_)
+
+
+@pytest.mark.slow
+def test_the_random_state_decides_no_verdict():
+    # The noise of `undivided` in random halves lies on either side of its limit.
+    X, _ = datasets.sample("sphere_interval", 1000, random_state=0)
+    fits = [
+        ManifoldFactorizer(sense="geometry", random_state=state).fit(X)
+        for state in range(3)
+    ]
+    noise = [[test.noise for test in fit.evidence_.tests] for fit in fits]
+    np.testing.assert_allclose(noise[1:], [noise[0]] * 2, atol=1e-3)

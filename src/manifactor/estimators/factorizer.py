@@ -69,6 +69,8 @@ class ManifoldFactorizer(SpectralEstimator):
         For "triplets": indices of functions that are kept out of every factor. Peel
         off a factor that was found, and fit again.
     random_state : int, RandomState or None
+        Start of the eigensolver, and parts of many samples. What is random in the
+        search for factors is always drawn alike: no verdict depends on it.
     callback : callable or None
         Called as ``callback(stage, fraction)``.
 
@@ -170,12 +172,15 @@ class ManifoldFactorizer(SpectralEstimator):
         known = isinstance(self.n_functions, Integral)
         require_factoring(factoring, n_functions=self.n_functions if known else None)
         self._require_used()
-        X, cost, stages, (rng, later) = self._begin(X, stages)
+        X, cost, stages, (rng, _) = self._begin(X, stages)
         noise = None if noise is None else checked_noise(noise, X)
         with device_memory(), blas_threads(X):
             diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
             with stages.timed("factors"):
-                found = factorize(diffusion, factoring, noise=noise, rng=later)
+                # The halves that tell structure from noise are always the same, so that
+                # `random_state` does not decide a verdict.
+                rng = np.random.default_rng(0)
+                found = factorize(diffusion, factoring, noise=noise, rng=rng)
             if found.evidence.verdict != "product" and factoring.n_asked != 1:
                 names = getattr(self, "feature_names_in_", None)
                 names = names if column_names is None else column_names

@@ -53,33 +53,36 @@ def filling(
     >>> filling(place_samples(np.hsplit(triangle, 2), [1, 1], triangle)).value > 0.05
     True
     """
-    factors = range(len(placed.places))
-    groups = {*combinations(factors, 2), tuple(factors)}
     thin = thinned(placed.n_samples, settings.samples)
     places = [place[thin] for place in placed.places]
-    shares = [
-        _empty_share([places[f] for f in group], settings) for group in sorted(groups)
-    ]
-    share = max(shares)
     n_asked = min(settings.asked, len(places[0]))
+    # Always the same combinations, whatever the caller's random state.
+    rng = np.random.default_rng(0)
+    asked = [place[rng.permutation(len(place))[:n_asked]] for place in places]
+    shares = []
+    for size in {2, len(places)}:
+        count = _count_near(len(places[0]), size, settings)
+        near = [_near(p, at, count) for p, at in zip(places, asked, strict=True)]
+        groups = combinations(near, size)
+        shares += [_empty_share(group, settings) for group in groups]
+    share = max(shares)
     return Measurement(share, float(np.sqrt(share * (1 - share) / n_asked)))
 
 
-def _empty_share(places: Sequence[np.ndarray], settings: FillingSettings) -> float:
-    """Share of combinations of places around which no samples lie."""
-    n, k = len(places[0]), len(places)
-    n_asked = min(settings.asked, n)
-    # So many near on each of k factors are `expected` near on all of them.
-    share = (settings.expected / n) ** (1 / k)
-    count = min(n, ceil(max(share, settings.least_share) * n))
-    # Always the same combinations, whatever the caller's random state.
-    rng = np.random.default_rng(0)
-    common = np.ones((n_asked, n), dtype=bool)
-    expected = np.full(n_asked, float(n))
-    for place in places:
-        near = _near(place, place[rng.permutation(n)[:n_asked]], count)
-        common &= near
-        expected *= near.mean(axis=1)
+def _count_near(n: int, size: int, settings: FillingSettings) -> int:
+    """Samples near on each of some factors, so that enough are near on all of them."""
+    share = (settings.expected / n) ** (1 / size)
+    return min(n, ceil(max(share, settings.least_share) * n))
+
+
+def _empty_share(near: Sequence[np.ndarray], settings: FillingSettings) -> float:
+    """Share of combinations around which no samples lie.
+
+    `near` tells the samples, (m, n), that are near on each factor.
+    """
+    common = np.logical_and.reduce(near)
+    n = common.shape[1]
+    expected = n * np.prod([one.mean(axis=1) for one in near], axis=0)
     return float((common.sum(axis=1) <= settings.empty * expected).mean())
 
 

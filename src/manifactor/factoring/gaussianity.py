@@ -70,7 +70,7 @@ def gaussian_factors(
         plane, share = _mean_plane(fits.slopes[:, rows])
         planes.append(plane)
         flat.append(share > settings.flat)
-    some = samples[thinned(len(samples), settings.samples)]
+    some = samples[thinned(len(samples), settings.samples)] @ placed.axes
     centred = some - some.mean(axis=0)
     # Coordinates along the directions of all factors together.
     coordinates = centred @ np.linalg.pinv(np.hstack(planes)).T

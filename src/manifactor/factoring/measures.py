@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import rankdata
 from sklearn.decomposition import PCA
 
 from manifactor._support.threads import map_threads
@@ -46,6 +47,9 @@ class MeasureSettings:
     main_variance: float = 0.01
     # Permutations, which make 1/200 the smallest p-value.
     permutations: int = 199
+    # Waves of an interval's ranks that places are compared by: the width of a square
+    # that stands on its corner is one of two waves, in each of two clusters of four.
+    waves: int = 6
     # Relative strength from which on a direction of a place's features counts.
     independent_feature: float = 1e-3
     # How factors are predicted from places.
@@ -288,13 +292,10 @@ def dependence(
     """Return the permutation p-value of independent places.
 
     The statistic is the sum of squared correlations between features of the factors'
-    places: coordinates, their squares and their products.
+    places: waves of an interval's ranks, else coordinates, their squares and products.
     """
     thin = thinned(len(factors[0].embedding), settings.compared_samples)
-    first, *others = (
-        _features(factor.embedding[thin], settings.independent_feature)
-        for factor in factors
-    )
+    first, *others = (_features(factor.embedding[thin], settings) for factor in factors)
     # One factor stays in place: only the order relative to it matters.
     seen = _correlation([first, *others])
     at_least_as_large = 0
@@ -314,13 +315,24 @@ def _correlation(features: Sequence[np.ndarray]) -> float:
     return total
 
 
-def _features(places: np.ndarray, least_strength: float) -> np.ndarray:
-    """Places and their squares and products, centred and made orthonormal."""
-    i, j = np.triu_indices(places.shape[1])
-    scaled = (places - places.mean(axis=0)) / places.std()
-    features = np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
+def _features(places: np.ndarray, settings: MeasureSettings) -> np.ndarray:
+    """Functions of places that tell them apart, centred and made orthonormal."""
+    features = _waves(places, settings) if places.shape[1] == 1 else _squares(places)
     # The square of a circle's cosine is 1 less that of its sine: one of them is
     # redundant, and rounding must not make a feature of it.
     centred = features - features.mean(axis=0)
     left, strength, _ = np.linalg.svd(centred, full_matrices=False)
-    return left[:, strength > least_strength * strength[0]]
+    return left[:, strength > settings.independent_feature * strength[0]]
+
+
+def _waves(places: np.ndarray, settings: MeasureSettings) -> np.ndarray:
+    """Cosines of ranks, (n, r)."""
+    ranks = rankdata(places[:, 0]) / len(places)
+    return np.cos(np.pi * np.outer(ranks, np.arange(1, 1 + settings.waves)))
+
+
+def _squares(places: np.ndarray) -> np.ndarray:
+    """Places, their squares and their products."""
+    i, j = np.triu_indices(places.shape[1])
+    scaled = (places - places.mean(axis=0)) / places.std()
+    return np.column_stack([scaled, scaled[:, i] * scaled[:, j]])

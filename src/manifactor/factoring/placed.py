@@ -32,6 +32,9 @@ class PlacedSettings:
     neighbourhood: float = 1 / 20
     # Samples for each coefficient of a fit, at least.
     samples_per_coefficient: int = 5
+    # Principal components of wide samples that are kept: what they leave out moves no
+    # sample by a length that counts.
+    columns: int = 64
     # Rounds in which places are given the samples' unit of length.
     rounds: int = 2
     # Relative size of the ridge that keeps a fit to copies of one sample finite.
@@ -75,7 +78,10 @@ class PlacedSamples:
         One for each factor.
     dimensions : tuple of int
         Intrinsic dimension of each factor.
-    samples : ndarray of shape (n, p)
+    samples : ndarray of shape (n, q)
+        In the main principal components, where they are wide.
+    axes : ndarray of shape (p, q)
+        Orthonormal axes of the samples among the given columns.
     nodes : ndarray of int
         Samples at which fits are made.
     n_near : int
@@ -86,6 +92,7 @@ class PlacedSamples:
     places: tuple[np.ndarray, ...]
     dimensions: tuple[int, ...]
     samples: np.ndarray
+    axes: np.ndarray
     nodes: np.ndarray
     n_near: int
     settings: PlacedSettings
@@ -155,10 +162,13 @@ def place_samples(
     # An embedding has no more directions than columns.
     dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
     least = settings.samples_per_coefficient * (1 + sum(dimensions))
+    some = np.asarray(samples[rows], dtype=float)
+    axes = _main_axes(some, settings.columns)
     placed = PlacedSamples(
         places=tuple(_of_unit_spread(place[rows]) for place in places),
         dimensions=tuple(dimensions),
-        samples=np.asarray(samples[rows], dtype=float),
+        samples=some @ axes,
+        axes=axes,
         nodes=np.arange(len(rows))[thinned(len(rows), settings.nodes)],
         n_near=max(least, int(settings.neighbourhood * len(rows))),
         settings=settings,
@@ -166,6 +176,19 @@ def place_samples(
     for _ in range(settings.rounds):
         placed = _in_lengths(placed)
     return placed
+
+
+def _main_axes(samples: np.ndarray, most: int) -> np.ndarray:
+    """Axes of the columns, or of the main principal components of wide samples."""
+    n, n_columns = samples.shape
+    if n_columns <= most:
+        return np.eye(n_columns)
+    centred = samples - samples.mean(axis=0)
+    if n_columns <= n:
+        return np.linalg.eigh(centred.T @ centred)[1][:, -most:]
+    # The smaller of the two matrices of inner products has the same components.
+    left = np.linalg.eigh(centred @ centred.T)[1][:, -most:]
+    return np.linalg.qr(centred.T @ left)[0]
 
 
 def _of_unit_spread(place: np.ndarray) -> np.ndarray:
