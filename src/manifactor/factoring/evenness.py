@@ -93,8 +93,8 @@ def clusters(
     Examples
     --------
     >>> left, right = np.linspace(0, 0.4, 600), np.linspace(0.6, 1, 400)
-    >>> clusters(np.concatenate([left, right]))
-    (0.6, 0.4)
+    >>> [round(share, 1) for share in clusters(np.concatenate([left, right]))]
+    [0.6, 0.4]
     """
     bins = min(settings.bins, len(coordinate) // settings.samples_per_bin)
     if bins < 3:

@@ -39,7 +39,11 @@ def find_in_samples(
     agreed = NOT_MEASURED
     of_places: tuple[Test, ...] = ()
     if len(factors) > 1:
-        agreed = agreement(found, samples, peel, settings=settings.agreement, rng=rng)
+        # Halves of a handful of samples show nothing.
+        if len(samples) >= settings.evidence.samples:
+            agreed = agreement(
+                found, samples, peel, settings=settings.agreement, rng=rng
+            )
         of_places = judge_places(
             factors,
             diffusion.points,
