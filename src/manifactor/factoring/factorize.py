@@ -8,20 +8,20 @@ from typing import Protocol
 import numpy as np
 
 from manifactor._support.choices import Choice, given
-from manifactor.factoring.evidence import NoProductStructureWarning
-from manifactor.factoring.factor import Factor, selection
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.functions import described_factors, one_factor
-from manifactor.factoring.further import LOOKS, look_in_all_senses, look_in_sense
-from manifactor.factoring.grouping import group_functions
-from manifactor.factoring.placement import signal_shares
-from manifactor.factoring.settings import FactoringSettings, require_factoring
-from manifactor.factoring.verdict import (
+from manifactor.factoring.factors.factor import Factor, selection
+from manifactor.factoring.from_functions import described_factors, one_factor
+from manifactor.factoring.judging.evidence import NoProductStructureWarning
+from manifactor.factoring.judging.weighing import (
     weigh_asked,
     weigh_groups,
     weigh_no_groups,
     weigh_noise,
 )
+from manifactor.factoring.placement import signal_shares
+from manifactor.factoring.senses import LOOKS, look_in_all_senses, look_in_sense
+from manifactor.factoring.settings import FactoringSettings, require_factoring
+from manifactor.factoring.triplets.grouping import group_functions
 from manifactor.spectral.diffusion import Diffusion
 
 

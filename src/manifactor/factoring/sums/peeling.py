@@ -22,8 +22,8 @@ from manifactor.factoring.sums.independence import (
     independent_parts,
     is_gaussian,
 )
-from manifactor.factoring.sums.placing import Sum, Summand
 from manifactor.factoring.sums.reading import Reading
+from manifactor.factoring.sums.summands import Sum, Summand
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Blocks of functions whose gradients are orthogonal: `method="gradients"`."""

@@ -1,0 +1,1 @@
+"""From measured numbers to the evidence on a factorization, and its verdict."""

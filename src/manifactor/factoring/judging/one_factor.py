@@ -1,0 +1,155 @@
+"""Evidence on one factor: why no other was found."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifactor.factoring.dimensions import Dimensions
+from manifactor.factoring.gradients.division import Split
+from manifactor.factoring.gradients.peeling import Peeling
+from manifactor.factoring.judging.criteria import EvidenceSettings, judges
+from manifactor.factoring.judging.criterion import Test
+from manifactor.factoring.judging.evidence import Evidence, SampleWarning
+from manifactor.factoring.measures.evenness import (
+    Evenness,
+    clusters_in_words,
+    clusters_of_function,
+    evenness,
+)
+from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.neighbors import chosen
+
+
+@dataclass(frozen=True)
+class OneFactorSettings:
+    """Settings of `weigh_one`."""
+
+    # Lowest functions that clusters are looked for along: two factors have a step each.
+    functions: int = 3
+
+
+def weigh_one(
+    peeling: Peeling,
+    dimensions: Dimensions,
+    diffusion: Diffusion | None = None,
+    *,
+    settings: EvidenceSettings = EvidenceSettings(),
+    looking: OneFactorSettings = OneFactorSettings(),
+) -> Evidence:
+    """Return the evidence on one factor that was found by peeling, and why only one.
+
+    Too few samples, too noisy, in clusters, uneven, irreducible, or a spectrum that is
+    too short: the tests are taken in this order up to the first that fails.
+
+    Parameters
+    ----------
+    peeling : Peeling
+    dimensions : Dimensions
+    diffusion : Diffusion or None
+        What was peeled; None leaves out the test of evenness.
+    """
+    look, split = peeling.looks[0], peeling.splits[0]
+    n, noise = len(look.part), noise_of(split)
+    even = None if diffusion is None else density_of(diffusion)
+    judge = judges(settings)
+    # Functions whose q is 1 or more are structureless, whatever its noise.
+    might_divide = bool((split.q < 1).any())
+    lacking = dimensions.data - dimensions.found if dimensions.missing else 0.0
+    shares = _clusters(peeling, looking)
+    tests = [
+        judge["samples"](n),
+        judge["uncertainty"](noise if might_divide else 0.0, samples=n),
+        judge["clusters"](len(shares), sizes=_sizes(shares)),
+        judge["missing dimensions"](lacking, functions=len(look.geometry.eigenvalues)),
+        judge["blocks"](len(look.blocks)),
+    ]
+    if peeling.refused is not None:
+        tests.insert(3, judge["further product"](peeling.refused))
+    if even is not None:
+        tests.insert(3, judge["evenness"](even.spread, ratio=even.ratio))
+    _warn_if_unsure(tests, n, even, settings)
+    return Evidence(_up_to_first_failure(tests), null=noise)
+
+
+def noise_of(split: Split) -> float:
+    """Return the largest noise of the q that a batch of functions was divided by."""
+    return float(split.noise.max(initial=0))
+
+
+def density_of(diffusion: Diffusion) -> Evenness | None:
+    """Return how even the samples are; None where only distances are known."""
+    if diffusion.points is None:
+        return None
+    samples = chosen(diffusion.points, diffusion.graph.distinct)
+    return evenness(np.asarray(samples), diffusion.dimension)
+
+
+def _clusters(peeling: Peeling, looking: OneFactorSettings) -> tuple[float, ...]:
+    """Shares of the samples in each cluster, along the function that shows most."""
+    functions = peeling.looks[0].geometry.spectrum.functions
+    lowest = functions[:, 1 : 1 + looking.functions]
+    return max((clusters_of_function(f) for f in lowest.T), key=len)
+
+
+def _sizes(shares: tuple[float, ...]) -> str:
+    return clusters_in_words(shares) if len(shares) > 1 else ""
+
+
+def _up_to_first_failure(tests: Sequence[Test]) -> tuple[Test, ...]:
+    """Tests up to the first that fails: those after it rest on what it denies."""
+    failed = [i for i, test in enumerate(tests) if not test.passed]
+    return tuple(tests[: failed[0] + 1])
+
+
+def _warn_if_unsure(
+    tests: Sequence[Test],
+    n_samples: int,
+    even: Evenness | None,
+    settings: EvidenceSettings,
+) -> None:
+    """Warn of few or noisy samples, with the number that would help."""
+    enough, certain = tests[:2]
+    if not enough.passed:
+        warn_of_few_samples(
+            5 * settings.samples,
+            f"{n_samples} distinct samples show little of any manifold",
+            even,
+            settings=settings,
+        )
+    elif not certain.passed:
+        warn_of_few_samples(
+            # Noise falls inversely with the number of samples; aim at half the limit.
+            int(n_samples * certain.value / (settings.uncertainty / 2)),
+            f"the number of factors is uncertain by {certain.value:.2f} of the range "
+            "it is read from",
+            even,
+            settings=settings,
+        )
+
+
+def warn_of_few_samples(
+    enough: int,
+    what: str,
+    even: Evenness | None,
+    *,
+    settings: EvidenceSettings,
+    stacklevel: int = 6,
+) -> None:
+    """Warn of few or noisy samples, with the number that would help.
+
+    The noise of even samples falls as they become more. Of uneven ones, more samples
+    show more of the tails, where functions are peaks on single samples.
+    """
+    remedy = f"About {enough} samples would help."
+    if even is not None and even.spread > settings.evenness:
+        remedy = (
+            f"Their density varies {even.ratio:.2g}-fold, so that more samples of the "
+            "same kind may not help."
+        )
+    warnings.warn(
+        f"The samples are too few or too noisy for a sure verdict: {what}. {remedy}",
+        SampleWarning,
+        stacklevel=stacklevel,
+    )

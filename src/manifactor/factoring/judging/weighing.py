@@ -1,0 +1,297 @@
+"""Measures of a factorization, judged: the evidence that each method gives."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from manifactor._support.threads import map_threads
+from manifactor.factoring.dimensions import Dimensions, Misfit
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.gradients.peeling import Peeling, PeelingSettings
+from manifactor.factoring.gradients.products import product_share
+from manifactor.factoring.judging.criteria import EvidenceSettings, judges
+from manifactor.factoring.judging.criterion import Measurement, Test
+from manifactor.factoring.judging.evidence import Evidence
+from manifactor.factoring.judging.one_factor import (
+    density_of,
+    noise_of,
+    warn_of_few_samples,
+)
+from manifactor.factoring.judging.places import clusters_of_factors, judge_places
+from manifactor.factoring.measures import functions as measures
+from manifactor.factoring.measures.functions import MeasureSettings
+from manifactor.factoring.measures.unseen import least_explained_part
+from manifactor.factoring.sums.summands import Sum
+from manifactor.factoring.triplets.grouping import Grouping
+from manifactor.factoring.triplets.maxcut import Cut
+from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.spectrum import Spectrum
+
+
+def weigh(
+    diffusion: Diffusion,
+    factors: Sequence[Factor],
+    peeling: Peeling,
+    dimensions: Dimensions,
+    *,
+    settings: EvidenceSettings = EvidenceSettings(),
+    measuring: MeasureSettings = MeasureSettings(),
+    peeled_with: PeelingSettings = PeelingSettings(),
+    sense: str = "geometry",
+    rng: np.random.Generator,
+) -> Evidence:
+    """Return the evidence on several factors that were found by peeling.
+
+    Parameters
+    ----------
+    sense : str
+        The sense of a product that the diffusion is of, a key of `TESTS_OF_SENSES`.
+    """
+    of_places = partial(_places, diffusion, factors, sense, settings, measuring)
+    found = _measure(
+        diffusion, factors, peeling, settings, measuring, peeled_with, of_places, rng
+    )
+    misfit = dimensions.misfit(factors, settings.dimensions)
+    tests = (*_judge(found, misfit, settings), *found["places"])
+    evidence = Evidence(
+        tests,
+        leakage=found["leakage"],
+        null=max((noise_of(split) for split in peeling.splits), default=0.0),
+        dependence=found["dependence"],
+        details=clusters_of_factors(factors),
+        settings=settings,
+        sense=sense,
+    )
+    if evidence.agreement < settings.agreement:
+        n = len(peeling.looks[0].part)
+        warn_of_few_samples(
+            # The halves of twice as many samples are as large as all of these.
+            2 * n,
+            f"of {n} samples neither half shows the same factors",
+            density_of(diffusion),
+            settings=settings,
+            stacklevel=5,
+        )
+    return evidence
+
+
+def _judge(
+    found: dict[str, Any], misfit: Misfit, settings: EvidenceSettings
+) -> tuple[Test, ...]:
+    """All tests of a product, also those that no longer change the verdict."""
+    judge = judges(settings)
+    return (
+        judge["product"](found["product"]),
+        judge["completeness"](found["completeness"]),
+        _judged(judge["twist"], found["twist"]),
+        judge["modulation"](found["modulation"]),
+        _judged(judge["undivided"], found["undivided"]),
+        judge["explained"](found["explained"]),
+        judge["lowest functions"](found["lowest functions"]),
+        judge["parts"](found["parts"]),
+        judge["leakage"](np.nanmax(found["leakage"])),
+        judge["agreement"](found["agreement"]),
+        judge["dimensions"](misfit.dimensions, difference=misfit.difference),
+    )
+
+
+def _measure(
+    diffusion: Diffusion,
+    factors: Sequence[Factor],
+    peeling: Peeling,
+    settings: EvidenceSettings,
+    measuring: MeasureSettings,
+    peeled_with: PeelingSettings,
+    of_places: Callable[[], tuple[Test, ...]],
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """Measure everything that is judged, concurrently, and return it by name."""
+    spectrum = diffusion.spectrum
+    full, *halves = peeling.looks
+    inliers = ~diffusion.graph.outliers
+    lowest = spectrum.functions[:, 1 : 1 + settings.lowest_functions]
+    explained = partial(measures.explained, settings=measuring)
+    # One thread for each; only one of them uses `rng`, so that the result does not
+    # depend on their order.
+    work: dict[str, Callable[[], Any]] = {
+        "completeness": partial(
+            measures.completeness, spectrum, factors, settings=measuring
+        ),
+        "leakage": partial(measures.leakage, factors, settings=measuring),
+        "product": partial(
+            product_share,
+            full.geometry,
+            full.blocks,
+            settings=peeled_with.products,
+        ),
+        "agreement": partial(
+            measures.best_agreement,
+            full,
+            halves,
+            settings=measuring,
+            purity=peeled_with.purity,
+        ),
+        "dependence": partial(
+            measures.dependence, factors, settings=measuring, rng=rng
+        ),
+        "modulation": partial(measures.modulation, factors, spectrum),
+        "explained": partial(explained, factors, diffusion.points, inliers),
+        "lowest functions": partial(explained, factors, lowest, inliers),
+        "parts": partial(_least_explained_part, diffusion, factors, measuring),
+        "places": of_places,
+        "twist": partial(measures.twist, peeling.looks),
+        "undivided": partial(measures.undivided, peeling.splits),
+    }
+    values = map_threads(lambda measure: measure(), list(work.values()))
+    return dict(zip(work, values, strict=True))
+
+
+def _least_explained_part(
+    diffusion: Diffusion, factors: Sequence[Factor], measuring: MeasureSettings
+) -> float:
+    """R^2 of the worst independent part of the samples; 1 for distances."""
+    if diffusion.points is None:
+        return 1.0
+    inliers = ~diffusion.graph.outliers
+    return least_explained_part(
+        factors, diffusion.points, inliers, prediction=measuring.prediction
+    )
+
+
+def _places(
+    diffusion: Diffusion,
+    factors: Sequence[Factor],
+    sense: str,
+    settings: EvidenceSettings,
+    measuring: MeasureSettings,
+) -> tuple[Test, ...]:
+    """Tests of places and samples; none where only distances are known."""
+    if diffusion.points is None:
+        return ()
+    return judge_places(
+        factors,
+        diffusion.points,
+        inliers=~diffusion.graph.outliers,
+        sense=sense,
+        settings=settings,
+        testing=measuring.places,
+    )
+
+
+def weigh_sum(
+    found: Sum,
+    factors: Sequence[Factor],
+    agreed: float,
+    of_places: Sequence[Test],
+    *,
+    settings: EvidenceSettings = EvidenceSettings(),
+    measuring: MeasureSettings = MeasureSettings(),
+    rng: np.random.Generator,
+) -> Evidence:
+    """Return the evidence on factors whose functions add up to the samples.
+
+    A parallelogram and a cone are sums, too, exactly or nearly: only the tests of
+    places tell them from products.
+
+    Parameters
+    ----------
+    found : Sum
+    factors : sequence of Factor
+        Of the sum.
+    agreed : float
+        `agreement` of halves of the samples.
+    of_places : sequence of Test
+        As `judge_places` gives them.
+    """
+    judge = judges(settings)
+    if len(factors) == 1:
+        return Evidence((judge["terms"](1),), settings=settings)
+    leakage = measures.leakage(factors, settings=measuring)
+    dependence = measures.dependence(factors, settings=measuring, rng=rng)
+    share = 1 - found.left
+    tests = (
+        judge["sum"](share),
+        judge["own share"](found.own_share),
+        judge["structured rest"](found.structured_rest),
+        judge["axes"](np.sin(found.axes_error) ** 2),
+        judge["agreement"](agreed),
+        judge["leakage"](np.nanmax(leakage)),
+        judge["independence"](dependence),
+        *of_places,
+    )
+    return Evidence(tests, leakage=leakage, dependence=dependence, settings=settings)
+
+
+def weigh_groups(
+    spectrum: Spectrum,
+    factors: Sequence[Factor],
+    grouping: Grouping,
+    *,
+    n_asked: int | None,
+    settings: EvidenceSettings = EvidenceSettings(),
+    measuring: MeasureSettings = MeasureSettings(),
+) -> Evidence:
+    """Return the evidence on factors that were found by triplets."""
+    judge = judges(settings)
+    found, asked = len(factors), n_asked or len(factors)
+    complete = measures.completeness(spectrum, factors, settings=measuring)
+    leakage = measures.leakage(factors, settings=measuring)
+    tests = (
+        judge["connected"](grouping.n_pieces),
+        judge["groups"](found / asked, found=found, asked=asked),
+        judge["completeness"](complete),
+        judge["leakage"](np.nanmax(leakage)),
+    )
+    assert grouping.cut is not None
+    details = f"the cut that made the groups is {_quality(grouping.cut)}"
+    return Evidence(tests, leakage=leakage, details=details)
+
+
+def _quality(cut: Cut) -> str:
+    """How far a cut may lie below the best one, in words."""
+    if cut.gap < 1e-6:  # rounding of the bound
+        return "the best there is"
+    return f"at most {cut.gap:.1%} below the best"
+
+
+def weigh_no_groups(
+    grouping: Grouping, *, settings: EvidenceSettings = EvidenceSettings()
+) -> Evidence:
+    """Return the evidence where no triplet separates functions."""
+    return Evidence((judges(settings)["triplets"](0, why=grouping.why_none),))
+
+
+def weigh_asked(*, settings: EvidenceSettings = EvidenceSettings()) -> Evidence:
+    """Return the evidence where the caller asked for one factor."""
+    return Evidence((judges(settings)["factors asked for"](1),))
+
+
+def weigh_noise(
+    evidence: Evidence,
+    shares: Sequence[float],
+    *,
+    settings: EvidenceSettings = EvidenceSettings(),
+) -> Evidence:
+    """Return the evidence with a test of what noise of known size leaves.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    shares : sequence of float
+        Share of each factor's variance that is no noise, as `signal_shares` gives it.
+    """
+    if evidence.verdict == "none":
+        return evidence
+    # Noise may move places by more than they spread.
+    worst = int(np.argmin(shares))
+    share = max(0.0, float(shares[worst]))
+    test = judges(settings)["reliability"](
+        share, noise_share=1 - share, factor=worst + 1
+    )
+    return evidence.with_test(test)
+
+
+def _judged(judge: Callable[..., Test], measured: Measurement) -> Test:
+    return judge(measured.value, measured.noise)

@@ -1,0 +1,338 @@
+"""Numbers that speak for or against a product of the factors that were found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import rankdata
+from sklearn.decomposition import PCA
+
+from manifactor._support.threads import map_threads
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.gradients.division import Split
+from manifactor.factoring.gradients.proposals import Look
+from manifactor.factoring.gradients.purity import PuritySettings, batch_size, impurity
+from manifactor.factoring.judging.criterion import Measurement
+from manifactor.factoring.judging.places import PlaceTestSettings
+from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
+from manifactor.spectral.spectrum import Spectrum
+
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """Settings of the measures in this module."""
+
+    # Measures of all samples are taken from as many, evenly spread: the error of a
+    # share is then below 1/sqrt(20,000) = .007.
+    samples: int = 20_000
+    # Functions that are the low spectrum at least: a few pure functions with nothing
+    # between them explain only themselves.
+    low_functions: int = 16
+    # The low spectrum ends above the products of the factors' lowest functions, with
+    # room for the error of an eigenvalue.
+    above_products: float = 1.1
+    # Products are taken up to this ratio above the low spectrum, and the spectrum must
+    # reach as far: an eigenfunction is a mixture of products a little above and below.
+    product_margin: float = 1.3
+    # Share of an eigenfunction in the span of the products from which on it is one.
+    spanned: float = 0.5
+    # Lowest functions of a factor that those of another look are compared with.
+    spanning_functions: int = 8
+    # Samples that two looks are compared at, and that places are shuffled at.
+    compared_samples: int = 5_000
+    # Principal components that are looked at, and the share of the variance from which
+    # on one of them is a main direction.
+    most_components: int = 20
+    main_variance: float = 0.01
+    # Permutations, which make 1/200 the smallest p-value.
+    permutations: int = 199
+    # Waves of an interval's ranks that places are compared by: the width of a square
+    # that stands on its corner is one of two waves, in each of two clusters of four.
+    waves: int = 6
+    # Relative strength from which on a direction of a place's features counts.
+    independent_feature: float = 1e-3
+    # How factors are predicted from places.
+    prediction: PredictionSettings = field(default_factory=PredictionSettings)
+    # Tests that need places and samples only.
+    places: PlaceTestSettings = field(default_factory=PlaceTestSettings)
+
+
+def completeness(
+    spectrum: Spectrum,
+    factors: Sequence[Factor],
+    *,
+    settings: MeasureSettings = MeasureSettings(),
+) -> float:
+    """Return how far pure functions and their products are the low eigenfunctions.
+
+    The least of three numbers: the share of low eigenfunctions that lie, for the most
+    part, in the span of the products, and the ratio of the numbers of both either way
+    round. On a twisted product the sums of the factors' eigenvalues are too many or
+    too few. Low is what lies below the products of the factors' lowest functions, and
+    the first 16 functions at least.
+    """
+    top = _top_of_low_spectrum(spectrum, factors, settings)
+    low = (spectrum.eigenvalues <= top) & (spectrum.eigenvalues > 0)
+    if not low.any():
+        return 0.0
+    thin = thinned(len(spectrum.weights), settings.samples)
+    weights = spectrum.weights[thin]
+    root = np.sqrt(weights / weights.sum())[:, None]
+    # Orthonormal under the weights, so that squared coefficients are shares.
+    products, sums = _products_below(factors, settings.product_margin * top, thin)
+    basis = np.linalg.qr(products * root)[0]
+    low_functions = spectrum.functions[thin][:, low]
+    # A repeated eigenvalue mixes functions, but not the span of the products.
+    inside = ((basis.T @ (low_functions * root)) ** 2).sum(axis=0)
+    # The constant function is a product of constants, and no low eigenfunction.
+    ratio = max(1, int((sums <= top).sum()) - 1) / low.sum()
+    return float(min((inside > settings.spanned).mean(), ratio, 1 / ratio))
+
+
+def _top_of_low_spectrum(
+    spectrum: Spectrum, factors: Sequence[Factor], settings: MeasureSettings
+) -> float:
+    """Largest eigenvalue of the low spectrum."""
+    lowest = sorted(factor.eigenvalues[0] for factor in factors)
+    above_products = settings.above_products * sum(lowest[-2:])
+    above_few = spectrum.eigenvalues[: settings.low_functions][-1]
+    reach = spectrum.eigenvalues[-1] / settings.product_margin
+    return min(max(above_products, above_few), reach)
+
+
+def _products_below(
+    factors: Sequence[Factor], limit: float, thin: slice
+) -> tuple[np.ndarray, np.ndarray]:
+    """Products of one function of each factor, (n, r), and sums of eigenvalues, (r,).
+
+    Those whose sum is below the limit; the constant is a function of every factor.
+    """
+    n = len(factors[0].functions[thin])
+    products, sums = np.ones((n, 1)), np.zeros(1)
+    for factor in factors:
+        functions = np.column_stack([np.ones(n), factor.functions[thin]])
+        eigenvalues = np.concatenate([[0.0], factor.eigenvalues])
+        sums = (sums[:, None] + eigenvalues).ravel()
+        products = (products[:, :, None] * functions[:, None]).reshape(n, -1)
+        # Dropped at once: the products of three factors would be too many otherwise.
+        below = sums < limit
+        products, sums = products[:, below], sums[below]
+    return products, sums
+
+
+def leakage(
+    factors: Sequence[Factor], *, settings: MeasureSettings = MeasureSettings()
+) -> np.ndarray:
+    """Return the R^2 with which places on each factor predict each other factor.
+
+    Returns
+    -------
+    ndarray of shape (n_factors, n_factors)
+        Row i, column j: factor i predicts factor j; nan on the diagonal.
+    """
+    out = np.full((len(factors), len(factors)), np.nan)
+    for i, source in enumerate(factors):
+        others = [j for j in range(len(factors)) if j != i]
+        targets = [factors[j].embedding for j in others]
+        # All others at once, since the search for neighbours is what takes time.
+        columns = predictability(
+            source.embedding, np.hstack(targets), settings=settings.prediction
+        )
+        ends = np.cumsum([target.shape[1] for target in targets])[:-1]
+        out[i, others] = [part.mean() for part in np.split(columns, ends)]
+    return out
+
+
+def agreement(
+    full: Look,
+    half: Look,
+    *,
+    settings: MeasureSettings = MeasureSettings(),
+    purity: PuritySettings = PuritySettings(),
+) -> float:
+    """Return the smallest share of a factor's lowest functions that a half finds again.
+
+    The share of the function in the span of the same factor's functions in half of the
+    samples; both ways round, after the best matching of the factors.
+    """
+    thin = thinned(len(half.part), settings.compared_samples)
+    root = np.sqrt(half.geometry.spectrum.weights[thin])[:, None]
+    root /= np.linalg.norm(root)
+    whole = _lowest_and_all(full, half.part[thin], root, purity)
+    parts = _lowest_and_all(half, thin, root, purity)
+    most = settings.spanning_functions
+    # A half may find the factors in another order.
+    shares = np.empty((len(whole), len(parts)))
+    for i, (low, block) in enumerate(whole):
+        for j, (low_in_half, block_in_half) in enumerate(parts):
+            found_again = _share(low, block_in_half[:, :most])
+            found_before = _share(low_in_half, block[:, :most])
+            shares[i, j] = min(found_again, found_before)
+    return float(shares[linear_sum_assignment(-shares)].min())
+
+
+def best_agreement(
+    full: Look,
+    halves: Sequence[Look],
+    *,
+    settings: MeasureSettings = MeasureSettings(),
+    purity: PuritySettings = PuritySettings(),
+) -> float:
+    """Return the `agreement` of the better half, 0 where no half shows factors."""
+    shares = [
+        agreement(full, half, settings=settings, purity=purity) for half in halves
+    ]
+    return max(shares, default=0.0)
+
+
+def _lowest_and_all(
+    look: Look, rows: np.ndarray | slice, root: np.ndarray, purity: PuritySettings
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Lowest functions and all functions of each block of a look at some samples."""
+    functions = look.geometry.spectrum.functions[rows, 1:]
+    out = []
+    for block in look.blocks:
+        values = _centred(functions @ block, root)
+        count = batch_size(look.geometry.rayleigh(block), settings=purity)
+        out.append((values[:, :count], values))
+    return out
+
+
+def _centred(values: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """Columns of mean 0 and norm 1 under the weights root**2, times root."""
+    values = (values - (root**2).T @ values) * root
+    return values / np.linalg.norm(values, axis=0)
+
+
+def _share(functions: np.ndarray, others: np.ndarray) -> float:
+    """Smallest share of a function in the span of others."""
+    basis = np.linalg.qr(others)[0]
+    return float(((basis.T @ functions) ** 2).sum(axis=0).min())
+
+
+def twist(looks: Sequence[Look]) -> Measurement:
+    """Return the impurity of the factors' lowest functions in all samples.
+
+    Noise doubles in half of the samples, so what the halves add is the noise of the
+    whole.
+    """
+    full, *halves = map_threads(
+        lambda look: impurity(look.geometry, look.blocks), looks
+    )
+    if not halves:
+        return Measurement(full)
+    return Measurement(full, max(0.0, float(np.mean(halves)) - full))
+
+
+def modulation(factors: Sequence[Factor], spectrum: Spectrum) -> float:
+    """Return the largest change of a factor's variance along the others."""
+    charts = [factor.chart for factor in factors if factor.chart is not None]
+    return max((chart.modulation(spectrum) for chart in charts), default=0.0)
+
+
+def undivided(splits: Sequence[Split]) -> Measurement:
+    """Return the smallest q, less its noise, of functions that were not divided.
+
+    A batch that fell into n blocks has n - 1 values of q near 0; the next one says
+    whether one of the blocks might be divided once more. 1 where no batch has another.
+    """
+    following = [
+        Measurement(float(s.q[s.n_blocks - 1]), float(s.noise[s.n_blocks - 1]))
+        for s in splits
+        if len(s.q) >= s.n_blocks
+    ]
+    return min(following, key=lambda q: q.value - q.noise, default=Measurement(1.0))
+
+
+def explained(
+    factors: Sequence[Factor],
+    samples: np.ndarray | None,
+    inliers: np.ndarray,
+    *,
+    settings: MeasureSettings = MeasureSettings(),
+) -> float:
+    """Return the smallest R^2 with which all factors predict a main direction.
+
+    Parameters
+    ----------
+    factors : sequence of Factor
+    samples : ndarray of shape (n_samples, n_features) or None
+        Orthogonal functions of equal variance may stand for samples. Where only
+        distances are known, None, the R^2 is 1.
+    inliers : ndarray of bool of shape (n_samples,)
+        Samples that are no outliers.
+    """
+    if samples is None:
+        return 1.0
+    rows = np.flatnonzero(inliers)
+    rows = rows[thinned(len(rows), settings.samples)]
+    # Places in units of length: a function's gradient is the root of its eigenvalue.
+    places = np.hstack(
+        [
+            f.embedding[rows] / (f.embedding.std() * np.sqrt(f.eigenvalues[0]))
+            for f in factors
+        ]
+    )
+    samples = samples[rows]
+    count = min(settings.most_components, *samples.shape)
+    pca = PCA(count, svd_solver="auto", random_state=0)
+    scores = pca.fit_transform(samples)
+    main = scores[:, pca.explained_variance_ratio_ > settings.main_variance]
+    r2 = predictability(places, main, settings=settings.prediction)
+    return float(r2.min(initial=1.0))
+
+
+def dependence(
+    factors: Sequence[Factor],
+    *,
+    settings: MeasureSettings = MeasureSettings(),
+    rng: np.random.Generator,
+) -> float:
+    """Return the permutation p-value of independent places.
+
+    The statistic is the sum of squared correlations between features of the factors'
+    places: waves of an interval's ranks, else coordinates, their squares and products.
+    """
+    thin = thinned(len(factors[0].embedding), settings.compared_samples)
+    first, *others = (_features(factor.embedding[thin], settings) for factor in factors)
+    # One factor stays in place: only the order relative to it matters.
+    seen = _correlation([first, *others])
+    at_least_as_large = 0
+    for _ in range(settings.permutations):
+        shuffled = [f.take(rng.permutation(len(f)), axis=0) for f in others]
+        at_least_as_large += _correlation([first, *shuffled]) >= seen
+    # The order that was seen is one of the permutations (Phipson and Smyth, 2010).
+    return float((1 + at_least_as_large) / (1 + settings.permutations))
+
+
+def _correlation(features: Sequence[np.ndarray]) -> float:
+    """Sum of squared correlations between orthonormal features of all pairs."""
+    total = 0.0
+    for i, one in enumerate(features):
+        for other in features[:i]:
+            total += float(((one.T @ other) ** 2).sum())
+    return total
+
+
+def _features(places: np.ndarray, settings: MeasureSettings) -> np.ndarray:
+    """Functions of places that tell them apart, centred and made orthonormal."""
+    features = _waves(places, settings) if places.shape[1] == 1 else _squares(places)
+    # The square of a circle's cosine is 1 less that of its sine: one of them is
+    # redundant, and rounding must not make a feature of it.
+    centred = features - features.mean(axis=0)
+    left, strength, _ = np.linalg.svd(centred, full_matrices=False)
+    return left[:, strength > settings.independent_feature * strength[0]]
+
+
+def _waves(places: np.ndarray, settings: MeasureSettings) -> np.ndarray:
+    """Cosines of ranks, (n, r)."""
+    ranks = rankdata(places[:, 0]) / len(places)
+    return np.cos(np.pi * np.outer(ranks, np.arange(1, 1 + settings.waves)))
+
+
+def _squares(places: np.ndarray) -> np.ndarray:
+    """Places, their squares and their products."""
+    i, j = np.triu_indices(places.shape[1])
+    scaled = (places - places.mean(axis=0)) / places.std()
+    return np.column_stack([scaled, scaled[:, i] * scaled[:, j]])

@@ -1,0 +1,1 @@
+"""Groups of functions by the paper's algorithm: `method="triplets"`."""
