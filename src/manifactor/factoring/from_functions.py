@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from manifactor.factoring.dimensions import as_many_as, peel_all_dimensions
+from manifactor.factoring.blocks import as_many_as, peel_all_dimensions
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factors.factor import Factor, make_factors, selection
 from manifactor.factoring.gradients.geometry import Geometry, beside_constant
@@ -27,10 +27,10 @@ def find_in_functions(
 ) -> Factorization:
     """Peel off blocks of pure functions, and weigh the factors that they describe.
 
-    Blocks are found in the whole sample and in its halves.
-
     Parameters
     ----------
+    diffusion : Diffusion
+    settings : FactoringSettings
     grow : bool
         Whether to compute more functions while a dimension of the data is missing.
     sense : str
@@ -45,7 +45,7 @@ def find_in_functions(
         limits = replace(
             settings.evidence, further_product=settings.peeling.products.min_share
         )
-        evidence = weigh_one(peeling, peeled.dimensions, diffusion, settings=limits)
+        evidence = weigh_one(peeled, settings=limits)
         whole = one_factor(diffusion, evidence, settings)
         return replace(whole, splits=peeling.splits)
     factors = described_factors(
@@ -55,10 +55,8 @@ def find_in_functions(
         peeling.looks[0].geometry,
     )
     evidence = weigh(
-        diffusion,
+        peeled,
         factors,
-        peeling,
-        peeled.dimensions,
         settings=settings.evidence,
         measuring=settings.measures,
         peeled_with=settings.peeling,

@@ -5,9 +5,10 @@ from functools import partial
 import numpy as np
 
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.judging.criterion import NOT_MEASURED, Test
-from manifactor.factoring.judging.places import judge_places
+from manifactor.factoring.judging.criterion import Test
+from manifactor.factoring.judging.places import judge_places_of
 from manifactor.factoring.judging.weighing import weigh_sum
+from manifactor.factoring.measures.measurement import NOT_MEASURED
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.factoring.sums.agreement import agreement
 from manifactor.factoring.sums.directions import far_off
@@ -44,10 +45,9 @@ def find_in_samples(
             agreed = agreement(
                 found, samples, peel, settings=settings.agreement, rng=rng
             )
-        of_places = judge_places(
+        of_places = judge_places_of(
+            diffusion,
             factors,
-            diffusion.points,
-            inliers=~diffusion.graph.outliers,
             sense="sum",
             settings=settings.evidence,
             testing=settings.measures.places,

@@ -14,8 +14,8 @@ from manifactor.factoring.gradients.geometry import GradientSettings
 from manifactor.factoring.gradients.looks import LookSettings
 from manifactor.factoring.gradients.peeling import PeelingSettings
 from manifactor.factoring.gradients.residuals import ResidualSettings
-from manifactor.factoring.judging.criteria import EvidenceSettings
-from manifactor.factoring.measures.functions import MeasureSettings
+from manifactor.factoring.judging.limits import EvidenceSettings
+from manifactor.factoring.measures.settings import MeasureSettings
 from manifactor.factoring.placement import PlacementSettings
 from manifactor.factoring.sums.agreement import AgreementSettings
 from manifactor.factoring.sums.peeling import SumSettings

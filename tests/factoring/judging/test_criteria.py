@@ -1,11 +1,8 @@
 from dataclasses import fields, replace
 from pathlib import Path
 
-from manifactor.factoring.judging.criteria import (
-    EvidenceSettings,
-    criteria,
-    criteria_table,
-)
+from manifactor.factoring.judging.criteria import criteria, criteria_table
+from manifactor.factoring.judging.limits import EvidenceSettings
 
 METHOD_PAGE = Path(__file__).parents[3] / "docs" / "method.md"
 

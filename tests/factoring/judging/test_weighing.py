@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, datasets
-from manifactor.factoring.dimensions import FEWER, MORE, Dimensions
-from manifactor.factoring.gradients.peeling import Split
 from manifactor.factoring.judging.criteria import criteria
 from manifactor.factoring.judging.places import judge_places
 from manifactor.factoring.judging.weighing import (
@@ -12,7 +10,6 @@ from manifactor.factoring.judging.weighing import (
     weigh_noise,
     weigh_sum,
 )
-from manifactor.factoring.measures.functions import Measurement, undivided
 from manifactor.factoring.sums.directions import Directions
 from manifactor.factoring.sums.sheets import Sheet
 from manifactor.factoring.sums.summands import Sum, Summand
@@ -123,32 +120,6 @@ def test_one_term_is_no_product(rng):
         some_sum(), [interval(rng.uniform(size=800))], 0.9, (), rng=rng
     )
     assert (evidence.verdict, evidence.tests[0].name) == ("none", "terms")
-
-
-@pytest.mark.parametrize(
-    ("missing", "data", "found", "misfit", "difference"),
-    [
-        (False, 1.5, 2, 0.5, ""),
-        (False, 1.0, 2, 1.0, MORE),
-        (True, 3.5, 2, 1.5, FEWER),
-        (False, 3.5, 2, 0.0, ""),  # noise fills the others
-    ],
-)
-def test_dimensions_miss_the_data_s_both_ways(
-    rng, missing, data, found, misfit, difference
-):
-    factors = [interval(t) for t in rng.uniform(size=(2, 100))]
-    result = Dimensions(data, found, missing).misfit(factors, 0.75)
-    assert (result.dimensions, result.difference) == (misfit, difference)
-
-
-def test_a_block_that_might_be_divided_once_more_is_found_by_its_q_less_its_noise():
-    sure = Split(2, np.array([0.0, 0.9]), np.array([0.0, 0.1]))
-    doubtful = Split(1, np.array([0.7]), np.array([0.2]))
-    single = Split(1, np.empty(0), np.empty(0))
-    assert undivided([sure, single, doubtful]) == Measurement(0.7, 0.2)
-    assert undivided([sure]) == Measurement(0.9, 0.1)
-    assert undivided([single]).value == 1
 
 
 @pytest.mark.slow

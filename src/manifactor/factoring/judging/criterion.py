@@ -1,19 +1,11 @@
-"""A measured number, and the criterion that judges it."""
+"""A criterion: what a test measures, and when a measured value passes it."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-NOT_MEASURED = float("nan")
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """A number, and the part of it that is noise; nan where none is measured."""
-
-    value: float
-    noise: float = NOT_MEASURED
+from manifactor.factoring.measures.measurement import NOT_MEASURED, Measurement
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ class Test:
     @property
     def net(self) -> float:
         """Value less its noise, as compared with the limit."""
-        return net_of(self.value, self.noise)
+        return Measurement(self.value, self.noise).net
 
     @property
     def rule(self) -> str:
@@ -63,33 +55,11 @@ class Test:
     @property
     def interval(self) -> str:
         """Value with its noise, as "0.12 +- 0.03"."""
-        return interval(self.value, self.noise)
+        return str(Measurement(self.value, self.noise))
 
 
 def _rule(limit: float, at_least: bool) -> str:
     return f"{'at least' if at_least else 'at most'} {limit:.3g}"
-
-
-def interval(value: float, noise: float) -> str:
-    """Return a value with its noise in words.
-
-    Examples
-    --------
-    >>> interval(0.1234, 0.031), interval(0.5, float("nan"))
-    ('0.123 +- 0.031', '0.5')
-    """
-    return f"{value:.3g}" if np.isnan(noise) else f"{value:.3f} +- {noise:.3f}"
-
-
-def net_of(value: float, noise: float) -> float:
-    """Return the value less its noise, or the value itself where none is measured.
-
-    Examples
-    --------
-    >>> net_of(0.5, 0.2), net_of(0.5, float("nan"))
-    (0.3, 0.5)
-    """
-    return value if np.isnan(noise) else value - noise
 
 
 @dataclass(frozen=True)
@@ -149,24 +119,24 @@ class Criterion:
     ) -> Test:
         """Return the test of a measured value; a value that is nan fails."""
         # Plain numbers, which every file format takes.
-        value, noise = float(value), float(noise)
+        measured = Measurement(float(value), float(noise))
         limit = self.limit_for(n_samples)
-        net = net_of(value, noise)
+        net = measured.net
         passed = net >= limit if self.at_least else net <= limit
         problem = ""
         if not passed:
             problem = self.problem.format(
-                value=value,
-                noise=noise,
+                value=measured.value,
+                noise=measured.noise,
                 net=net,
                 limit=limit,
-                interval=interval(value, noise),
+                interval=measured,
                 **words,
             )
         return Test(
             name=self.name,
-            value=value,
-            noise=noise,
+            value=measured.value,
+            noise=measured.noise,
             limit=limit,
             passed=bool(passed),
             meaning=self.meaning,

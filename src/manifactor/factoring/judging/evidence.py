@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from manifactor.factoring.judging.advice import ADVICE, ANSWERS, SENSES
-from manifactor.factoring.judging.criteria import EvidenceSettings
-from manifactor.factoring.judging.criterion import NOT_MEASURED, Test
+from manifactor.factoring.judging.criterion import Test
+from manifactor.factoring.judging.limits import EvidenceSettings
+from manifactor.factoring.measures.measurement import NOT_MEASURED
 
 
 class NoProductStructureWarning(UserWarning):

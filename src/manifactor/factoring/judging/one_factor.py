@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.factoring.dimensions import Dimensions
+from manifactor.factoring.gradients.dimensions import Peeled
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.gradients.peeling import Peeling
-from manifactor.factoring.judging.criteria import EvidenceSettings, judges
+from manifactor.factoring.judging.criteria import judges
 from manifactor.factoring.judging.criterion import Test
 from manifactor.factoring.judging.evidence import Evidence, SampleWarning
+from manifactor.factoring.judging.limits import EvidenceSettings
 from manifactor.factoring.measures.evenness import (
     Evenness,
     clusters_in_words,
@@ -31,9 +32,7 @@ class OneFactorSettings:
 
 
 def weigh_one(
-    peeling: Peeling,
-    dimensions: Dimensions,
-    diffusion: Diffusion | None = None,
+    peeled: Peeled,
     *,
     settings: EvidenceSettings = EvidenceSettings(),
     looking: OneFactorSettings = OneFactorSettings(),
@@ -42,33 +41,28 @@ def weigh_one(
 
     Too few samples, too noisy, in clusters, uneven, irreducible, or a spectrum that is
     too short: the tests are taken in this order up to the first that fails.
-
-    Parameters
-    ----------
-    peeling : Peeling
-    dimensions : Dimensions
-    diffusion : Diffusion or None
-        What was peeled; None leaves out the test of evenness.
     """
+    peeling, dimensions = peeled.peeling, peeled.dimensions
     look, split = peeling.looks[0], peeling.splits[0]
     n, noise = len(look.part), noise_of(split)
-    even = None if diffusion is None else density_of(diffusion)
     judge = judges(settings)
     # Functions whose q is 1 or more are structureless, whatever its noise.
     might_divide = bool((split.q < 1).any())
-    lacking = dimensions.data - dimensions.found if dimensions.missing else 0.0
     shares = _clusters(peeling, looking)
     tests = [
         judge["samples"](n),
         judge["uncertainty"](noise if might_divide else 0.0, samples=n),
         judge["clusters"](len(shares), sizes=_sizes(shares)),
-        judge["missing dimensions"](lacking, functions=len(look.geometry.eigenvalues)),
-        judge["blocks"](len(look.blocks)),
     ]
-    if peeling.refused is not None:
-        tests.insert(3, judge["further product"](peeling.refused))
+    even = density_of(peeled.diffusion)
     if even is not None:
-        tests.insert(3, judge["evenness"](even.spread, ratio=even.ratio))
+        tests.append(judge["evenness"](even.spread, ratio=even.ratio))
+    if peeling.refused is not None:
+        tests.append(judge["further product"](peeling.refused))
+    lacking = dimensions.data - dimensions.found if dimensions.missing else 0.0
+    n_functions = len(look.geometry.eigenvalues)
+    tests.append(judge["missing dimensions"](lacking, functions=n_functions))
+    tests.append(judge["blocks"](len(look.blocks)))
     _warn_if_unsure(tests, n, even, settings)
     return Evidence(_up_to_first_failure(tests), null=noise)
 

@@ -1,46 +1,32 @@
 """Tests of places and samples, judged: the same for every way of finding factors."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.judging.criteria import EvidenceSettings, judges
-from manifactor.factoring.judging.criterion import Measurement, Test
+from manifactor.factoring.judging.criteria import judges
+from manifactor.factoring.judging.criterion import Test
+from manifactor.factoring.judging.limits import EvidenceSettings
 from manifactor.factoring.measures.evenness import (
     clusters,
     clusters_in_words,
     clusters_of_function,
 )
-from manifactor.factoring.measures.filling import FillingSettings, filling
-from manifactor.factoring.measures.folding import FoldSettings, folds
-from manifactor.factoring.measures.gaussianity import GaussianSettings, gaussian_factors
+from manifactor.factoring.measures.filling import filling
+from manifactor.factoring.measures.folding import folds
+from manifactor.factoring.measures.gaussianity import gaussian_factors
+from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.metric import (
-    MetricSettings,
     crossing,
     metric_halves,
     modulation_in_data,
     skew,
 )
-from manifactor.factoring.measures.placed_samples import (
-    PlacedSamples,
-    PlacedSettings,
-    place_samples,
-)
-
-
-@dataclass(frozen=True)
-class PlaceTestSettings:
-    """Settings of the tests of places and samples."""
-
-    placed: PlacedSettings = field(default_factory=PlacedSettings)
-    folds: FoldSettings = field(default_factory=FoldSettings)
-    filling: FillingSettings = field(default_factory=FillingSettings)
-    metric: MetricSettings = field(default_factory=MetricSettings)
-    gaussian: GaussianSettings = field(default_factory=GaussianSettings)
-
+from manifactor.factoring.measures.placed_samples import PlacedSamples, place_samples
+from manifactor.factoring.measures.settings import PlaceTestSettings
+from manifactor.spectral.diffusion import Diffusion
 
 OF_EVERY_LENGTH = ("folds", "filling", "skew", "crossing", "modulation in data")
 # What must hold in each sense of a product. Lengths may change with the density in
@@ -89,6 +75,30 @@ def judge_places(
         # Limits follow the number of all samples, which places are made from.
         tests.append(judge[name](found.value, found.noise, n_samples=len(samples)))
     return tuple(tests)
+
+
+def judge_places_of(
+    diffusion: Diffusion,
+    factors: Sequence[Factor],
+    *,
+    sense: str,
+    settings: EvidenceSettings = EvidenceSettings(),
+    testing: PlaceTestSettings = PlaceTestSettings(),
+) -> tuple[Test, ...]:
+    """Return `judge_places` of a diffusion's samples; () if only distances are known.
+
+    Outliers are left out.
+    """
+    if diffusion.points is None:
+        return ()
+    return judge_places(
+        factors,
+        diffusion.points,
+        inliers=~diffusion.graph.outliers,
+        sense=sense,
+        settings=settings,
+        testing=testing,
+    )
 
 
 def _measures(

@@ -7,21 +7,23 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.threads import map_threads
-from manifactor.factoring.dimensions import Dimensions, Misfit
 from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.gradients.peeling import Peeling, PeelingSettings
+from manifactor.factoring.gradients.dimensions import Misfit, Peeled
+from manifactor.factoring.gradients.peeling import PeelingSettings
 from manifactor.factoring.gradients.products import product_share
-from manifactor.factoring.judging.criteria import EvidenceSettings, judges
-from manifactor.factoring.judging.criterion import Measurement, Test
+from manifactor.factoring.judging.criteria import judges
+from manifactor.factoring.judging.criterion import Test
 from manifactor.factoring.judging.evidence import Evidence
+from manifactor.factoring.judging.limits import EvidenceSettings
 from manifactor.factoring.judging.one_factor import (
     density_of,
     noise_of,
     warn_of_few_samples,
 )
-from manifactor.factoring.judging.places import clusters_of_factors, judge_places
+from manifactor.factoring.judging.places import clusters_of_factors, judge_places_of
 from manifactor.factoring.measures import functions as measures
-from manifactor.factoring.measures.functions import MeasureSettings
+from manifactor.factoring.measures.measurement import Measurement
+from manifactor.factoring.measures.settings import MeasureSettings
 from manifactor.factoring.measures.unseen import least_explained_part
 from manifactor.factoring.sums.summands import Sum
 from manifactor.factoring.triplets.grouping import Grouping
@@ -31,10 +33,8 @@ from manifactor.spectral.spectrum import Spectrum
 
 
 def weigh(
-    diffusion: Diffusion,
+    peeled: Peeled,
     factors: Sequence[Factor],
-    peeling: Peeling,
-    dimensions: Dimensions,
     *,
     settings: EvidenceSettings = EvidenceSettings(),
     measuring: MeasureSettings = MeasureSettings(),
@@ -46,17 +46,34 @@ def weigh(
 
     Parameters
     ----------
+    peeled : Peeled
+    factors : sequence of Factor
+        Made of the blocks that were peeled off.
+    peeled_with : PeelingSettings
     sense : str
         The sense of a product that the diffusion is of, a key of `TESTS_OF_SENSES`.
     """
-    of_places = partial(_places, diffusion, factors, sense, settings, measuring)
-    found = _measure(
-        diffusion, factors, peeling, settings, measuring, peeled_with, of_places, rng
-    )
-    misfit = dimensions.misfit(factors, settings.dimensions)
-    tests = (*_judge(found, misfit, settings), *found["places"])
+    diffusion, peeling = peeled.diffusion, peeled.peeling
+    work = {
+        **_of_functions(peeled, factors, measuring, peeled_with),
+        **_of_places(diffusion, factors, settings, measuring, rng),
+        "places": partial(
+            judge_places_of,
+            diffusion,
+            factors,
+            sense=sense,
+            settings=settings,
+            testing=measuring.places,
+        ),
+    }
+    # One thread for each; only one of them uses `rng`, so that the result does not
+    # depend on their order.
+    values = map_threads(lambda measure: measure(), list(work.values()))
+    found = dict(zip(work, values, strict=True))
+    of_factors = sum(factor.dimension for factor in factors)
+    misfit = peeled.dimensions.misfit(of_factors, settings.dimensions)
     evidence = Evidence(
-        tests,
+        (*_judge(found, misfit, settings), *found["places"]),
         leakage=found["leakage"],
         null=max((noise_of(split) for split in peeling.splits), default=0.0),
         dependence=found["dependence"],
@@ -77,6 +94,63 @@ def weigh(
     return evidence
 
 
+def _of_functions(
+    peeled: Peeled,
+    factors: Sequence[Factor],
+    measuring: MeasureSettings,
+    peeled_with: PeelingSettings,
+) -> dict[str, Callable[[], Any]]:
+    """What measures the factors' functions, by the names of the tests."""
+    spectrum, peeling = peeled.diffusion.spectrum, peeled.peeling
+    full, *halves = peeling.looks
+    return {
+        "product": partial(
+            product_share, full.geometry, full.blocks, settings=peeled_with.products
+        ),
+        "completeness": partial(
+            measures.completeness, spectrum, factors, settings=measuring
+        ),
+        "twist": partial(measures.twist, peeling.looks),
+        "modulation": partial(measures.modulation, factors, spectrum),
+        "undivided": partial(measures.undivided, peeling.splits),
+        "agreement": partial(
+            measures.best_agreement,
+            full,
+            halves,
+            settings=measuring,
+            purity=peeled_with.purity,
+        ),
+    }
+
+
+def _of_places(
+    diffusion: Diffusion,
+    factors: Sequence[Factor],
+    settings: EvidenceSettings,
+    measuring: MeasureSettings,
+    rng: np.random.Generator,
+) -> dict[str, Callable[[], Any]]:
+    """What measures how places depend on samples and on each other, by name."""
+    inliers = ~diffusion.graph.outliers
+    lowest = diffusion.spectrum.functions[:, 1 : 1 + settings.lowest_functions]
+    explained = partial(measures.explained, settings=measuring)
+    return {
+        "explained": partial(explained, factors, diffusion.points, inliers),
+        "lowest functions": partial(explained, factors, lowest, inliers),
+        "parts": partial(
+            least_explained_part,
+            factors,
+            diffusion.points,
+            inliers,
+            prediction=measuring.prediction,
+        ),
+        "leakage": partial(measures.leakage, factors, settings=measuring),
+        "dependence": partial(
+            measures.dependence, factors, settings=measuring, rng=rng
+        ),
+    }
+
+
 def _judge(
     found: dict[str, Any], misfit: Misfit, settings: EvidenceSettings
 ) -> tuple[Test, ...]:
@@ -94,89 +168,6 @@ def _judge(
         judge["leakage"](np.nanmax(found["leakage"])),
         judge["agreement"](found["agreement"]),
         judge["dimensions"](misfit.dimensions, difference=misfit.difference),
-    )
-
-
-def _measure(
-    diffusion: Diffusion,
-    factors: Sequence[Factor],
-    peeling: Peeling,
-    settings: EvidenceSettings,
-    measuring: MeasureSettings,
-    peeled_with: PeelingSettings,
-    of_places: Callable[[], tuple[Test, ...]],
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """Measure everything that is judged, concurrently, and return it by name."""
-    spectrum = diffusion.spectrum
-    full, *halves = peeling.looks
-    inliers = ~diffusion.graph.outliers
-    lowest = spectrum.functions[:, 1 : 1 + settings.lowest_functions]
-    explained = partial(measures.explained, settings=measuring)
-    # One thread for each; only one of them uses `rng`, so that the result does not
-    # depend on their order.
-    work: dict[str, Callable[[], Any]] = {
-        "completeness": partial(
-            measures.completeness, spectrum, factors, settings=measuring
-        ),
-        "leakage": partial(measures.leakage, factors, settings=measuring),
-        "product": partial(
-            product_share,
-            full.geometry,
-            full.blocks,
-            settings=peeled_with.products,
-        ),
-        "agreement": partial(
-            measures.best_agreement,
-            full,
-            halves,
-            settings=measuring,
-            purity=peeled_with.purity,
-        ),
-        "dependence": partial(
-            measures.dependence, factors, settings=measuring, rng=rng
-        ),
-        "modulation": partial(measures.modulation, factors, spectrum),
-        "explained": partial(explained, factors, diffusion.points, inliers),
-        "lowest functions": partial(explained, factors, lowest, inliers),
-        "parts": partial(_least_explained_part, diffusion, factors, measuring),
-        "places": of_places,
-        "twist": partial(measures.twist, peeling.looks),
-        "undivided": partial(measures.undivided, peeling.splits),
-    }
-    values = map_threads(lambda measure: measure(), list(work.values()))
-    return dict(zip(work, values, strict=True))
-
-
-def _least_explained_part(
-    diffusion: Diffusion, factors: Sequence[Factor], measuring: MeasureSettings
-) -> float:
-    """R^2 of the worst independent part of the samples; 1 for distances."""
-    if diffusion.points is None:
-        return 1.0
-    inliers = ~diffusion.graph.outliers
-    return least_explained_part(
-        factors, diffusion.points, inliers, prediction=measuring.prediction
-    )
-
-
-def _places(
-    diffusion: Diffusion,
-    factors: Sequence[Factor],
-    sense: str,
-    settings: EvidenceSettings,
-    measuring: MeasureSettings,
-) -> tuple[Test, ...]:
-    """Tests of places and samples; none where only distances are known."""
-    if diffusion.points is None:
-        return ()
-    return judge_places(
-        factors,
-        diffusion.points,
-        inliers=~diffusion.graph.outliers,
-        sense=sense,
-        settings=settings,
-        testing=measuring.places,
     )
 
 

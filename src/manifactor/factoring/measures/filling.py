@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from manifactor.factoring.judging.criterion import Measurement
+from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.placed_samples import PlacedSamples
 from manifactor.factoring.prediction import thinned
 

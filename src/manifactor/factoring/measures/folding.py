@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
-from manifactor.factoring.judging.criterion import Measurement
+from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.placed_samples import NUMBERS_AT_ONCE, PlacedSamples
 from manifactor.factoring.prediction import thinned
 

@@ -1,7 +1,6 @@
 """Numbers that speak for or against a product of the factors that were found."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -13,49 +12,10 @@ from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.gradients.proposals import Look
 from manifactor.factoring.gradients.purity import PuritySettings, batch_size, impurity
-from manifactor.factoring.judging.criterion import Measurement
-from manifactor.factoring.judging.places import PlaceTestSettings
-from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
+from manifactor.factoring.measures.measurement import Measurement
+from manifactor.factoring.measures.settings import MeasureSettings
+from manifactor.factoring.prediction import predictability, thinned
 from manifactor.spectral.spectrum import Spectrum
-
-
-@dataclass(frozen=True)
-class MeasureSettings:
-    """Settings of the measures in this module."""
-
-    # Measures of all samples are taken from as many, evenly spread: the error of a
-    # share is then below 1/sqrt(20,000) = .007.
-    samples: int = 20_000
-    # Functions that are the low spectrum at least: a few pure functions with nothing
-    # between them explain only themselves.
-    low_functions: int = 16
-    # The low spectrum ends above the products of the factors' lowest functions, with
-    # room for the error of an eigenvalue.
-    above_products: float = 1.1
-    # Products are taken up to this ratio above the low spectrum, and the spectrum must
-    # reach as far: an eigenfunction is a mixture of products a little above and below.
-    product_margin: float = 1.3
-    # Share of an eigenfunction in the span of the products from which on it is one.
-    spanned: float = 0.5
-    # Lowest functions of a factor that those of another look are compared with.
-    spanning_functions: int = 8
-    # Samples that two looks are compared at, and that places are shuffled at.
-    compared_samples: int = 5_000
-    # Principal components that are looked at, and the share of the variance from which
-    # on one of them is a main direction.
-    most_components: int = 20
-    main_variance: float = 0.01
-    # Permutations, which make 1/200 the smallest p-value.
-    permutations: int = 199
-    # Waves of an interval's ranks that places are compared by: the width of a square
-    # that stands on its corner is one of two waves, in each of two clusters of four.
-    waves: int = 6
-    # Relative strength from which on a direction of a place's features counts.
-    independent_feature: float = 1e-3
-    # How factors are predicted from places.
-    prediction: PredictionSettings = field(default_factory=PredictionSettings)
-    # Tests that need places and samples only.
-    places: PlaceTestSettings = field(default_factory=PlaceTestSettings)
 
 
 def completeness(

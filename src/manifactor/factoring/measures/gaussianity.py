@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import chi2
 
-from manifactor.factoring.judging.criterion import Measurement
+from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.placed_samples import PlacedSamples
 from manifactor.factoring.prediction import thinned
 

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor.factoring.judging.criterion import Measurement
+from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.placed_samples import LocalFits, PlacedSamples
 
 

@@ -14,7 +14,7 @@ from manifactor.factoring.sums.independence import (
 
 def least_explained_part(
     factors: Sequence[Factor],
-    samples: np.ndarray,
+    samples: np.ndarray | None,
     inliers: np.ndarray,
     *,
     settings: IndependenceSettings = IndependenceSettings(),
@@ -30,10 +30,13 @@ def least_explained_part(
     Parameters
     ----------
     factors : sequence of Factor
-    samples : ndarray of shape (n, p)
+    samples : ndarray of shape (n, p) or None
+        Where only distances are known, None, the R^2 is 1.
     inliers : ndarray of bool of shape (n,)
         Samples that are no outliers.
     """
+    if samples is None:
+        return 1.0
     rows = np.flatnonzero(inliers)
     rows = rows[thinned(len(rows), prediction.samples)]
     centred = samples[rows] - samples[rows].mean(axis=0)
