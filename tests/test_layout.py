@@ -116,6 +116,15 @@ def test_imports_between_packages_of_factoring_point_down():
                 assert storey(target) <= storey(name), f"{name} imports {target}"
 
 
+def test_the_maps_of_factoring_name_every_module():
+    maps = {name: ast.get_docstring(tree) for name, tree in modules()}
+    for name in maps:
+        if name.startswith("manifactor.factoring."):
+            package, _, module = name.rpartition(".")
+            lines = re.findall(r"^\w+(?:, \w+)*$", maps[package], re.MULTILINE)
+            assert module in ", ".join(lines).split(", "), f"{package} does not name it"
+
+
 def test_modules_of_a_room_do_not_import_each_other_in_a_circle():
     graph = {
         name: {t for t in imported(tree) if t != name}
