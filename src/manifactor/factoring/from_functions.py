@@ -45,7 +45,7 @@ def find_in_functions(
         limits = replace(
             settings.evidence, further_product=settings.peeling.products.min_share
         )
-        evidence = weigh_one(peeled, settings=limits)
+        evidence = weigh_one(peeled, settings=limits, measuring=settings.measures)
         whole = one_factor(diffusion, evidence, settings)
         return replace(whole, splits=peeling.splits)
     factors = described_factors(

@@ -55,8 +55,8 @@ def find_in_samples(
     evidence = weigh_sum(
         found,
         factors,
-        agreed,
-        of_places,
+        agreed=agreed,
+        of_places=of_places,
         settings=settings.evidence,
         measuring=settings.measures,
         rng=rng,

@@ -81,7 +81,7 @@ def _worth_a_look(sense: str, best: Factorization, uneven: bool) -> bool:
 
 
 def _is_uneven(diffusion: Diffusion, settings: FactoringSettings) -> bool:
-    density = density_of(diffusion)
+    density = density_of(diffusion, settings=settings.measures.evenness)
     return density is not None and density.spread > settings.evidence.evenness
 
 

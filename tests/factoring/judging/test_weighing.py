@@ -69,7 +69,7 @@ def test_a_sum_is_a_product_where_its_places_and_samples_are_those_of_one(rng):
     places = rng.uniform(size=(2, 800))
     factors = [interval(t) for t in places]
     of_places = judge_places(factors, places.T, sense="sum")
-    evidence = weigh_sum(some_sum(), factors, 0.99, of_places, rng=rng)
+    evidence = weigh_sum(some_sum(), factors, agreed=0.99, of_places=of_places, rng=rng)
     assert evidence.verdict == "product"
     assert [test.name for test in of_places] == [
         "folds",
@@ -97,7 +97,7 @@ def test_a_sum_alone_never_proves_a_product(rng, samples, failed):
     places = rng.uniform(size=(2, 800))
     factors = [interval(t) for t in places]
     of_places = judge_places(factors, samples(*places), sense="sum")
-    evidence = weigh_sum(some_sum(), factors, 0.99, of_places, rng=rng)
+    evidence = weigh_sum(some_sum(), factors, agreed=0.99, of_places=of_places, rng=rng)
     assert [test.name for test in evidence.failed] == [failed]
 
 
@@ -111,13 +111,15 @@ def test_a_sum_alone_never_proves_a_product(rng, samples, failed):
 )
 def test_each_number_of_a_sum_is_judged(rng, numbers, failed):
     factors = [interval(t) for t in rng.uniform(size=(2, 800))]
-    evidence = weigh_sum(some_sum(**numbers), factors, 0.9, (), rng=rng)
+    evidence = weigh_sum(
+        some_sum(**numbers), factors, agreed=0.9, of_places=(), rng=rng
+    )
     assert failed in [test.name for test in evidence.failed]
 
 
 def test_one_term_is_no_product(rng):
     evidence = weigh_sum(
-        some_sum(), [interval(rng.uniform(size=800))], 0.9, (), rng=rng
+        some_sum(), [interval(rng.uniform(size=800))], agreed=0.9, of_places=(), rng=rng
     )
     assert (evidence.verdict, evidence.tests[0].name) == ("none", "terms")
 

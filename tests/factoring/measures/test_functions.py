@@ -2,13 +2,9 @@ import numpy as np
 
 from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.gradients.division import Split
-from manifactor.factoring.measures.functions import (
-    completeness,
-    dependence,
-    explained,
-    leakage,
-    undivided,
-)
+from manifactor.factoring.measures.dependence import dependence, leakage
+from manifactor.factoring.measures.explained import explained
+from manifactor.factoring.measures.functions import completeness, undivided
 from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.settings import MeasureSettings
 

@@ -6,6 +6,8 @@ shapes
     Which functions tell places apart; interval, circle or another shape.
 charts
     Functions freed from the other factors' effects, as coordinates.
+circles
+    Angles, and places on a circle.
 ownership
     Which functions of the spectrum belong to which factor.
 """

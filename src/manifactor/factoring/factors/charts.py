@@ -103,11 +103,12 @@ class Chart:
         scaled = np.einsum("xab,xa->xb", axes, centred) / deviation
         return np.einsum("xab,xb->xa", axes, scaled)
 
-    def modulation(self, spectrum: Spectrum, *, samples: int = 4000) -> float:
+    def modulation(self, spectrum: Spectrum, samples: int) -> float:
         """Return how much the other factors change the functions' covariance.
 
-        The largest deviation of the variance in any direction from its mean, as a share
-        of the mean; its root mean square over as many samples.
+        At each sample it is the largest deviation of the variance in any direction from
+        its mean, as a share of the mean. The root mean square over at most `samples`
+        samples is returned.
         """
         if not self.others.shape[1]:
             return 0.0

@@ -8,6 +8,12 @@ import numpy as np
 
 from manifactor._support.regression import neighbour_means
 from manifactor.factoring.factors.charts import Cloud
+from manifactor.factoring.factors.circles import (
+    angle_of,
+    on_circle,
+    unit_vectors,
+    widest_gap,
+)
 from manifactor.factoring.gradients.purity import PuritySettings, batch_size
 from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
 from manifactor.spectral.spectrum import Spectrum
@@ -231,22 +237,15 @@ def find_topology(
 
 def _is_closed(places: np.ndarray, settings: ShapeSettings) -> bool:
     """Whether places, (n, 2), are a closed curve around the origin."""
-    angle = np.sort(np.arctan2(places[:, 1], places[:, 0]))
-    gaps = np.diff(angle, append=angle[0] + 2 * np.pi)
-    if gaps.max() > settings.open_angle:
+    _, gap = widest_gap(np.arctan2(places[:, 1], places[:, 0]))
+    if gap > settings.open_angle:
         return False
     radius = np.hypot(places[:, 0], places[:, 1])
     k = min(settings.prediction.n_neighbors, len(places) - 1)
-    around = neighbour_means(_directions(places), k)
+    around = neighbour_means(unit_vectors(places), k)
     # Two functions of a square fill a square instead, those of a star its arms.
     rest = radius - around(radius[:, None])[:, 0]
     return bool(np.sqrt((rest**2).mean()) < settings.round * radius.mean())
-
-
-def _directions(places: np.ndarray) -> np.ndarray:
-    """Unit vectors from the origin to places, (n, 2)."""
-    radius = np.linalg.norm(places, axis=1, keepdims=True)
-    return places / np.maximum(radius, 1e-300)
 
 
 def _angle_tells_all(
@@ -262,7 +261,7 @@ def _angle_tells_all(
     factors' functions, (n, p), as well.
     """
     predict = partial(predictability, target=functions)
-    angle = _directions(places)
+    angle = unit_vectors(places)
     by_place = predict(places, settings=settings.prediction)
     by_angle = predict(angle, settings=settings.prediction)
     if foreign.shape[1]:
@@ -316,7 +315,5 @@ def _place_on_interval(
 
 def _place_on_circle(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
     """Angle of the two lowest functions, a cosine and a sine."""
-    angle = np.arctan2(functions[:, 1], functions[:, 0]) % (2 * np.pi)
-    # % makes 2 pi of an angle just below 0.
-    angle[angle == 2 * np.pi] = 0.0
-    return np.column_stack([np.cos(angle), np.sin(angle)]), angle
+    angle = angle_of(functions)
+    return on_circle(angle), angle

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from manifactor.factoring.judging.criteria_of_one_factor import criteria_of_one_factor
 from manifactor.factoring.judging.criteria_of_places import criteria_of_places
-from manifactor.factoring.judging.criterion import Criterion, Test
+from manifactor.factoring.judging.criterion import Criterion, Test, at_least, at_most
 from manifactor.factoring.judging.limits import EvidenceSettings
 
 
@@ -39,48 +39,43 @@ def criteria_table(settings: EvidenceSettings = EvidenceSettings()) -> str:
 def _criteria_of_functions(settings: EvidenceSettings) -> tuple[Criterion, ...]:
     """Criteria of the factors' functions on a product."""
     return (
-        Criterion(
+        at_least(
             "product",
             settings.product,
-            True,
             "smallest share, over pairs of factors, of the product of their lowest "
             "functions within 20 % of the sum of the eigenvalues",
             "only {value:.0%} of a product of two factors' functions lies where a "
             "product manifold has it, not {limit:.0%}",
         ),
-        Criterion(
+        at_least(
             "completeness",
             settings.completeness,
-            True,
             "how far functions of single factors and their products are the low "
             "eigenfunctions, no fewer and no more",
             "functions of single factors and their products make up {value:.0%} of the "
             "low spectrum, not {limit:.0%}, as on a twisted product or with a factor "
             "missing",
         ),
-        Criterion(
+        at_most(
             "twist",
             settings.twist,
-            False,
             "energy of a factor's lowest function along another factor, in units of "
             "the other's lowest eigenvalue, less its noise",
             "a factor's lowest function varies along another factor, by {net:.2f} of "
             "that factor's lowest eigenvalue where {limit:.2f} are allowed, as on a "
             "twisted product",
         ),
-        Criterion(
+        at_most(
             "modulation",
             settings.modulation,
-            False,
             "spread of the variance of a factor's functions along another factor, "
             "relative to its mean",
             "the variance of one factor's lowest functions changes by {value:.0%} "
             "along another factor, more than {limit:.0%}, as on a twisted product",
         ),
-        Criterion(
+        at_least(
             "undivided",
             settings.undivided,
-            True,
             "q of the functions of one factor, 0 if they fall into two blocks and 1 "
             "if they do not, less its noise",
             "one of the factors may be a product of two: its functions are indivisible "
@@ -92,27 +87,24 @@ def _criteria_of_functions(settings: EvidenceSettings) -> tuple[Criterion, ...]:
 def _criteria_of_triplets() -> tuple[Criterion, ...]:
     """Criteria of `method="triplets"`."""
     return (
-        Criterion(
+        at_least(
             "triplets",
             1,
-            True,
             "triplets: number of functions that are products of two functions which "
             "may be put into a factor",
             "{why}",
         ),
-        Criterion(
+        at_most(
             "connected",
             1,
-            False,
             "triplets: number of unconnected pieces of the graph of functions that "
             "occur in a product together",
             "the triplets fall into {value:.0f} unconnected pieces, each of which the "
             "cut may assign either way round",
         ),
-        Criterion(
+        at_least(
             "groups",
             1,
-            True,
             "triplets: number of factors found over the number asked for",
             "only {found} of the {asked} factors asked for were found",
         ),
@@ -122,43 +114,38 @@ def _criteria_of_triplets() -> tuple[Criterion, ...]:
 def _criteria_of_terms(settings: EvidenceSettings) -> tuple[Criterion, ...]:
     """Criteria that only a sum has."""
     return (
-        Criterion(
+        at_least(
             "sum",
             settings.explained,
-            True,
             "sum: share of the data's variance that one function of each factor add up "
             "to",
             "one function of each factor add up to only {value:.0%} of the data's "
             "variance",
         ),
-        Criterion(
+        at_least(
             "own share",
             settings.own_share,
-            True,
             "sum: smallest share of what all other terms leave that a term explains",
             "a term of the sum explains only {value:.0%} of what the others leave",
         ),
-        Criterion(
+        at_most(
             "structured rest",
             settings.structured_rest,
-            False,
             "sum: variance of what is left of the data, where it is no noise, over "
             "that of the weakest term",
             "something is left of the data that is no noise and has {value:.0%} of the "
             "variance of the weakest term",
         ),
-        Criterion(
+        at_most(
             "axes",
             settings.axes,
-            False,
             "sum: squared sine of the standard error of the axes of Gaussian factors",
             "Gaussian factors of nearly equal variance have no axes that the samples "
             "tell (squared sine of their error {value:.2f})",
         ),
-        Criterion(
+        at_least(
             "terms",
             2,
-            True,
             "one factor: number of independent terms that add up to the data",
             "the data are no sum of functions of several independent factors",
         ),
@@ -169,18 +156,16 @@ def _criteria_of_sums(settings: EvidenceSettings) -> tuple[Criterion, ...]:
     """Criteria of `method="sum"`, and of noise of known size."""
     return (
         *_criteria_of_terms(settings),
-        Criterion(
+        at_least(
             "independence",
             settings.significance,
-            True,
             "sum: permutation p-value of independent places on the factors",
             "the places are statistically dependent (p = {value:.3f}), so that a sum "
             "of functions of them is no product",
         ),
-        Criterion(
+        at_least(
             "reliability",
             settings.reliability,
-            True,
             "smallest share of the variance of places on a factor that is no noise, "
             "where the size of the noise is known",
             "noise makes up {noise_share:.0%} of the variance of places on factor "

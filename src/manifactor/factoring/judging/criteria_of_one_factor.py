@@ -1,6 +1,6 @@
 """Criteria of a single factor: why there is only one."""
 
-from manifactor.factoring.judging.criterion import Criterion
+from manifactor.factoring.judging.criterion import Criterion, at_least, at_most
 from manifactor.factoring.judging.limits import EvidenceSettings
 
 
@@ -15,41 +15,36 @@ def criteria_of_one_factor(settings: EvidenceSettings) -> tuple[Criterion, ...]:
 def _criteria_of_samples(settings: EvidenceSettings) -> tuple[Criterion, ...]:
     """Criteria that come first where one factor was found."""
     return (
-        Criterion(
+        at_least(
             "factors asked for",
             2,
-            True,
             "one factor: number of factors that the caller asked for",
             "one factor was asked for",
         ),
-        Criterion(
+        at_least(
             "samples",
             settings.samples,
-            True,
             "one factor: number of distinct samples",
             "{value:.0f} samples are too few to tell",
         ),
-        Criterion(
+        at_most(
             "uncertainty",
             settings.uncertainty,
-            False,
             "one factor: noise of the q of the lowest functions, where it is below 1",
             "{samples} samples are too few, or too noisy, to tell whether the lowest "
             "functions fall apart: their q is known to {value:.2f}, not to {limit:.2f}",
         ),
-        Criterion(
+        at_most(
             "clusters",
             settings.clusters,
-            False,
             "one factor: number of clusters that the samples fall into along one of "
             "the lowest functions",
             "it cannot be told whether the data are a product: the samples fall into "
             "{sizes}, and the lowest functions tell the clusters apart, no factors",
         ),
-        Criterion(
+        at_most(
             "evenness",
             settings.evenness,
-            False,
             "one factor: relative spread of the distance to the 64th neighbour",
             "it cannot be told whether the data are a product: the samples are uneven, "
             "their density varies {ratio:.2g}-fold, and lengths alone show none",
@@ -60,10 +55,9 @@ def _criteria_of_samples(settings: EvidenceSettings) -> tuple[Criterion, ...]:
 def _criteria_of_reasons(settings: EvidenceSettings) -> tuple[Criterion, ...]:
     """Criteria that tell why one factor was found."""
     return (
-        Criterion(
+        at_least(
             "further product",
             settings.further_product,
-            True,
             "one factor: share of the product of the lowest functions with functions "
             "that do not vary along them near the sum of the eigenvalues, if there "
             "are any",
@@ -72,10 +66,9 @@ def _criteria_of_reasons(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "products with those lie where a product manifold has them, so that the "
             "data look irreducible",
         ),
-        Criterion(
+        at_most(
             "missing dimensions",
             settings.dimensions,
-            False,
             "one factor: dimensions of the data beyond those of the lowest functions, "
             "where they are no noise",
             "it cannot be told whether the data are a product: they have more "
@@ -84,10 +77,9 @@ def _criteria_of_reasons(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "too short, or the samples are too few, to see a much smaller one; raise "
             "`n_functions` or add samples",
         ),
-        Criterion(
+        at_least(
             "blocks",
             2,
-            True,
             "one factor: number of blocks of functions with orthogonal gradients",
             "the data have one factor: the lowest functions vary in all directions of "
             "the data and do not fall apart",

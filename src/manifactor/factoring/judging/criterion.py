@@ -143,3 +143,15 @@ class Criterion:
             at_least=self.at_least,
             problem=problem,
         )
+
+
+def at_least(name: str, limit: float, meaning: str, problem: str) -> Criterion:
+    """Return the criterion that a value is at least a limit."""
+    return Criterion(name, limit, True, meaning, problem)
+
+
+def at_most(
+    name: str, limit: float, meaning: str, problem: str, *, slack: float = 0.0
+) -> Criterion:
+    """Return the criterion that a value is at most a limit."""
+    return Criterion(name, limit, False, meaning, problem, slack)

@@ -1,11 +1,10 @@
 """Evidence on one factor: why no other was found."""
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from manifactor._support.warning import warn_caller
 from manifactor.factoring.gradients.dimensions import Peeled
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.gradients.peeling import Peeling
@@ -15,27 +14,21 @@ from manifactor.factoring.judging.evidence import Evidence, SampleWarning
 from manifactor.factoring.judging.limits import EvidenceSettings
 from manifactor.factoring.measures.evenness import (
     Evenness,
+    EvennessSettings,
     clusters_in_words,
     clusters_of_function,
     evenness,
 )
+from manifactor.factoring.measures.settings import MeasureSettings
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
-
-
-@dataclass(frozen=True)
-class OneFactorSettings:
-    """Settings of `weigh_one`."""
-
-    # Lowest functions that clusters are looked for along: two factors have a step each.
-    functions: int = 3
 
 
 def weigh_one(
     peeled: Peeled,
     *,
     settings: EvidenceSettings = EvidenceSettings(),
-    looking: OneFactorSettings = OneFactorSettings(),
+    measuring: MeasureSettings = MeasureSettings(),
 ) -> Evidence:
     """Return the evidence on one factor that was found by peeling, and why only one.
 
@@ -48,13 +41,13 @@ def weigh_one(
     judge = judges(settings)
     # Functions whose q is 1 or more are structureless, whatever its noise.
     might_divide = bool((split.q < 1).any())
-    shares = _clusters(peeling, looking)
+    shares = _clusters(peeling, measuring.evenness)
     tests = [
         judge["samples"](n),
         judge["uncertainty"](noise if might_divide else 0.0, samples=n),
         judge["clusters"](len(shares), sizes=_sizes(shares)),
     ]
-    even = density_of(peeled.diffusion)
+    even = density_of(peeled.diffusion, settings=measuring.evenness)
     if even is not None:
         tests.append(judge["evenness"](even.spread, ratio=even.ratio))
     if peeling.refused is not None:
@@ -72,19 +65,22 @@ def noise_of(split: Split) -> float:
     return float(split.noise.max(initial=0))
 
 
-def density_of(diffusion: Diffusion) -> Evenness | None:
+def density_of(
+    diffusion: Diffusion, *, settings: EvennessSettings = EvennessSettings()
+) -> Evenness | None:
     """Return how even the samples are; None where only distances are known."""
     if diffusion.points is None:
         return None
     samples = chosen(diffusion.points, diffusion.graph.distinct)
-    return evenness(np.asarray(samples), diffusion.dimension)
+    return evenness(np.asarray(samples), diffusion.dimension, settings=settings)
 
 
-def _clusters(peeling: Peeling, looking: OneFactorSettings) -> tuple[float, ...]:
+def _clusters(peeling: Peeling, settings: EvennessSettings) -> tuple[float, ...]:
     """Shares of the samples in each cluster, along the function that shows most."""
     functions = peeling.looks[0].geometry.spectrum.functions
-    lowest = functions[:, 1 : 1 + looking.functions]
-    return max((clusters_of_function(f) for f in lowest.T), key=len)
+    lowest = functions[:, 1 : 1 + settings.functions]
+    found = [clusters_of_function(f, settings=settings) for f in lowest.T]
+    return max(found, key=len)
 
 
 def _sizes(shares: tuple[float, ...]) -> str:
@@ -129,7 +125,6 @@ def warn_of_few_samples(
     even: Evenness | None,
     *,
     settings: EvidenceSettings,
-    stacklevel: int = 6,
 ) -> None:
     """Warn of few or noisy samples, with the number that would help.
 
@@ -142,8 +137,7 @@ def warn_of_few_samples(
             f"Their density varies {even.ratio:.2g}-fold, so that more samples of the "
             "same kind may not help."
         )
-    warnings.warn(
+    warn_caller(
         f"The samples are too few or too noisy for a sure verdict: {what}. {remedy}",
         SampleWarning,
-        stacklevel=stacklevel,
     )

@@ -10,6 +10,7 @@ from manifactor.factoring.judging.criteria import judges
 from manifactor.factoring.judging.criterion import Test
 from manifactor.factoring.judging.limits import EvidenceSettings
 from manifactor.factoring.measures.evenness import (
+    EvennessSettings,
     clusters,
     clusters_in_words,
     clusters_of_function,
@@ -119,7 +120,9 @@ def _measures(
     }
 
 
-def clusters_of_factors(factors: Sequence[Factor]) -> str:
+def clusters_of_factors(
+    factors: Sequence[Factor], *, settings: EvennessSettings = EvennessSettings()
+) -> str:
     """Return a phrase on factors along which samples fall into clusters, or "".
 
     Examples
@@ -129,13 +132,14 @@ def clusters_of_factors(factors: Sequence[Factor]) -> str:
     """
     phrases = []
     for number, factor in enumerate(factors, start=1):
-        shares = _clusters_of(factor)
+        shares = _clusters_of(factor, settings)
         if len(shares) > 1:
             phrases.append(f"{clusters_in_words(shares)}, along factor {number}")
     return f"the samples fall into {'; '.join(phrases)}" if phrases else ""
 
 
-def _clusters_of(factor: Factor) -> tuple[float, ...]:
+def _clusters_of(factor: Factor, settings: EvennessSettings) -> tuple[float, ...]:
     if factor.coordinate is None:
-        return clusters_of_function(factor.functions[:, 0])
-    return clusters(factor.coordinate, closed=factor.topology == "circle")
+        return clusters_of_function(factor.functions[:, 0], settings=settings)
+    closed = factor.topology == "circle"
+    return clusters(factor.coordinate, closed=closed, settings=settings)

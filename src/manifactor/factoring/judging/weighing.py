@@ -21,10 +21,11 @@ from manifactor.factoring.judging.one_factor import (
     warn_of_few_samples,
 )
 from manifactor.factoring.judging.places import clusters_of_factors, judge_places_of
-from manifactor.factoring.measures import functions as measures
+from manifactor.factoring.measures import functions
+from manifactor.factoring.measures.dependence import dependence, leakage
+from manifactor.factoring.measures.explained import explained, least_explained_part
 from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.settings import MeasureSettings
-from manifactor.factoring.measures.unseen import least_explained_part
 from manifactor.factoring.sums.summands import Sum
 from manifactor.factoring.triplets.grouping import Grouping
 from manifactor.factoring.triplets.maxcut import Cut
@@ -77,7 +78,7 @@ def weigh(
         leakage=found["leakage"],
         null=max((noise_of(split) for split in peeling.splits), default=0.0),
         dependence=found["dependence"],
-        details=clusters_of_factors(factors),
+        details=clusters_of_factors(factors, settings=measuring.evenness),
         settings=settings,
         sense=sense,
     )
@@ -87,9 +88,8 @@ def weigh(
             # The halves of twice as many samples are as large as all of these.
             2 * n,
             f"of {n} samples neither half shows the same factors",
-            density_of(diffusion),
+            density_of(diffusion, settings=measuring.evenness),
             settings=settings,
-            stacklevel=5,
         )
     return evidence
 
@@ -108,13 +108,15 @@ def _of_functions(
             product_share, full.geometry, full.blocks, settings=peeled_with.products
         ),
         "completeness": partial(
-            measures.completeness, spectrum, factors, settings=measuring
+            functions.completeness, spectrum, factors, settings=measuring
         ),
-        "twist": partial(measures.twist, peeling.looks),
-        "modulation": partial(measures.modulation, factors, spectrum),
-        "undivided": partial(measures.undivided, peeling.splits),
+        "twist": partial(functions.twist, peeling.looks),
+        "modulation": partial(
+            functions.modulation, factors, spectrum, settings=measuring
+        ),
+        "undivided": partial(functions.undivided, peeling.splits),
         "agreement": partial(
-            measures.best_agreement,
+            functions.best_agreement,
             full,
             halves,
             settings=measuring,
@@ -133,21 +135,19 @@ def _of_places(
     """What measures how places depend on samples and on each other, by name."""
     inliers = ~diffusion.graph.outliers
     lowest = diffusion.spectrum.functions[:, 1 : 1 + settings.lowest_functions]
-    explained = partial(measures.explained, settings=measuring)
+    directions = partial(explained, factors, inliers=inliers, settings=measuring)
     return {
-        "explained": partial(explained, factors, diffusion.points, inliers),
-        "lowest functions": partial(explained, factors, lowest, inliers),
+        "explained": partial(directions, diffusion.points),
+        "lowest functions": partial(directions, lowest),
         "parts": partial(
             least_explained_part,
             factors,
             diffusion.points,
             inliers,
-            prediction=measuring.prediction,
+            settings=measuring,
         ),
-        "leakage": partial(measures.leakage, factors, settings=measuring),
-        "dependence": partial(
-            measures.dependence, factors, settings=measuring, rng=rng
-        ),
+        "leakage": partial(leakage, factors, settings=measuring),
+        "dependence": partial(dependence, factors, settings=measuring, rng=rng),
     }
 
 
@@ -174,9 +174,9 @@ def _judge(
 def weigh_sum(
     found: Sum,
     factors: Sequence[Factor],
+    *,
     agreed: float,
     of_places: Sequence[Test],
-    *,
     settings: EvidenceSettings = EvidenceSettings(),
     measuring: MeasureSettings = MeasureSettings(),
     rng: np.random.Generator,
@@ -199,20 +199,19 @@ def weigh_sum(
     judge = judges(settings)
     if len(factors) == 1:
         return Evidence((judge["terms"](1),), settings=settings)
-    leakage = measures.leakage(factors, settings=measuring)
-    dependence = measures.dependence(factors, settings=measuring, rng=rng)
-    share = 1 - found.left
+    leaks = leakage(factors, settings=measuring)
+    p = dependence(factors, settings=measuring, rng=rng)
     tests = (
-        judge["sum"](share),
+        judge["sum"](1 - found.left),
         judge["own share"](found.own_share),
         judge["structured rest"](found.structured_rest),
         judge["axes"](np.sin(found.axes_error) ** 2),
         judge["agreement"](agreed),
-        judge["leakage"](np.nanmax(leakage)),
-        judge["independence"](dependence),
+        judge["leakage"](np.nanmax(leaks)),
+        judge["independence"](p),
         *of_places,
     )
-    return Evidence(tests, leakage=leakage, dependence=dependence, settings=settings)
+    return Evidence(tests, leakage=leaks, dependence=p, settings=settings)
 
 
 def weigh_groups(
@@ -227,17 +226,17 @@ def weigh_groups(
     """Return the evidence on factors that were found by triplets."""
     judge = judges(settings)
     found, asked = len(factors), n_asked or len(factors)
-    complete = measures.completeness(spectrum, factors, settings=measuring)
-    leakage = measures.leakage(factors, settings=measuring)
+    complete = functions.completeness(spectrum, factors, settings=measuring)
+    leaks = leakage(factors, settings=measuring)
     tests = (
         judge["connected"](grouping.n_pieces),
         judge["groups"](found / asked, found=found, asked=asked),
         judge["completeness"](complete),
-        judge["leakage"](np.nanmax(leakage)),
+        judge["leakage"](np.nanmax(leaks)),
     )
     assert grouping.cut is not None
     details = f"the cut that made the groups is {_quality(grouping.cut)}"
-    return Evidence(tests, leakage=leakage, details=details)
+    return Evidence(tests, leakage=leaks, details=details)
 
 
 def _quality(cut: Cut) -> str:

@@ -1,13 +1,14 @@
 """Numbers that speak for or against a product of the factors that were found.
 
-None of them has a limit: `judging` compares them. Two modules look at functions and
-places together:
+None of them has a limit: `judging` compares them with limits. Some look at functions,
+or at functions and places together:
 
 functions
-    Completeness, leakage, agreement of halves, twist, modulation, undivided blocks,
-    explained directions, statistical dependence.
-unseen
-    Whether the factors miss an independent part of the samples.
+    Completeness, agreement of halves, twist, modulation, undivided blocks.
+explained
+    How well the factors predict directions and independent parts of the samples.
+dependence
+    How well one factor predicts another, and whether they are independent.
 
 The others need places and samples only, whatever method found the factors:
 

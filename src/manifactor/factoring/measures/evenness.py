@@ -10,7 +10,7 @@ from manifactor.factoring.prediction import thinned
 
 @dataclass(frozen=True)
 class EvennessSettings:
-    """Settings of `evenness` and `clusters`."""
+    """Settings of `evenness`, `clusters` and `clusters_of_function`."""
 
     # Samples whose neighbours are sought, and the neighbour whose distance tells the
     # density: by chance it varies by 1/8 of itself over the dimension.
@@ -28,6 +28,8 @@ class EvennessSettings:
     least_cluster: float = 0.05
     # Share of the samples at either end of a function that may be stray.
     stray: float = 0.01
+    # Lowest functions that clusters are looked for along: each factor may be a step.
+    functions: int = 3
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,19 @@
-"""Numbers that speak for or against a product of the factors that were found."""
+"""Measures of the factors' functions: are they those of a product?"""
 
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from scipy.stats import rankdata
-from sklearn.decomposition import PCA
 
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.division import Split
+from manifactor.factoring.gradients.noise import excess_in_halves
 from manifactor.factoring.gradients.proposals import Look
 from manifactor.factoring.gradients.purity import PuritySettings, batch_size, impurity
 from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.settings import MeasureSettings
-from manifactor.factoring.prediction import predictability, thinned
+from manifactor.factoring.prediction import thinned
 from manifactor.spectral.spectrum import Spectrum
 
 
@@ -79,29 +78,6 @@ def _products_below(
         below = sums < limit
         products, sums = products[:, below], sums[below]
     return products, sums
-
-
-def leakage(
-    factors: Sequence[Factor], *, settings: MeasureSettings = MeasureSettings()
-) -> np.ndarray:
-    """Return the R^2 with which places on each factor predict each other factor.
-
-    Returns
-    -------
-    ndarray of shape (n_factors, n_factors)
-        Row i, column j: factor i predicts factor j; nan on the diagonal.
-    """
-    out = np.full((len(factors), len(factors)), np.nan)
-    for i, source in enumerate(factors):
-        others = [j for j in range(len(factors)) if j != i]
-        targets = [factors[j].embedding for j in others]
-        # All others at once, since the search for neighbours is what takes time.
-        columns = predictability(
-            source.embedding, np.hstack(targets), settings=settings.prediction
-        )
-        ends = np.cumsum([target.shape[1] for target in targets])[:-1]
-        out[i, others] = [part.mean() for part in np.split(columns, ends)]
-    return out
 
 
 def agreement(
@@ -172,23 +148,28 @@ def _share(functions: np.ndarray, others: np.ndarray) -> float:
 
 
 def twist(looks: Sequence[Look]) -> Measurement:
-    """Return the impurity of the factors' lowest functions in all samples.
+    """Return the `impurity` of the factors' lowest functions in all samples.
 
-    Noise doubles in half of the samples, so what the halves add is the noise of the
-    whole.
+    Its noise is what halves of the samples add to it.
     """
     full, *halves = map_threads(
         lambda look: impurity(look.geometry, look.blocks), looks
     )
     if not halves:
         return Measurement(full)
-    return Measurement(full, max(0.0, float(np.mean(halves)) - full))
+    return Measurement(full, float(excess_in_halves(full, halves)))
 
 
-def modulation(factors: Sequence[Factor], spectrum: Spectrum) -> float:
+def modulation(
+    factors: Sequence[Factor],
+    spectrum: Spectrum,
+    *,
+    settings: MeasureSettings = MeasureSettings(),
+) -> float:
     """Return the largest change of a factor's variance along the others."""
+    samples = settings.modulation_samples
     charts = [factor.chart for factor in factors if factor.chart is not None]
-    return max((chart.modulation(spectrum) for chart in charts), default=0.0)
+    return max((chart.modulation(spectrum, samples) for chart in charts), default=0.0)
 
 
 def undivided(splits: Sequence[Split]) -> Measurement:
@@ -202,97 +183,4 @@ def undivided(splits: Sequence[Split]) -> Measurement:
         for s in splits
         if len(s.q) >= s.n_blocks
     ]
-    return min(following, key=lambda q: q.value - q.noise, default=Measurement(1.0))
-
-
-def explained(
-    factors: Sequence[Factor],
-    samples: np.ndarray | None,
-    inliers: np.ndarray,
-    *,
-    settings: MeasureSettings = MeasureSettings(),
-) -> float:
-    """Return the smallest R^2 with which all factors predict a main direction.
-
-    Parameters
-    ----------
-    factors : sequence of Factor
-    samples : ndarray of shape (n_samples, n_features) or None
-        Orthogonal functions of equal variance may stand for samples. Where only
-        distances are known, None, the R^2 is 1.
-    inliers : ndarray of bool of shape (n_samples,)
-        Samples that are no outliers.
-    """
-    if samples is None:
-        return 1.0
-    rows = np.flatnonzero(inliers)
-    rows = rows[thinned(len(rows), settings.samples)]
-    # Places in units of length: a function's gradient is the root of its eigenvalue.
-    places = np.hstack(
-        [
-            f.embedding[rows] / (f.embedding.std() * np.sqrt(f.eigenvalues[0]))
-            for f in factors
-        ]
-    )
-    samples = samples[rows]
-    count = min(settings.most_components, *samples.shape)
-    pca = PCA(count, svd_solver="auto", random_state=0)
-    scores = pca.fit_transform(samples)
-    main = scores[:, pca.explained_variance_ratio_ > settings.main_variance]
-    r2 = predictability(places, main, settings=settings.prediction)
-    return float(r2.min(initial=1.0))
-
-
-def dependence(
-    factors: Sequence[Factor],
-    *,
-    settings: MeasureSettings = MeasureSettings(),
-    rng: np.random.Generator,
-) -> float:
-    """Return the permutation p-value of independent places.
-
-    The statistic is the sum of squared correlations between features of the factors'
-    places: waves of an interval's ranks, else coordinates, their squares and products.
-    """
-    thin = thinned(len(factors[0].embedding), settings.compared_samples)
-    first, *others = (_features(factor.embedding[thin], settings) for factor in factors)
-    # One factor stays in place: only the order relative to it matters.
-    seen = _correlation([first, *others])
-    at_least_as_large = 0
-    for _ in range(settings.permutations):
-        shuffled = [f.take(rng.permutation(len(f)), axis=0) for f in others]
-        at_least_as_large += _correlation([first, *shuffled]) >= seen
-    # The order that was seen is one of the permutations (Phipson and Smyth, 2010).
-    return float((1 + at_least_as_large) / (1 + settings.permutations))
-
-
-def _correlation(features: Sequence[np.ndarray]) -> float:
-    """Sum of squared correlations between orthonormal features of all pairs."""
-    total = 0.0
-    for i, one in enumerate(features):
-        for other in features[:i]:
-            total += float(((one.T @ other) ** 2).sum())
-    return total
-
-
-def _features(places: np.ndarray, settings: MeasureSettings) -> np.ndarray:
-    """Functions of places that tell them apart, centred and made orthonormal."""
-    features = _waves(places, settings) if places.shape[1] == 1 else _squares(places)
-    # The square of a circle's cosine is 1 less that of its sine: one of them is
-    # redundant, and rounding must not make a feature of it.
-    centred = features - features.mean(axis=0)
-    left, strength, _ = np.linalg.svd(centred, full_matrices=False)
-    return left[:, strength > settings.independent_feature * strength[0]]
-
-
-def _waves(places: np.ndarray, settings: MeasureSettings) -> np.ndarray:
-    """Cosines of ranks, (n, r)."""
-    ranks = rankdata(places[:, 0]) / len(places)
-    return np.cos(np.pi * np.outer(ranks, np.arange(1, 1 + settings.waves)))
-
-
-def _squares(places: np.ndarray) -> np.ndarray:
-    """Places, their squares and their products."""
-    i, j = np.triu_indices(places.shape[1])
-    scaled = (places - places.mean(axis=0)) / places.std()
-    return np.column_stack([scaled, scaled[:, i] * scaled[:, j]])
+    return min(following, key=lambda q: q.net, default=Measurement(1.0))

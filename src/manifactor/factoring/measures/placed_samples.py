@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
-from manifactor.factoring.prediction import thinned
+from manifactor.factoring.prediction import thinned, thinned_rows
 
 # Numbers of the neighbours' samples in memory at a time; it steers no result.
 NUMBERS_AT_ONCE = 2**23
@@ -134,6 +134,10 @@ class PlacedSamples:
             parts[0].directions,
         )
 
+    def fits_to_all(self) -> LocalFits:
+        """Return the local fits to all samples."""
+        return self.fits(self.neighbours(np.arange(self.n_samples), self.n_near))
+
 
 def place_samples(
     places: Sequence[np.ndarray],
@@ -156,9 +160,9 @@ def place_samples(
     inliers : ndarray of bool of shape (n,) or None
         Samples that are no outliers; None for all.
     """
-    n = len(samples)
-    rows = np.arange(n) if inliers is None else np.flatnonzero(inliers)
-    rows = rows[thinned(len(rows), settings.samples)]
+    if inliers is None:
+        inliers = np.ones(len(samples), dtype=bool)
+    rows = thinned_rows(inliers, settings.samples)
     # An embedding has no more directions than columns.
     dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
     least = settings.samples_per_coefficient * (1 + sum(dimensions))
@@ -198,8 +202,7 @@ def _of_unit_spread(place: np.ndarray) -> np.ndarray:
 
 def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
     """The same with places scaled so that samples move as far as their places do."""
-    near = placed.neighbours(np.arange(placed.n_samples), placed.n_near)
-    fits = placed.fits(near)
+    fits = placed.fits_to_all()
     places = []
     for place, rows in zip(placed.places, fits.directions, strict=True):
         squares = (fits.slopes[:, rows] ** 2).sum(axis=2).mean(axis=1)

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, field
 
+from manifactor.factoring.measures.evenness import EvennessSettings
 from manifactor.factoring.measures.filling import FillingSettings
 from manifactor.factoring.measures.folding import FoldSettings
 from manifactor.factoring.measures.gaussianity import GaussianSettings
 from manifactor.factoring.measures.metric import MetricSettings
 from manifactor.factoring.measures.placed_samples import PlacedSettings
 from manifactor.factoring.prediction import PredictionSettings
+from manifactor.factoring.sums.independence import IndependenceSettings
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,14 @@ class MeasureSettings:
     waves: int = 6
     # Relative strength from which on a direction of a place's features counts.
     independent_feature: float = 1e-3
+    # Samples that the modulation of a chart is averaged over: a mean square of 4,000 is
+    # accurate to some 3 %.
+    modulation_samples: int = 4000
     # How factors are predicted from places.
     prediction: PredictionSettings = field(default_factory=PredictionSettings)
+    # Which parts of the samples are independent of all others.
+    parts: IndependenceSettings = field(default_factory=IndependenceSettings)
+    # How even samples are, and which clusters they fall into.
+    evenness: EvennessSettings = field(default_factory=EvennessSettings)
     # Tests that need places and samples only.
     places: PlaceTestSettings = field(default_factory=PlaceTestSettings)

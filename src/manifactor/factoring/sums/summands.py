@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor._support.arithmetic import ceil_div
+from manifactor.factoring.factors.circles import angle_of
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.sums.directions import Directions
 from manifactor.factoring.sums.sheets import Sheet
@@ -60,9 +61,7 @@ class Summand:
         if self.topology == "interval":
             return np.clip(places[:, 0], 0, 1)
         if self.topology == "circle":
-            angle = np.arctan2(places[:, 1], places[:, 0]) % (2 * np.pi)
-            # % makes 2 pi of an angle just below 0.
-            return np.where(angle == 2 * np.pi, 0.0, angle)
+            return angle_of(places)
         return None
 
 
