@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manifactor.factoring.factor import Factor
+from manifactor.factoring.factors.factor import Factor
 
 
 def interval(t):

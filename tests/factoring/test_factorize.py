@@ -187,7 +187,9 @@ def test_what_the_caller_decided_is_no_choice_of_the_program():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::manifactor.factoring.evidence.SampleWarning")
+@pytest.mark.filterwarnings(
+    "ignore::manifactor.factoring.judging.evidence.SampleWarning"
+)
 def test_more_functions_are_a_choice_where_a_dimension_was_missing():
     X, _ = datasets.sample("strip10", 1500, random_state=0)
     start = diffuse(X, 8, max_functions=len(X) // 8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.factoring.factor import make_factors, selection
+from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.placement import (
     PlacementSettings,
     place,

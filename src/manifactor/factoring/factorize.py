@@ -1,6 +1,5 @@
 """Diffusion to factorization: the methods, and what is said of their results."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -8,20 +7,21 @@ from typing import Protocol
 import numpy as np
 
 from manifactor._support.choices import Choice, given
-from manifactor.factoring.evidence import NoProductStructureWarning
-from manifactor.factoring.factor import Factor, selection
+from manifactor._support.warning import warn_caller
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.functions import described_factors, one_factor
-from manifactor.factoring.further import LOOKS, look_in_all_senses, look_in_sense
-from manifactor.factoring.grouping import group_functions
-from manifactor.factoring.placement import signal_shares
-from manifactor.factoring.settings import FactoringSettings, require_factoring
-from manifactor.factoring.verdict import (
+from manifactor.factoring.factors.factor import Factor, selection
+from manifactor.factoring.from_functions import described_factors, one_factor
+from manifactor.factoring.judging.evidence import NoProductStructureWarning
+from manifactor.factoring.judging.weighing import (
     weigh_asked,
     weigh_groups,
     weigh_no_groups,
     weigh_noise,
 )
+from manifactor.factoring.placement import signal_shares
+from manifactor.factoring.senses import LOOKS, look_in_all_senses, look_in_sense
+from manifactor.factoring.settings import FactoringSettings, require_factoring
+from manifactor.factoring.triplets.grouping import group_functions
 from manifactor.spectral.diffusion import Diffusion
 
 
@@ -65,10 +65,9 @@ def factorize(
         found = _with_noise_weighed(found, noise, settings, rng)
     # Whoever asks for one factor needs no warning of it.
     if found.evidence.verdict == "none" and settings.n_asked != 1:
-        warnings.warn(
+        warn_caller(
             f"No product structure was found: {found.evidence.reason}.",
             NoProductStructureWarning,
-            stacklevel=3,
         )
     return replace(
         found,

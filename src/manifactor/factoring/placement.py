@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
-from manifactor.factoring.factor import Factor
-from manifactor.factoring.sums.placing import Sum, confidence
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.sums.summands import Sum, confidence
 from manifactor.spectral.diffusion import Diffusion
 
 

@@ -11,7 +11,7 @@ from manifactor import datasets
 from manifactor.datasets.kinds import KINDS
 from manifactor.datasets.problems import Problem, ProblemSettings
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.evidence import Evidence
+from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
 from manifactor.studies.confidence import verdict_confidence
 from manifactor.studies.processes import map_processes

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import isnan
 
-from manifactor.factoring.judging import Test
+from manifactor.factoring.judging.criterion import Test
 
 
 def verdict_confidence(verdict: str, tests: Sequence[Test]) -> float:
@@ -42,7 +42,7 @@ def margin(test: Test) -> float:
 
     Examples
     --------
-    >>> from manifactor.factoring.judging import Criterion
+    >>> from manifactor.factoring.judging.criterion import Criterion
     >>> share = Criterion("share", 0.8, True, "", "")
     >>> f"{margin(share.judge(0.9)):.2f}, {margin(share.judge(0.2)):.2f}"
     '0.50, 0.75'

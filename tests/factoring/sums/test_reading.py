@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.sums.reading import read_factor, widest_gap
+from manifactor.factoring.factors.circles import widest_gap
+from manifactor.factoring.sums.reading import read_factor
 
 
 def ring(angle):

@@ -11,7 +11,7 @@ from manifactor.factoring.prediction import (
     predictability,
     thinned,
 )
-from manifactor.factoring.sums.placing import Sum
+from manifactor.factoring.sums.summands import Sum
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
+from manifactor.factoring.factors.circles import on_circle
+from manifactor.factoring.gradients.residuals import has_edge
 from manifactor.factoring.sums.directions import DirectionSettings, main_directions
 from manifactor.factoring.sums.fitting import (
     Fitted,
@@ -21,9 +23,10 @@ from manifactor.factoring.sums.independence import (
     dependence,
     independent_parts,
     is_gaussian,
+    principal_coordinates,
 )
-from manifactor.factoring.sums.placing import Sum, Summand
 from manifactor.factoring.sums.reading import Reading
+from manifactor.factoring.sums.summands import Sum, Summand
 
 
 @dataclass(frozen=True)
@@ -183,9 +186,11 @@ def _first_reading(part: np.ndarray, fitter: Fitter, settings: SumSettings) -> F
     Independent curves that add up in so few directions would be parts of their own,
     unless the samples have more directions than were looked at.
     """
+    independence = settings.independence
     strength = np.linalg.svd(part, compute_uv=False)
-    few = (strength > 1e-6 * strength[0]).sum() <= settings.simple_directions
-    if few and part.shape[1] <= settings.independence.most_directions:
+    n_directions = (strength > independence.rounding * strength[0]).sum()
+    few = n_directions <= settings.simple_directions
+    if few and part.shape[1] <= independence.most_directions:
         fitter = replace(fitter, surfaces=True)
     return fitter.fit(part, fitter.read(part))
 
@@ -210,10 +215,9 @@ def _pruned(
 
 def _parts(rest: np.ndarray, settings: SumSettings) -> list[np.ndarray]:
     """Independent parts of a rest, (n, q) each, without those that are noise."""
-    rest = rest - rest.mean(axis=0)
-    _, strength, axes = np.linalg.svd(rest, full_matrices=False)
-    axes = axes[strength > 1e-6 * strength[0]]
-    turned = rest @ axes.T
+    turned, axes = principal_coordinates(
+        rest - rest.mean(axis=0), settings=settings.independence
+    )
     parts = independent_parts(turned, settings=settings.independence)
     structured = [part.variance for part in parts if not part.gaussian]
     least = settings.gaussian_share * min(structured, default=0.0)
@@ -234,10 +238,7 @@ def is_noise(rest: np.ndarray, *, settings: SumSettings = SumSettings()) -> bool
     left, strength, _ = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
     thick = strength**2 > settings.thick * strength[0] ** 2
     count = min(settings.edge_directions, max(1, int(thick.sum())))
-    white = left[:, :count] * np.sqrt(len(left))
-    fourth = (white * (white**2).sum(axis=1, keepdims=True)).T @ white / len(white)
-    # The eigenvalues of a Gaussian of p directions are p + 2.
-    return bool(np.linalg.eigvalsh(fourth)[0] > count + 2 - settings.edge)
+    return not has_edge(left[:, :count] * np.sqrt(len(left)), settings.edge)
 
 
 def _add_up(
@@ -280,7 +281,7 @@ def _even(reading: Reading) -> np.ndarray:
     places = reading.places
     if reading.topology == "circle":
         angle = 2 * np.pi * _ranks(np.arctan2(places[:, 1], places[:, 0]))
-        return np.column_stack([np.cos(angle), np.sin(angle)])
+        return on_circle(angle)
     return np.column_stack([_ranks(column) for column in places.T])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from manifactor._support.arithmetic import ceil_div
-from manifactor.factoring.charts import ChartSettings, cloud_dimension
+from manifactor.factoring.factors.charts import ChartSettings, cloud_dimension
 from manifactor.factoring.prediction import thinned
 from manifactor.factoring.sums.regression import (
     RegressionSettings,
