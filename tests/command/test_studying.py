@@ -77,7 +77,7 @@ def test_the_calibration_does_without_a_picture(folder, capsys, answered, monkey
     monkeypatch.setattr(extras, "import_module", missing)
     assert manifactor("bench calibration --quick") == 0
     captured = capsys.readouterr()
-    assert "there will be no picture: this needs the package matplotlib" in captured.err
+    assert "no picture will be drawn: this needs the package matplotlib" in captured.err
     assert "| all | 20 |" in captured.out
     assert [path.name for path in folder.iterdir()] == ["calibration.jsonl"]
 

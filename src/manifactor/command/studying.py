@@ -26,8 +26,8 @@ def _accuracy(arguments: Namespace) -> None:
 
     if arguments.problems is not None:
         raise ValueError(
-            "--problems is an option of bench calibration; bench accuracy has a table "
-            "of its own. Leave it out."
+            "--problems is an option of bench calibration; the cases of bench accuracy "
+            "are fixed. Leave it out."
         )
     out = _bench_output(arguments)
     table = quick_table() if arguments.quick else full_table()
@@ -42,7 +42,7 @@ def _accuracy(arguments: Namespace) -> None:
 
 
 def _calibration(arguments: Namespace) -> None:
-    """Measure how far verdicts on random problems can be relied on."""
+    """Measure how often each verdict on random problems is right."""
     from manifactor.studies import calibration
 
     settings = calibration.CalibrationSettings()
@@ -71,11 +71,11 @@ def _calibration(arguments: Namespace) -> None:
 
 def _can_draw() -> bool:
     """Return whether pictures can be drawn; say why where they cannot."""
-    # Told before the fits, which take an hour; the table needs no picture.
+    # Before the fits, which take hours; the table needs no picture.
     try:
         extra("matplotlib")
     except ValueError as error:
-        note(f"there will be no picture: {error}")
+        note(f"no picture will be drawn: {error}")
         return False
     return True
 

@@ -69,8 +69,7 @@ class TableSettings:
     rotated_columns: int = 50
     # Nothing in the method may depend on the unit of the data.
     scales: tuple[float, ...] = (1e-6, 1e6)
-    # Images of two objects on turntables: an additive embedding, which needs the
-    # method of sums.
+    # Images of two objects on turntables are a sum of one function of each factor.
     turning_samples: int = 2000
     turning_seeds: int = 10
     field: FieldSettings = field(default_factory=FieldSettings)
