@@ -41,26 +41,27 @@ class SumSettings:
     # Share of the samples' variance below which what is left is the bending of sheets
     # between their nodes.
     floor: float = 1e-4
-    # Variance from which on a Gaussian part is no noise, in units of the weakest part
-    # that is not Gaussian: a quarter of its width.
+    # A Gaussian part is no noise if its variance is larger than this, in units of the
+    # weakest part that is not Gaussian: a quarter of its width.
     gaussian_share: float = 1 / 16
     # How far the kurtosis of a direction with an edge or a hole lies below a
     # Gaussian's at least; an interval's lies 1.2 below, a circle's 1.5.
     edge: float = 0.4
-    # Directions of the rest that are asked for one, and the least variance of such a
-    # direction, of the first: the lowest of many kurtoses is low by chance.
+    # Directions of the rest in which edges are looked for, and the least variance of
+    # such a direction, relative to the first: the lowest of many kurtoses is low by
+    # chance.
     edge_directions: int = 6
     thick: float = 0.04
-    # Functions of the samples' own spectrum that are computed beside a sum, which needs
-    # none: the lowest, for the reader to see.
+    # Functions of the samples' own spectrum that are computed beside a sum. It needs
+    # none; reports show them.
     n_functions: int = 9
     # Directions of a part up to which it is a curve or a surface, but no sum of curves.
     simple_directions: int = 3
     # What curves may leave, in units of the weakest of them, to be preferred to
     # surfaces.
     curves_leave: float = 0.3
-    # Mean squared cosine between the directions in which two curves move samples, from
-    # which on they are one surface: any disk is a sum of two circles, whose mean is .5.
+    # Two curves are one surface if the mean squared cosine between the directions in
+    # which they move samples is larger: any disk is a sum of two circles, with .5.
     curves_cross: float = 0.3
     directions: DirectionSettings = field(default_factory=DirectionSettings)
     independence: IndependenceSettings = field(default_factory=IndependenceSettings)
@@ -114,7 +115,12 @@ def _curves_or_surfaces(
     fitter: Fitter,
     settings: SumSettings,
 ) -> list[Fitted]:
-    """Factors of samples: curves, or also surfaces where curves do not explain them."""
+    """Factors of samples: curves, or also surfaces where curves do not add up.
+
+    Curves do not where they leave too much, depend on each other, or are tangled. A
+    curve that fills a surface explains it as well, but only after many fits, not as it
+    was first read.
+    """
     first = _first_factors(samples, known, max_factors, fitter, settings)
     curves = peel(samples, first, max_factors, fitter, settings=settings)
     enough = 1 - settings.fitting.reading.curve_leaves
