@@ -139,7 +139,7 @@ def test_noise_of_every_kind_is_dropped_from_wide_samples(images, rng):
         assert 6 <= kept <= 20
         assert choice.why == (
             f"{1296 - kept:,} of 1,296 principal components are noise and were "
-            "dropped: no two samples are alike in them"
+            "dropped: samples are uncorrelated with each other in them"
         )
 
 
@@ -161,8 +161,8 @@ def test_wide_samples_that_are_all_structure_or_all_noise_are_left_alone(rng):
     noise = choose_preparation(rng.normal(size=(300, 1296)))
     assert structure.value is noise.value is None
     assert structure.why == (
-        "beyond the first 128 of 1,296 principal components there is more than noise, "
-        "and more than distances between neighbours can do without"
+        "the principal components beyond the first 128 of 1,296 are not only noise, "
+        "and distances between neighbours depend on them"
     )
     assert noise.why == "all principal components look like noise"
 

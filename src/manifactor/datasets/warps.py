@@ -55,7 +55,7 @@ class Conformal:
     Attributes
     ----------
     mapping : callable
-        From complex numbers to points.
+        Maps complex numbers to points.
     real, imaginary : tuple of float
         The sides of the rectangle: lowest and highest value.
     closed : bool

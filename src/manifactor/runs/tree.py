@@ -28,7 +28,7 @@ from manifactor.spectral.pipeline import Walk
 from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.spectrum import Spectrum
 
-# Raised whenever a record changes. 5: the fit is a Diffusion and a Factorization.
+# Raised whenever a record changes. 6: a Factorization may have a Sum.
 ARCHIVE_VERSION = 6
 # The only classes that a tree may name.
 RECORDS: dict[str, Any] = {
