@@ -9,9 +9,7 @@ from manifactor.factoring.sums.reading import Reading
 from manifactor.factoring.sums.sheets import lay_sheet
 from manifactor.scores import score
 
-
-def ring(angle):
-    return np.column_stack([np.cos(angle), np.sin(angle)])
+from ..places import ring
 
 
 def peel(X, max_factors=6, **options):
