@@ -22,7 +22,7 @@ def criteria(settings: EvidenceSettings = EvidenceSettings()) -> tuple[Criterion
 def judges(
     settings: EvidenceSettings = EvidenceSettings(),
 ) -> dict[str, Callable[..., Test]]:
-    """Return the judgement of each criterion, by its name."""
+    """Return the method `judge` of every criterion, by the criterion's name."""
     return {criterion.name: criterion.judge for criterion in criteria(settings)}
 
 

@@ -75,7 +75,6 @@ def peel_samples(
     n_neighbors: int,
     settings: SumSettings = SumSettings(),
     rng: np.random.Generator,
-    start: Sequence[Reading] = (),
 ) -> Sum:
     """Return samples as a sum of one function of each of several factors.
 
@@ -85,8 +84,6 @@ def peel_samples(
     max_factors : int
     n_neighbors : int
         Neighbours in the graphs of what is left of the samples.
-    start : sequence of Reading
-        Factors that are known roughly, with their places of all samples.
     """
     n = len(samples)
     rows = np.arange(n)
@@ -95,9 +92,8 @@ def peel_samples(
     some = samples[rows]
     directions = main_directions(some, settings=settings.directions, rng=rng)
     shown = directions(some)
-    known = [Reading(r.topology, r.places[rows], r.explained) for r in start]
     fitter = Fitter(n_neighbors, False, settings.fitting, rng)
-    factors = _curves_or_surfaces(shown, known, max_factors, fitter, settings)
+    factors = _curves_or_surfaces(shown, max_factors, fitter, settings)
     order = sorted(factors, key=lambda factor: -factor.variance)
     return Sum(
         directions=directions,
@@ -110,7 +106,6 @@ def peel_samples(
 
 def _curves_or_surfaces(
     samples: np.ndarray,
-    known: Sequence[Reading],
     max_factors: int,
     fitter: Fitter,
     settings: SumSettings,
@@ -121,7 +116,7 @@ def _curves_or_surfaces(
     curve that fills a surface explains it as well, but only after many fits, not as it
     was first read.
     """
-    first = _first_factors(samples, known, max_factors, fitter, settings)
+    first = _first_factors(samples, max_factors, fitter, settings)
     curves = peel(samples, first, max_factors, fitter, settings=settings)
     enough = 1 - settings.fitting.reading.curve_leaves
     add_up = _add_up(samples, curves, settings)
@@ -130,7 +125,7 @@ def _curves_or_surfaces(
         return curves
     fill = add_up and min(fitter.shown_anew(samples, curves)) < enough
     fitter = replace(fitter, surfaces=True)
-    first = _first_factors(samples, known, max_factors, fitter, settings)
+    first = _first_factors(samples, max_factors, fitter, settings)
     if not tangled and all(factor.sheet.topology != "other" for factor in first):
         return curves
     surfaces = peel(samples, first, max_factors, fitter, settings=settings)
@@ -171,17 +166,11 @@ def peel(
 
 def _first_factors(
     samples: np.ndarray,
-    known: Sequence[Reading],
     max_factors: int,
     fitter: Fitter,
     settings: SumSettings,
 ) -> list[Fitted]:
-    """The factors that are known, else those of the independent parts of samples."""
-    factors: list[Fitted] = []
-    for reading in known:
-        factors.append(fitter.fit(rest_of(samples, factors), reading))
-    if factors:
-        return factors
+    """The factors of the independent parts of samples, one of each."""
     parts = _parts(samples, settings)[:max_factors]
     return [_first_reading(part, fitter, settings) for part in parts]
 
