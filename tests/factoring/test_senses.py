@@ -57,9 +57,8 @@ def test_one_factor_is_never_sound():
     assert not is_sound(one)
 
 
-def test_independent_terms_of_a_sum_may_have_any_directions():
-    oblique = JUDGE["skew"](0.5)
-    dependent = JUDGE["independence"](0.001)
+def test_only_a_sum_may_have_gaussian_factors():
+    gaussian = two_factors(JUDGE["identified"](2))
+    assert not is_sound(gaussian)
     # Which sum it is does not matter.
-    assert is_sound(replace(two_factors(oblique), sum="a sum"))
-    assert not is_sound(replace(two_factors(oblique, dependent), sum="a sum"))
+    assert is_sound(replace(gaussian, sum="a sum"))

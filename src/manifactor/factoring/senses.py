@@ -155,18 +155,17 @@ def is_sound(found: Factorization) -> bool:
     """Return whether there are several factors and the places on them are right.
 
     Places are right if they pass `TESTS_OF_PLACES`, leave no large part of the product
-    empty, and have directions that are not oblique. Terms of a sum that are independent
-    may have any directions: no other terms of the same sum are independent.
+    empty, and have directions that are not oblique.
     """
     evidence = found.evidence
     limits = evidence.settings
-    names = {test.name for test in evidence.failed}
-    needed, far_off = TESTS_OF_PLACES, {"filling": limits.voids}
-    if not found.sum or "independence" in names:
-        far_off |= {"skew": limits.oblique, "crossing": limits.oblique}
+    far_off = {
+        "skew": limits.oblique,
+        "crossing": limits.oblique,
+        "filling": limits.voids,
+    }
     # Only a sum tells how well the axes of a Gaussian cloud are known.
-    if not found.sum:
-        needed |= {"identified"}
+    needed = TESTS_OF_PLACES if found.sum else TESTS_OF_PLACES | {"identified"}
     wrong = any(
         test.name in needed or test.net > far_off.get(test.name, np.inf)
         for test in evidence.failed
