@@ -92,6 +92,7 @@ class Chart:
         return np.concatenate(panels)
 
     def _at(self, values: np.ndarray) -> np.ndarray:
+        """Coordinates without the others' effects, given values of `combinations`."""
         functions, others = np.split(values, [self.functions.shape[1]], axis=1)
         if not others.shape[1]:
             return functions

@@ -275,7 +275,7 @@ def _angle_tells_all(
 def interval_ends(
     topology: str, chart_values: np.ndarray, stray: float
 ) -> np.ndarray | None:
-    """Values of an interval's lowest function at its ends; None on other shapes.
+    """Return an interval's lowest function at its ends, (2,); None on other shapes.
 
     They are read from where all but stray samples end.
     """
@@ -293,7 +293,10 @@ def place_on_shape(
     cloud: Cloud | None,
     ends: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Embedding and coordinate of samples, given the chart's values at them."""
+    """Return embedding and coordinate of samples, given the chart's values at them.
+
+    The coordinate is None unless the shape is an interval or a circle.
+    """
     # Only an interval has ends.
     if ends is not None:
         return _place_on_interval(chart_values, ends)
