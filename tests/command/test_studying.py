@@ -68,9 +68,8 @@ def test_an_interrupted_calibration_continues(folder, capsys, pictureless, monke
     assert "kept in calibration.jsonl.part; repeat" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir()] == ["calibration.jsonl.part"]
     monkeypatch.setattr(calibration, "run", answers)
-    assert "it holds others" in refusal(
-        "bench calibration --problems 1", folder, capsys
-    )
+    assert manifactor("bench calibration --problems 1") == 2
+    assert "it holds others" in capsys.readouterr().err
     assert manifactor(line) == 0
     captured = capsys.readouterr()
     assert "continuing after 2 of 5 fits" in captured.err
