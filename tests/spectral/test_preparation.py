@@ -7,7 +7,8 @@ from manifactor.spectral.preparation import (
     PreparationSettings,
     choose_preparation,
 )
-from manifactor.spectral.principal import PrincipalSettings
+from manifactor.spectral.principal import PrincipalSettings, all_axes
+from manifactor.spectral.uneven_noise import components_beside_noise
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,58 @@ def test_equal_variances_that_are_no_gaussian_are_structure(rng):
     assert choice.why == "no principal components are isotropic Gaussian noise"
     gaussian = np.c_[X[:, :1], rng.normal(size=(2000, 6))]
     assert choose_preparation(gaussian).value.components.shape == (7, 1)
+
+
+@pytest.fixture(scope="module")
+def torus():
+    return datasets.sample("torus", 1000, ambient_dimension=40, random_state=0)[0]
+
+
+def uneven_noise(X, kind, rng):
+    noise = rng.normal(size=X.shape)
+    if kind == "columns":
+        return X + np.geomspace(0.01, 0.15, X.shape[1]) * noise
+    return X + 0.05 * np.exp(0.5 * rng.normal(size=(len(X), 1))) * noise
+
+
+@pytest.mark.parametrize("kind", ["columns", "samples"])
+def test_noise_that_is_uneven_is_dropped(torus, rng, kind):
+    choice = choose_preparation(uneven_noise(torus, kind, rng))
+    kept = choice.value.components.shape[1]
+    # Noise in a few samples alone may look like a factor.
+    assert 4 <= kept <= 6
+    assert choice.why == (
+        f"{40 - kept} of 40 principal components are noise and were dropped: random "
+        "signs leave their variance as it is"
+    )
+
+
+def test_a_factor_above_uneven_noise_is_kept(torus, rng):
+    weak = 0.3 * rng.laplace(size=(1000, 1))
+    X = (
+        uneven_noise(torus, "columns", rng)
+        + weak * np.linalg.qr(rng.normal(size=(40, 1)))[0].T
+    )
+    assert choose_preparation(X).value.components.shape == (40, 5)
+
+
+@pytest.mark.parametrize("weak", ["uniform", "exponential", "laplace"])
+def test_a_factor_in_one_column_is_no_noise_of_that_column(torus, rng, weak):
+    X = uneven_noise(torus, "columns", rng)
+    factor = getattr(rng, weak)(size=1000)
+    column = 0.3 * factor / factor.std()
+    kept = choose_preparation(np.column_stack([X, column])).value
+    assert kept.components.shape == (41, 5)
+    assert np.linalg.norm(kept.components[-1]) > 0.99
+
+
+def test_coordinates_of_a_sphere_are_no_noise(rng):
+    noise = rng.normal(size=(2000, 30))
+    sphere = noise / np.linalg.norm(noise, axis=1, keepdims=True)
+    line = 5 * rng.uniform(-1, 1, size=(2000, 1)) * np.ones(3)
+    for beside, kept in [(noise, 1), (sphere, 31)]:
+        X = np.hstack([line, beside])
+        assert len(components_beside_noise(X, all_axes(X))) == kept
 
 
 @pytest.mark.parametrize("columns", [4, 20])

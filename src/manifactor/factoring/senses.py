@@ -155,12 +155,13 @@ def is_sound(found: Factorization) -> bool:
     """Return whether there are several factors and the places on them are right."""
     evidence = found.evidence
     limits = evidence.settings
-    far_off = {"filling": limits.voids}
-    # Only a sum tells how well the axes of a Gaussian cloud are known. Its terms may
-    # have any directions if they are independent: these are then the only such terms.
+    far_off = {
+        "skew": limits.oblique,
+        "crossing": limits.oblique,
+        "filling": limits.voids,
+    }
+    # Only a sum tells how well the axes of a Gaussian cloud are known.
     needed = TESTS_OF_PLACES if found.sum else TESTS_OF_PLACES | {"identified"}
-    if not found.sum or "independence" in {test.name for test in evidence.failed}:
-        far_off |= {"skew": limits.oblique, "crossing": limits.oblique}
     failed = [
         test.name
         for test in evidence.failed

@@ -24,6 +24,10 @@ from manifactor.spectral.principal import (
     leading_axes,
     row_blocks,
 )
+from manifactor.spectral.uneven_noise import (
+    UnevenNoiseSettings,
+    components_beside_noise,
+)
 
 PREPARATIONS = ("auto", "none")
 
@@ -65,6 +69,7 @@ class PreparationSettings:
     largest_kept_share: float = 0.5
 
     noise: NoiseSettings = field(default_factory=NoiseSettings)
+    uneven_noise: UnevenNoiseSettings = field(default_factory=UnevenNoiseSettings)
     principal: PrincipalSettings = field(default_factory=PrincipalSettings)
 
 
@@ -155,11 +160,28 @@ def _choose_from_all(
         without = _choose_from_leading(X, leading, settings)
     if without.value is not None:
         return without
+    return _choose_without_noise(X, found, without, settings)
+
+
+def _choose_without_noise(
+    X: np.ndarray,
+    found: PrincipalAxes,
+    otherwise: Choice,
+    settings: PreparationSettings,
+) -> Choice:
+    """Choose the components that are more than noise, isotropic or uneven."""
+    n_found, n_columns = len(found.variance), X.shape[1]
     noise = _isotropic_tail(X, found, settings)
     # Nothing sets noise apart from signal where there is no signal.
-    if noise == len(found.variance):
-        return Choice(None, "all principal components look like one Gaussian")
-    return _without_noise(found, noise, X.shape[1]) if noise else without
+    if noise == n_found:
+        blob = Choice(None, "all principal components look like one Gaussian")
+        return otherwise if otherwise.value else blob
+    if n_columns <= settings.most_columns:
+        kept = components_beside_noise(X, found, settings=settings.uneven_noise)
+        if 0 < len(kept) < n_found - noise:
+            because = "random signs leave their variance as it is"
+            return _without(found.chosen(kept), n_columns, because=because)
+    return _without_noise(found, noise, n_columns) if noise else otherwise
 
 
 def _counts(X: np.ndarray, settings: PreparationSettings) -> Iterator[int]:
@@ -190,7 +212,8 @@ def _choose_from_leading(
         if first == 0:
             return Choice(None, "all principal components look like noise")
         if first is not None:
-            return _without_uncorrelated(found.leading(first), X.shape[1])
+            because = "samples are uncorrelated with each other in them"
+            return _without(found.leading(first), X.shape[1], because=because)
     needed = _components_of_distances(X, found, settings.coarse_share, settings)
     if needed is not None:
         return _without_negligible(found, X, settings)
@@ -204,10 +227,8 @@ def _among_needed(
 
     Noise may have few dimensions, such as that of few columns rotated into many.
     """
-    noise = _isotropic_tail(X, needed, settings)
-    if 0 < noise < len(needed.variance):
-        return _without_noise(needed, noise, X.shape[1])
-    return _without_negligible(needed, X, settings)
+    negligible = _without_negligible(needed, X, settings)
+    return _choose_without_noise(X, needed, negligible, settings)
 
 
 def _isotropic_tail(
@@ -294,11 +315,11 @@ def _without_noise(found: PrincipalAxes, noise: int, n_columns: int) -> Choice:
     return _kept(found.leading(n_found - noise), reason)
 
 
-def _without_uncorrelated(found: PrincipalAxes, n_columns: int) -> Choice:
+def _without(found: PrincipalAxes, n_columns: int, *, because: str) -> Choice:
     dropped = n_columns - len(found.variance)
     reason = (
         f"{dropped:,} of {n_columns:,} principal components are noise and were "
-        "dropped: samples are uncorrelated with each other in them"
+        f"dropped: {because}"
     )
     return _kept(found, reason)
 

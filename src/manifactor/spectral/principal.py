@@ -55,7 +55,11 @@ class PrincipalAxes:
 
     def leading(self, count: int) -> "PrincipalAxes":
         """Return the first components only."""
-        axes, variance = self.axes[:, :count], self.variance[:count]
+        return self.chosen(np.arange(len(self.variance))[:count])
+
+    def chosen(self, kept: np.ndarray) -> "PrincipalAxes":
+        """Return some of the components, given by ascending indices."""
+        axes, variance = self.axes[:, kept], self.variance[kept]
         return PrincipalAxes(self.mean, axes, variance, self.total)
 
     def scores(
