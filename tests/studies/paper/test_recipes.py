@@ -1,5 +1,6 @@
 import json
 import sys
+from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,9 +11,9 @@ from PIL import Image
 
 from manifactor.command.main import main
 from manifactor.studies.paper import recipes
+from manifactor.studies.paper.lab import Lab
 from manifactor.studies.paper.recipes import RECIPES, chosen, reproduce
 from manifactor.studies.paper.section import Settings
-from manifactor.views.plots import picture
 from manifactor.views.plots.appearance import PlotSettings
 
 
@@ -21,6 +22,21 @@ def pictures_are_stand_ins(monkeypatch):
     """Write a few bytes in place of each picture: drawing takes most of the time."""
     files = {".pdf": b"%PDF", ".png": b"PNG"}
     monkeypatch.setattr(recipes, "picture", lambda figure: files)
+
+
+class OneMolecule(Lab):
+    """Fits one of the three molecules in place of all: each takes seconds."""
+
+    def find(self, jobs):
+        return super().find([with_one_molecule(job) for job in jobs])
+
+    def measure(self, jobs):
+        return super().measure([with_one_molecule(job) for job in jobs])
+
+
+def with_one_molecule(job):
+    is_molecule = job.case.startswith("molecule")
+    return replace(job, case="molecule_high") if is_molecule else job
 
 
 def sections(folder: Path) -> dict:
@@ -33,8 +49,9 @@ def test_a_quick_run_of_everything_leaves_numbers_figures_and_one_page(
 ):
     monkeypatch.chdir(tmp_path)
     # Few pixels show as well as many that a figure is neither empty nor black.
-    coarse = partial(picture, settings=PlotSettings(resolution=40))
+    coarse = partial(recipes.picture, settings=PlotSettings(resolution=40))
     monkeypatch.setattr(recipes, "picture", coarse)
+    monkeypatch.setattr(recipes, "Lab", OneMolecule)
     folder = tmp_path / "reproduction"
     settings = Settings(quick=True)
     assert list(dict(reproduce([], folder, settings, n_jobs=1))) == list(RECIPES)
