@@ -16,6 +16,7 @@ from manifactor.spectral.parts import PartSettings
 from manifactor.spectral.settings import DiffusionSettings
 
 from ..conftest import box_spectrum
+from .places import pure
 
 PAPER = FactoringSettings(
     method="triplets", eigenvalue_tolerance=1e-6, similarity_threshold=0.9
@@ -59,10 +60,6 @@ def used(factorization):
     return [
         set(np.flatnonzero(f.coefficients.any(axis=1))) for f in factorization.factors
     ]
-
-
-def pure(waves, side):
-    return set(np.flatnonzero((np.delete(waves, side, axis=1) == 0).all(axis=1))) - {0}
 
 
 @pytest.mark.parametrize("n_factors", [2, "auto"])

@@ -9,7 +9,7 @@ First level, the methods:
 factorize
     The methods in a table, and what is done to the result of each.
 senses
-    `method="gradients"`: look in one sense of a product after the other.
+    `method="gradients"`: find factors in one sense of a product after the other.
 from_functions, from_samples
     One search each: in the functions of a diffusion, or for a sum of the samples.
     Find factors, then weigh the evidence.

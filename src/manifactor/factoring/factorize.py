@@ -19,7 +19,7 @@ from manifactor.factoring.judging.weighing import (
     weigh_noise,
 )
 from manifactor.factoring.placement import signal_shares
-from manifactor.factoring.senses import LOOKS, look_in_all_senses, look_in_sense
+from manifactor.factoring.senses import FINDERS, find_in_all_senses, find_in_sense
 from manifactor.factoring.settings import FactoringSettings, require_factoring
 from manifactor.factoring.triplets.grouping import group_functions
 from manifactor.spectral.diffusion import Diffusion
@@ -96,9 +96,9 @@ def by_gradients(
     """Find factors by orthogonal gradients, in other senses where need be."""
     if settings.n_asked == 1:
         return _one_asked_for(diffusion, settings)
-    if settings.sense in LOOKS:
-        return look_in_sense(settings.sense, diffusion, settings, rng=rng)
-    return look_in_all_senses(diffusion, settings, rng=rng)
+    if settings.sense in FINDERS:
+        return find_in_sense(settings.sense, diffusion, settings, rng=rng)
+    return find_in_all_senses(diffusion, settings, rng=rng)
 
 
 def by_sum(
@@ -107,7 +107,7 @@ def by_sum(
     """Find factors of an additive embedding, each in what the others leave."""
     if settings.n_asked == 1:
         return _one_asked_for(diffusion, settings)
-    return look_in_sense("sum", diffusion, settings, rng=rng)
+    return find_in_sense("sum", diffusion, settings, rng=rng)
 
 
 def by_triplets(

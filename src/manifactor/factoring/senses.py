@@ -1,4 +1,4 @@
-"""Further looks, in other senses of a product, where the first one finds none."""
+"""Factors in one sense of a product after the other, until one makes the data one."""
 
 import warnings
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.senses import in_density, in_volume
 from manifactor.spectral.settings import DiffusionSettings
 
-# Tests of what a sample's place tells. If they are passed the factors are right, and
-# other tests say how the data differ from a product of them.
+# If these tests are passed the places on the factors are right. The other tests say
+# how the data differ from a product of them.
 TESTS_OF_PLACES = frozenset(
     {
         "explained",
@@ -36,7 +36,7 @@ TESTS_OF_PLACES = frozenset(
 )
 
 
-def look_in_all_senses(
+def find_in_all_senses(
     diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
     """Return the factors in the first sense that makes the data a product.
@@ -45,17 +45,17 @@ def look_in_all_senses(
     one whose places are right and that fails the fewest tests, else that of the
     geometry, for which more functions are computed where they miss a dimension.
     """
-    further = _may_look_further(diffusion, settings)
-    found = find_in_functions(diffusion, settings, grow=not further, rng=rng)
-    if not further or found.evidence.verdict == "product":
+    others = _may_try_others(diffusion, settings)
+    found = find_in_functions(diffusion, settings, grow=not others, rng=rng)
+    if not others or found.evidence.verdict == "product":
         return found
     best, tried = found, ["geometry"]
     uneven = _is_uneven(diffusion, settings)
-    for sense in LOOKS:
-        if not _worth_a_look(sense, best, uneven):
+    for sense in FINDERS:
+        if not _may_show_more(sense, best, uneven):
             continue
         tried.append(sense)
-        candidate = _looked(sense, diffusion, settings, rng)
+        candidate = _found_if_any(sense, diffusion, settings, rng)
         if candidate is not None and _better(candidate, best):
             best = candidate
         if best.evidence.verdict == "product":
@@ -67,11 +67,11 @@ def look_in_all_senses(
     return replace(best, choices={**best.choices, "sense": Choice(sense, why)})
 
 
-def _worth_a_look(sense: str, best: Factorization, uneven: bool) -> bool:
-    """Whether a sense may show more than the best look so far.
+def _may_show_more(sense: str, best: Factorization, uneven: bool) -> bool:
+    """Whether a sense may show more than the best one so far.
 
-    On even samples the density changes nothing, so that a look at it only draws the
-    noise of places anew. The look at the density itself is the most expensive one.
+    On even samples the density changes nothing: in "volume" and "density" only the
+    noise of places would be drawn anew. "density" takes the most time.
     """
     if sense == "volume":
         return uneven or not is_sound(best)
@@ -85,17 +85,17 @@ def _is_uneven(diffusion: Diffusion, settings: FactoringSettings) -> bool:
     return density is not None and density.spread > settings.evidence.evenness
 
 
-def _looked(
+def _found_if_any(
     sense: str,
     diffusion: Diffusion,
     settings: FactoringSettings,
     rng: np.random.Generator,
 ) -> Factorization | None:
-    """Factors in another sense; None where there is nothing to be seen in it."""
-    # A look that is not taken has nothing to warn of.
+    """Factors in another sense; None where it shows nothing."""
+    # The result may not be the one that is returned: its warnings say nothing.
     with warnings.catch_warnings(action="ignore"):
         try:
-            return look_in_sense(sense, diffusion, settings, rng=rng)
+            return find_in_sense(sense, diffusion, settings, rng=rng)
         except ValueError:
             # Its kernel resolves nothing, or fewer factors than were asked for.
             return None
@@ -104,7 +104,7 @@ def _looked(
 def _with_more_functions(
     found: Factorization, settings: FactoringSettings, rng: np.random.Generator
 ) -> Factorization:
-    """The factors of the geometry, looked for again where they miss a dimension."""
+    """Factors of the geometry, found with more functions if a dimension is missing."""
     failed = {test.name for test in found.evidence.failed}
     if not failed & {"dimensions", "missing dimensions"}:
         return found
@@ -114,20 +114,20 @@ def _with_more_functions(
     return find_in_functions(longer, settings, rng=rng)
 
 
-def look_in_sense(
+def find_in_sense(
     sense: str,
     diffusion: Diffusion,
     settings: FactoringSettings,
     *,
     rng: np.random.Generator,
 ) -> Factorization:
-    """Return the factors in one of the `LOOKS`.
+    """Return the factors in a sense other than the geometry, a key of `FINDERS`.
 
-    Every further look is another chance to find a product by accident, so its tests
+    Every further sense is another chance to find a product by accident, so its tests
     have stricter limits.
     """
     strict = replace(settings.evidence, leakage=settings.evidence.strict_leakage)
-    found = LOOKS[sense](diffusion, replace(settings, evidence=strict), rng=rng)
+    found = FINDERS[sense](diffusion, replace(settings, evidence=strict), rng=rng)
     return replace(found, evidence=replace(found.evidence, sense=sense))
 
 
@@ -144,7 +144,7 @@ def _in_functions_of(
     return find_in_functions(other, settings, sense=sense, rng=rng)
 
 
-LOOKS: dict[str, Callable[..., Factorization]] = {
+FINDERS: dict[str, Callable[..., Factorization]] = {
     "sum": find_in_samples,
     "volume": partial(_in_functions_of, in_volume, "volume"),
     "density": partial(_in_functions_of, in_density, "density"),
@@ -152,7 +152,11 @@ LOOKS: dict[str, Callable[..., Factorization]] = {
 
 
 def is_sound(found: Factorization) -> bool:
-    """Return whether there are several factors and the places on them are right."""
+    """Return whether there are several factors and the places on them are right.
+
+    Places are right if they pass `TESTS_OF_PLACES`, leave no large part of the product
+    empty, and have directions that are not oblique.
+    """
     evidence = found.evidence
     limits = evidence.settings
     far_off = {
@@ -162,12 +166,11 @@ def is_sound(found: Factorization) -> bool:
     }
     # Only a sum tells how well the axes of a Gaussian cloud are known.
     needed = TESTS_OF_PLACES if found.sum else TESTS_OF_PLACES | {"identified"}
-    failed = [
-        test.name
+    wrong = any(
+        test.name in needed or test.net > far_off.get(test.name, np.inf)
         for test in evidence.failed
-        if test.name in needed or test.net > far_off.get(test.name, np.inf)
-    ]
-    return len(found.factors) > 1 and not failed
+    )
+    return len(found.factors) > 1 and not wrong
 
 
 def _better(candidate: Factorization, best: Factorization) -> bool:
@@ -178,12 +181,16 @@ def _better(candidate: Factorization, best: Factorization) -> bool:
 
 
 def _shortcomings(found: Factorization) -> tuple[int, float]:
-    """Number of failed tests, then how much one place tells of another."""
+    """Number of failed tests, then the largest leakage; the less the better."""
     return len(found.evidence.failed), float(np.nanmax(found.evidence.leakage))
 
 
-def _may_look_further(diffusion: Diffusion, settings: FactoringSettings) -> bool:
-    """Whether all that shapes the walk was left to the program, and samples suffice."""
+def _may_try_others(diffusion: Diffusion, settings: FactoringSettings) -> bool:
+    """Whether other senses of a product may be tried.
+
+    The caller must have left all that shapes the walk to the program, and the samples
+    must be enough.
+    """
     given, usual = diffusion.settings, DiffusionSettings()
     left_to_us = (
         is_auto(settings.sense)

@@ -33,3 +33,8 @@ def test_a_strip_is_noise_if_an_edge_must_be_sharper_than_an_interval_s(rng):
     both = np.hstack([line, 0.3 * strip])
     assert not leaves_noise(line, both)
     assert leaves_noise(line, both, settings=ResidualSettings(edge=1.5))
+
+
+def test_noise_in_many_directions_is_noise(rng):
+    line, noise = rng.uniform(size=(3000, 1)), 0.1 * rng.normal(size=(3000, 20))
+    assert leaves_noise(line, np.hstack([line, noise]))

@@ -55,8 +55,8 @@ def test_evidence_reads_as_prose():
         "spectrum, not 75%, as on a twisted product or with a factor missing. A "
         "sample's place on one factor predicts at most 15% of another. The places show "
         "no clear dependence on each other (permutation p = 0.500). No more to say. "
-        "What to do: Look at the samples along a circle twice around: on a twisted "
-        "product they come back reversed."
+        "What to do: Follow the samples once around a circle: on a twisted product "
+        "they come back reversed."
     )
 
 

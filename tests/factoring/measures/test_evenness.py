@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor import ManifoldFactorizer, SampleWarning
+from manifactor import ManifoldFactorizer
 from manifactor.factoring.judging.limits import EvidenceSettings
-from manifactor.factoring.judging.one_factor import warn_of_few_samples
 from manifactor.factoring.measures.evenness import (
     clusters,
     clusters_of_function,
@@ -54,15 +53,6 @@ def test_a_step_shows_clusters_and_a_cosine_does_not(rng):
         np.tanh(20 * (t - 0.3)) + 0.02 * rng.normal(size=1500)
     )
     assert shares == pytest.approx((0.7, 0.3), abs=0.08)
-
-
-def test_more_samples_are_advised_only_where_samples_are_even(rng):
-    even = evenness(rng.uniform(size=(1000, 2)), 2)
-    uneven = evenness(rng.normal(size=(1000, 2)), 2)
-    with pytest.warns(SampleWarning, match="About 700 samples would help"):
-        warn_of_few_samples(700, "few", even, settings=EvidenceSettings())
-    with pytest.warns(SampleWarning, match="more samples of the same kind may not"):
-        warn_of_few_samples(700, "few", uneven, settings=EvidenceSettings())
 
 
 @pytest.mark.slow

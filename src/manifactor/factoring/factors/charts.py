@@ -20,11 +20,11 @@ class ChartSettings:
     # Standard errors that a coefficient must stand out by to be corrected for. With 5
     # the thin side of 1:5 strips leaks (R^2 .05 instead of 0 at 3,000 samples).
     certain: float = 3.0
-    # Floor of the conditional variance, of its mean: where a fit of the variance comes
-    # near 0, places would be thrown far off.
+    # Floor of the conditional variance, relative to its mean: where a fit of the
+    # variance comes near 0, places would be thrown far off.
     least_spread: float = 0.15
-    # Radius of a neighbourhood, of the cloud's own: wide enough to average noise, and
-    # small enough for a surface to be flat in it.
+    # Radius of a neighbourhood, relative to the cloud's: wide enough to average noise,
+    # and small enough for a surface to be flat in it.
     ball_radius: float = 0.3
     # Neighbourhoods whose size or dimension the median is taken of.
     balls: int = 300
@@ -33,7 +33,7 @@ class ChartSettings:
     least_in_ball: int = 20
     most_in_ball: int = 30
     clouds_per_ball: int = 12
-    # Share of a ball's variance from which on it extends in a direction.
+    # A ball extends in a direction that has at least this share of its variance.
     extent: float = 0.1
     # Projections onto the local planes, each of which sees a thinner cloud.
     pulls: int = 3
@@ -92,6 +92,7 @@ class Chart:
         return np.concatenate(panels)
 
     def _at(self, values: np.ndarray) -> np.ndarray:
+        """Coordinates without the others' effects, given values of `combinations`."""
         functions, others = np.split(values, [self.functions.shape[1]], axis=1)
         if not others.shape[1]:
             return functions

@@ -15,8 +15,9 @@ from manifactor.spectral.spectrum import Spectrum
 class OwnershipSettings:
     """Settings of `owners` and `angle_matrix`."""
 
-    # Share of a function in the span of a factor's from which on it belongs to it.
-    # Factors are orthogonal, so that no function has more than half in two of them.
+    # A function belongs to a factor if more than this share of it lies in the span of
+    # the factor's functions. Factors are orthogonal, so that no function has more than
+    # half in two of them.
     own: float = 0.5
     # Functions of a factor in the matrix of angles, so that it can be drawn.
     compared_functions: int = 8

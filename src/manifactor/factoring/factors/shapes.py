@@ -23,9 +23,9 @@ from manifactor.spectral.spectrum import Spectrum
 class ShapeSettings:
     """Settings of `chart_functions`, `find_topology` and `interval_ends`."""
 
-    # R^2 from which on a function of the lowest batch tells nothing new. Those of one
-    # batch enter a chart together: a few wells along a circle let its cosine predict
-    # .99 of its sine, and still the cosine alone folds the circle. On an interval the
+    # A function of the lowest batch tells nothing new if those before it predict this
+    # R^2 of it. It must be near 1: where samples lie in a few wells along a circle, its
+    # cosine predicts .99 of its sine, and still folds the circle. On an interval the
     # lowest function predicts .999 of the second.
     known: float = 0.998
     # Lowest functions that a chart is chosen from where there are other factors, whose
@@ -41,19 +41,21 @@ class ShapeSettings:
     # which more is unexplained is new whatever its eigenvalue.
     least_unexplained: float = 0.02
     most_unexplained: float = 0.7
-    # Share that neighbours on a chart lose of its own functions at most, if these are
-    # no peaks on a few samples, which tell nothing of the chart's resolution.
+    # Neighbours on a chart fail to predict less than this share of its own functions,
+    # unless these are peaks on a few samples, which tell nothing of the chart's
+    # resolution.
     peaked: float = 0.05
-    # Share of a function that functions of other factors help to predict, from which
-    # on it is impure and would make the chart depend on them.
+    # A function is impure, and would make the chart depend on other factors, if their
+    # functions help to predict this share of it.
     foreign: float = 0.1
-    # Largest spread of a circle's radius at an angle, of the mean radius.
+    # Largest spread of a circle's radius at an angle, relative to the mean radius.
     round: float = 0.18
     # Largest part of a full turn without samples on a circle, in radians. The two
     # lowest functions of an interval leave a quarter of a turn or more open.
     open_angle: float = np.pi / 4
-    # What a place on a circle tells more of its functions than the angle at most: .05
-    # on circles of 500 samples, .3 and more where a curve goes around more than once.
+    # Largest R^2 of a circle's functions that the place predicts and the angle does
+    # not: .05 on circles of 500 samples, .3 and more where a curve goes around more
+    # than once.
     beside_angle: float = 0.2
     # Share of the samples at either end of an interval that may be stray. With the
     # exact sqrt(2) cos(pi t) a deviation of 4 % near an end would move a sample by 9 %
@@ -273,7 +275,7 @@ def _angle_tells_all(
 def interval_ends(
     topology: str, chart_values: np.ndarray, stray: float
 ) -> np.ndarray | None:
-    """Values of an interval's lowest function at its ends; None on other shapes.
+    """Return an interval's lowest function at its ends, (2,); None on other shapes.
 
     They are read from where all but stray samples end.
     """
@@ -291,7 +293,10 @@ def place_on_shape(
     cloud: Cloud | None,
     ends: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Embedding and coordinate of samples, given the chart's values at them."""
+    """Return embedding and coordinate of samples, given the chart's values at them.
+
+    The coordinate is None unless the shape is an interval or a circle.
+    """
     # Only an interval has ends.
     if ends is not None:
         return _place_on_interval(chart_values, ends)

@@ -11,7 +11,14 @@ FEWER = "fewer dimensions than the data, so a small one may be missing"
 
 @dataclass(frozen=True)
 class Misfit:
-    """How far the factors' dimensions miss the data's, and in which way."""
+    """How far the factors' dimensions miss the data's.
+
+    Attributes
+    ----------
+    dimensions : float
+    difference : str
+        In which way, as a phrase; "" where they fit.
+    """
 
     dimensions: float
     difference: str = ""
@@ -51,7 +58,16 @@ class Dimensions:
 
 @dataclass(frozen=True)
 class Peeled:
-    """A peeling, the dimensions that it found, and what it was made of."""
+    """A peeling with what it was made of.
+
+    Attributes
+    ----------
+    diffusion : Diffusion
+        Whose functions were peeled; it may have more of them than the one given.
+    peeling : Peeling
+    dimensions : Dimensions
+        Of the data and of the blocks that were found.
+    """
 
     diffusion: Diffusion
     peeling: Peeling

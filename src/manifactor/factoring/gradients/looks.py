@@ -21,8 +21,8 @@ class LookSettings:
 
     # A half with fewer functions than these has no two factors to show.
     fewest_functions: int = 4
-    # Samples for each function from which on the block solver beats the dense one at
-    # the low accuracy that halves need.
+    # With more samples for each function than this, the block solver is faster than the
+    # dense one at the low accuracy that halves need.
     samples_per_function: int = 6
 
 

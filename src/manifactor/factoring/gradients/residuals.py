@@ -12,7 +12,7 @@ from manifactor.factoring.prediction import PredictionSettings, thinned
 class ResidualSettings:
     """Settings of `leaves_noise`."""
 
-    # Share of the largest variance of the rest from which on a direction counts.
+    # Least variance of a direction that counts, relative to the largest.
     thick: float = 0.01
     # How far the kurtosis of a direction with an edge or a hole lies below that of
     # Gaussian noise at least; an interval's lies 1.2 below, a circle's or a sphere's 2.

@@ -11,8 +11,8 @@ SENSES = {
         "the samples are distributed independently on them."
     ),
     "volume": (
-        "They are a product once lengths are measured in samples: lengths along all "
-        "factors change together, where the samples lie denser."
+        "They are a product in units of the distance between samples: lengths along "
+        "all factors change together, with the density."
     ),
     "sum": (
         "They are a sum: each factor moves the samples by a function of its own, "
@@ -38,8 +38,8 @@ ADVICE = {
         "there."
     ),
     "completeness": (
-        "Look at the samples along a circle twice around: on a twisted product they "
-        "come back reversed."
+        "Follow the samples once around a circle: on a twisted product they come back "
+        "reversed."
     ),
     "twist": "Fit a part of the samples: a twisted product is one on each half.",
     "modulation": "Fit a part of the samples: a twisted product is one on each half.",
@@ -49,7 +49,7 @@ ADVICE = {
         "show a product."
     ),
     "lowest functions": "Add samples, or ask for one factor more with `n_factors`.",
-    "leakage": "Use the factors together: one coordinate tells of the other, too.",
+    "leakage": "Use the coordinates together: each tells something of the other.",
     "agreement": "Add samples, or remove noise: average, or leave out noisy columns.",
     "dimensions": "Raise `n_functions`, or scale up the columns of a small factor.",
     "folds": (

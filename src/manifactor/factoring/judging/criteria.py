@@ -22,7 +22,7 @@ def criteria(settings: EvidenceSettings = EvidenceSettings()) -> tuple[Criterion
 def judges(
     settings: EvidenceSettings = EvidenceSettings(),
 ) -> dict[str, Callable[..., Test]]:
-    """Return the judgement of each criterion, by its name."""
+    """Return the method `judge` of every criterion, by the criterion's name."""
     return {criterion.name: criterion.judge for criterion in criteria(settings)}
 
 
@@ -117,10 +117,10 @@ def _criteria_of_terms(settings: EvidenceSettings) -> tuple[Criterion, ...]:
         at_least(
             "sum",
             settings.explained,
-            "sum: share of the data's variance that one function of each factor add up "
-            "to",
-            "one function of each factor add up to only {value:.0%} of the data's "
-            "variance",
+            "sum: share of the data's variance that a sum of one function of each "
+            "factor explains",
+            "a sum of one function of each factor explains only {value:.0%} of the "
+            "data's variance",
         ),
         at_least(
             "own share",
@@ -140,8 +140,8 @@ def _criteria_of_terms(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "axes",
             settings.axes,
             "sum: squared sine of the standard error of the axes of Gaussian factors",
-            "Gaussian factors of nearly equal variance have no axes that the samples "
-            "tell (squared sine of their error {value:.2f})",
+            "the samples do not tell the axes of Gaussian factors of nearly equal "
+            "variance (squared sine of their error {value:.2f})",
         ),
         at_least(
             "terms",

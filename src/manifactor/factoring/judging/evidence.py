@@ -123,8 +123,8 @@ class Evidence:
     @property
     def advice(self) -> str:
         """What to do next, in sentences; "" where all tests were passed."""
-        # Tests that fail for the same reason have the same advice. More than two
-        # pieces of it are read by nobody.
+        # Tests that fail for the same reason have the same advice. Two pieces at most:
+        # the first failures are the gravest, and a longer list is not read.
         advice = [ADVICE[test.name] for test in self.failed if test.name in ADVICE]
         return " ".join(list(dict.fromkeys(advice))[:2])
 
@@ -137,23 +137,23 @@ class Evidence:
     def completeness(self) -> float:
         """How far pure functions and their products are the low eigenfunctions.
 
-        No fewer and no more; 1 for a product.
+        1 for a product; less where there are too few or too many of them.
         """
         return self.value("completeness")
 
     @property
     def product(self) -> float:
-        """Smallest share of a product of two factors' functions in its right place.
+        """Smallest share of a product of two factors' lowest functions that fits.
 
-        Near the sum of the eigenvalues of the factors' lowest functions.
+        It fits if it lies near the sum of their eigenvalues.
         """
         return self.value("product")
 
     @property
     def agreement(self) -> float:
-        """Smallest share of a factor's lowest functions that half of the samples finds.
+        """Smallest share of a factor's lowest functions found in half of the samples.
 
-        The better half.
+        In the half that shows more of them.
         """
         return self.value("agreement")
 

@@ -99,10 +99,11 @@ def _warn_if_unsure(
     even: Evenness | None,
     settings: EvidenceSettings,
 ) -> None:
-    """Warn of few or noisy samples, with the number that would help."""
+    """Warn if the first test, of the number of samples, or the second, of q, fails."""
     enough, certain = tests[:2]
     if not enough.passed:
         warn_of_few_samples(
+            # A number to try, well above the least one.
             5 * settings.samples,
             f"{n_samples} distinct samples show little of any manifold",
             even,
@@ -128,8 +129,17 @@ def warn_of_few_samples(
 ) -> None:
     """Warn of few or noisy samples, with the number that would help.
 
-    The noise of even samples falls as they become more. Of uneven ones, more samples
-    show more of the tails, where functions are peaks on single samples.
+    The noise of even samples falls with their number. Uneven samples have tails, where
+    functions are peaks on single samples; more samples only show more of the tails.
+
+    Parameters
+    ----------
+    enough : int
+        Number of even samples that would help.
+    what : str
+        What the samples do not show, as a phrase.
+    even : Evenness or None
+        How even they are; None where only distances are known.
     """
     remedy = f"About {enough} samples would help."
     if even is not None and even.spread > settings.evenness:

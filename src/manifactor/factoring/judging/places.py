@@ -1,4 +1,4 @@
-"""Tests of places and samples, judged: the same for every way of finding factors."""
+"""Tests that need places and samples only: the same for every method."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -105,7 +105,7 @@ def judge_places_of(
 def _measures(
     placed: PlacedSamples, samples: np.ndarray, testing: PlaceTestSettings
 ) -> dict[str, Callable[[], Measurement]]:
-    """What measures each of the tests, by name."""
+    """Functions that measure, by the name of the test."""
     halves = metric_halves(placed)
     metric = testing.metric
     return {

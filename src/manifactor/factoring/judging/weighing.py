@@ -1,4 +1,4 @@
-"""Measures of a factorization, judged: the evidence that each method gives."""
+"""The evidence on several factors: measures are taken, and judged by the criteria."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -154,7 +154,7 @@ def _of_places(
 def _judge(
     found: dict[str, Any], misfit: Misfit, settings: EvidenceSettings
 ) -> tuple[Test, ...]:
-    """All tests of a product, also those that no longer change the verdict."""
+    """Tests of measured numbers; all of them, also after the first that fails."""
     judge = judges(settings)
     return (
         judge["product"](found["product"]),

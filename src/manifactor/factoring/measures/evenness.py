@@ -13,7 +13,7 @@ class EvennessSettings:
     """Settings of `evenness`, `clusters` and `clusters_of_function`."""
 
     # Samples whose neighbours are sought, and the neighbour whose distance tells the
-    # density: by chance it varies by 1/8 of itself over the dimension.
+    # density: by chance the distance varies by 1/8 over the dimension.
     samples: int = 4000
     neighbor: int = 64
     # Share of the samples at either end of the densities that are not compared.
@@ -24,7 +24,7 @@ class EvennessSettings:
     # Share of the smaller peak beside it below which a bin is a gap: 25 samples are
     # below 5 by chance in 1 of 10^7.
     gap: float = 0.2
-    # Share of the samples from which on they are a cluster.
+    # Smallest share of the samples that is a cluster.
     least_cluster: float = 0.05
     # Share of the samples at either end of a function that may be stray.
     stray: float = 0.01
@@ -41,7 +41,7 @@ class Evenness:
     spread : float
         Standard deviation of the logarithm of the distance to a neighbour.
     ratio : float
-        Ratio of high to low densities, where few samples are denser or lonelier.
+        Of the density that few samples exceed to that which few do not reach.
     """
 
     spread: float

@@ -16,16 +16,16 @@ from manifactor.factoring.prediction import thinned
 class FillingSettings:
     """Settings of `filling`."""
 
-    # Samples that are counted: of 4,000, neighbourhoods of the least share of two
-    # factors hold as many as are needed, so that more would tell nothing new.
+    # Samples that are counted. Of 4,000, neighbourhoods of `least_share` on two factors
+    # hold the `expected` number, so that more samples would tell nothing new.
     samples: int = 4000
-    # Combinations of places that are asked for samples.
+    # Combinations of places around which samples are counted.
     asked: int = 1000
-    # Samples that a neighbourhood would have if the factors were independent, at
-    # least: by chance it has a tenth of them, or less, in 1 of 10^7.
+    # Fewest samples that a neighbourhood would have if the factors were independent: by
+    # chance it has a tenth of them or fewer in 1 of 10^7.
     expected: float = 24.0
-    # Share of the samples that are near on one factor, at least. Places are in error
-    # by up to .08 of a factor's length near its ends, where functions are flat.
+    # Smallest share of the samples that are near on one factor. Places are in error by
+    # up to .08 of a factor's length near its ends, where functions are flat.
     least_share: float = 0.08
     # Share of the expected samples below which a neighbourhood is empty: dependent
     # samples of density 1 + .6 u v have .4 of them where they are fewest.
@@ -41,7 +41,8 @@ def filling(
     each combination, samples are counted that are near on each factor, and compared
     with the number that independent factors would have there. A density that is a
     product, or moderately dependent, leaves no combination empty; a corner cut off or
-    a hole does. The largest over pairs of factors, and over all of them together.
+    a hole does. The share is the largest over pairs of factors, and over all of them
+    together.
 
     Examples
     --------

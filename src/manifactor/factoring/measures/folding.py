@@ -15,22 +15,23 @@ from manifactor.factoring.prediction import thinned
 class FoldSettings:
     """Settings of `folds`."""
 
-    # Samples that are asked: a share of 1 % is then known to .3 %.
+    # Samples whose neighbours are compared: a share of 1 % is then known to .3 %.
     asked: int = 1000
     # Samples of nearly the same place that each is compared with.
     n_neighbors: int = 20
-    # Distance from which on a sample of the same place lies elsewhere, in units of the
+    # A sample of the same place lies elsewhere beyond this distance, in units of the
     # spread of the samples along the factor: folds of a circle are 2 apart at most.
     elsewhere: float = 0.5
-    # Share of the neighbours that lie elsewhere from which on a sample is folded. It
-    # is a half where two branches are equally dense; by chance, rarely below a third.
+    # A sample is folded if more than this share of its neighbours lie elsewhere. The
+    # share is a half where two branches are equally dense; by chance, it is rarely
+    # below a third there.
     folded: float = 1 / 3
-    # Distance to the neighbour of the same rank in the data up to which a neighbour by
-    # place is near, whatever the factor's spread: images that share no pixels are all
-    # equally far apart.
+    # A neighbour by place is near, whatever the factor's spread, up to this multiple of
+    # the distance to the neighbour of the same rank in the data: images that share no
+    # pixels are all equally far apart.
     near: float = 1.5
-    # Quantile of the squared distances that noise makes up, at least where there are
-    # not more than two branches.
+    # Noise is read from this quantile of the squared distances to the neighbours of a
+    # sample: with two branches, half of the neighbours lie on its own.
     noise_quantile: float = 0.2
 
 
@@ -39,9 +40,9 @@ def folds(
 ) -> Measurement:
     """Return the share of samples whose neighbours by place lie elsewhere in the data.
 
-    The largest over the factors. For each factor the directions of all others are
-    taken off first, since errors of their places move samples along them; and what
-    noise makes up, which all distances have in common.
+    It is the largest over the factors. For each factor, the directions of all others
+    are taken off the distances first, since errors of their places move samples along
+    them. Then the noise is taken off, which all distances have in common.
 
     Examples
     --------
@@ -118,6 +119,7 @@ def _folded_share(
     excess = (moves**2).sum(axis=2) - 2 * (stride**2).sum(axis=2)
     usual = np.quantile(excess, settings.noise_quantile, axis=1)
     noise = max(0.0, float(np.median(usual)))
+    # A difference of two samples has twice the noise of one.
     extent = max(0.0, _extent(placed, factor, rows, planes, settings) - noise / 2)
     far_off = excess > 2 * noise + settings.elsewhere**2 * extent
     elsewhere = compared.far & far_off

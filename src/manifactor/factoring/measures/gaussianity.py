@@ -19,16 +19,17 @@ from manifactor.factoring.prediction import thinned
 class GaussianSettings:
     """Settings of `gaussian_factors`."""
 
-    # Share of a factor's directions in one plane from which on the factor is flat: a
-    # bent factor is identified by its bend. A half circle has .8 in its line.
+    # A factor is flat if this share of its directions lies in one plane: a bent factor
+    # is identified by its bend. A half circle has .8 in a line.
     flat: float = 0.9
-    # Largest difference of the fourth moment from a Gaussian's, of its own: -.40 for
-    # an even interval, -.28 for beta(2, 2), 1 for Laplace's law; -.2 for an interval
-    # whose density falls to a fifth, and where the tails of a Gaussian beyond 2
-    # standard deviations are cut off.
+    # Largest difference of the fourth moment from a Gaussian's, relative to the
+    # Gaussian's: -.40 for an even interval, -.28 for beta(2, 2), 1 for Laplace's law,
+    # -.2 for an interval whose density falls to a fifth, and for a Gaussian without its
+    # tails beyond 2 standard deviations.
     fourth_moment: float = 0.1
-    # Largest difference of the distribution of distances from the centre: .12 for an
-    # even interval, .06 for beta(2, 2), .12 for Laplace's law.
+    # Largest difference between the distributions of distances from the centre, that of
+    # the samples and a Gaussian's: .12 for an even interval, .06 for beta(2, 2), .12
+    # for Laplace's law.
     distances: float = 0.025
     # Samples that are looked at: standard errors are then below a hundredth.
     samples: int = 10_000

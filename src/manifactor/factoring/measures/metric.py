@@ -27,10 +27,10 @@ class MetricSettings:
     rounds: int = 2
     # Ratio to the median length beyond which a length is a failure of its fit.
     largest_ratio: float = 4.0
-    # Standard errors that a departure is known to.
+    # Standard errors that are taken off a measured number as its noise.
     sure: float = 1.0
-    # The same of the mean cosine: places on two factors are uncorrelated only up to
-    # 1/sqrt(n) by chance, which tilts the directions of the smaller one.
+    # The same of the mean cosine's error by chance: places on two independent factors
+    # have correlations of 1/sqrt(n), which tilt the directions of the smaller factor.
     sure_of_axes: float = 2.0
 
 
@@ -79,8 +79,9 @@ def crossing(
     """Return the root mean square cosine that depends on the places on both factors.
 
     The largest over pairs of factors; 0 on a product, .14 where the ends of a
-    rectangle of 2.5 : 1 are rounded. What depends on one place alone is an error of the
-    coordinates, not of the product: in f + h(g) instead of f, a product stays one.
+    rectangle of 2.5 : 1 are rounded. A cosine that depends on one place alone is an
+    error of the coordinates, not of the product: a product with places f and g is still
+    one if f is replaced by f + h(g).
     """
     return _largest_over_pairs(_joint_cosine, halves, settings)
 
@@ -177,7 +178,11 @@ def _cosines(
 
 
 def _written(placed: PlacedSamples, fits: LocalFits, factor: int) -> np.ndarray:
-    """How a factor's directions are written: along the curve, or among its places."""
+    """Matrices, (m, r, d), from a factor's directions to a frame common to all nodes.
+
+    Signs that make directions go one way around a circle; else the directions among
+    the places.
+    """
     frame = fits.frames[factor]
     if frame.shape[1:] != (2, 1):
         return frame
@@ -231,7 +236,10 @@ def _modulation_of(
 def _root(
     squares: np.ndarray, halves: MetricHalves, settings: MetricSettings
 ) -> Measurement:
-    """Root of the mean of squares, and how much less it may be."""
+    """Root of the mean of squares.
+
+    Its noise is how much smaller the root is if the mean is smaller by its error.
+    """
     mean = float(squares.mean())
     error = settings.sure * float(squares.std()) / np.sqrt(halves.n_independent)
     value = np.sqrt(max(mean, 0.0))

@@ -1,7 +1,7 @@
 """Samples with their places on all factors, and local fits of samples on places.
 
-Whatever way found the factors, it ends with places. The tests that judge every way
-alike need nothing else but the samples.
+Every method ends with places of the samples on the factors. Measures that need nothing
+but places and samples judge all methods alike.
 """
 
 from collections.abc import Iterator, Sequence

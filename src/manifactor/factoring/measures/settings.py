@@ -14,7 +14,7 @@ from manifactor.factoring.sums.independence import IndependenceSettings
 
 @dataclass(frozen=True)
 class PlaceTestSettings:
-    """Settings of the tests of places and samples."""
+    """Settings of the measures that need places and samples only."""
 
     placed: PlacedSettings = field(default_factory=PlacedSettings)
     folds: FoldSettings = field(default_factory=FoldSettings)
@@ -30,8 +30,8 @@ class MeasureSettings:
     # Measures of all samples are taken from as many, evenly spread: the error of a
     # share is then below 1/sqrt(20,000) = .007.
     samples: int = 20_000
-    # Functions that are the low spectrum at least: a few pure functions with nothing
-    # between them explain only themselves.
+    # Fewest functions of the low spectrum: a few pure functions without any product
+    # between them would explain only themselves.
     low_functions: int = 16
     # The low spectrum ends above the products of the factors' lowest functions, with
     # room for the error of an eigenvalue.
@@ -39,14 +39,14 @@ class MeasureSettings:
     # Products are taken up to this ratio above the low spectrum, and the spectrum must
     # reach as far: an eigenfunction is a mixture of products a little above and below.
     product_margin: float = 1.3
-    # Share of an eigenfunction in the span of the products from which on it is one.
+    # An eigenfunction is a product if this share of it lies in the span of products.
     spanned: float = 0.5
     # Lowest functions of a factor that those of another look are compared with.
     spanning_functions: int = 8
     # Samples that two looks are compared at, and that places are shuffled at.
     compared_samples: int = 5_000
-    # Principal components that are looked at, and the share of the variance from which
-    # on one of them is a main direction.
+    # Principal components that are looked at; main directions are those with at least
+    # this share of the variance.
     most_components: int = 20
     main_variance: float = 0.01
     # Permutations, which make 1/200 the smallest p-value.
@@ -54,7 +54,7 @@ class MeasureSettings:
     # Waves of an interval's ranks that places are compared by: the width of a square
     # that stands on its corner is one of two waves, in each of two clusters of four.
     waves: int = 6
-    # Relative strength from which on a direction of a place's features counts.
+    # Features weaker than this, relative to the strongest, are redundant.
     independent_feature: float = 1e-3
     # Samples that the modulation of a chart is averaged over: a mean square of 4,000 is
     # accurate to some 3 %.
@@ -65,5 +65,5 @@ class MeasureSettings:
     parts: IndependenceSettings = field(default_factory=IndependenceSettings)
     # How even samples are, and which clusters they fall into.
     evenness: EvennessSettings = field(default_factory=EvennessSettings)
-    # Tests that need places and samples only.
+    # Measures that need places and samples only.
     places: PlaceTestSettings = field(default_factory=PlaceTestSettings)

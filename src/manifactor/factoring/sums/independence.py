@@ -25,9 +25,9 @@ class IndependenceSettings:
     n_shuffles: int = 4
     # Standard errors up to which a component has the cumulants of a Gaussian.
     standard_errors: float = 4.0
-    # Standard error of the axes of two Gaussian components, in radians, from which on
-    # they are one part: a fiftieth of one leaks into the other. It is as small in 1 of
-    # 500 draws of equal variances.
+    # Two Gaussian components are one part if the standard error of their axes, in
+    # radians, is larger: then more than a fiftieth of one leaks into the other. It is
+    # smaller in 1 of 500 draws of equal variances.
     max_axes_error: float = 0.14
     # Deviation along a principal axis, of the first, below which it is rounding.
     rounding: float = 1e-6

@@ -41,26 +41,27 @@ class SumSettings:
     # Share of the samples' variance below which what is left is the bending of sheets
     # between their nodes.
     floor: float = 1e-4
-    # Variance from which on a Gaussian part is no noise, in units of the weakest part
-    # that is not Gaussian: a quarter of its width.
+    # A Gaussian part is no noise if its variance is larger than this, in units of the
+    # weakest part that is not Gaussian: a quarter of its width.
     gaussian_share: float = 1 / 16
     # How far the kurtosis of a direction with an edge or a hole lies below a
     # Gaussian's at least; an interval's lies 1.2 below, a circle's 1.5.
     edge: float = 0.4
-    # Directions of the rest that are asked for one, and the least variance of such a
-    # direction, of the first: the lowest of many kurtoses is low by chance.
+    # Directions of the rest in which edges are looked for, and the least variance of
+    # such a direction, relative to the first: the lowest of many kurtoses is low by
+    # chance.
     edge_directions: int = 6
     thick: float = 0.04
-    # Functions of the samples' own spectrum that are computed beside a sum, which needs
-    # none: the lowest, for the reader to see.
+    # Functions of the samples' own spectrum that are computed beside a sum. It needs
+    # none; reports show them.
     n_functions: int = 9
     # Directions of a part up to which it is a curve or a surface, but no sum of curves.
     simple_directions: int = 3
     # What curves may leave, in units of the weakest of them, to be preferred to
     # surfaces.
     curves_leave: float = 0.3
-    # Mean squared cosine between the directions in which two curves move samples, from
-    # which on they are one surface: any disk is a sum of two circles, whose mean is .5.
+    # Two curves are one surface if the mean squared cosine between the directions in
+    # which they move samples is larger: any disk is a sum of two circles, with .5.
     curves_cross: float = 0.3
     directions: DirectionSettings = field(default_factory=DirectionSettings)
     independence: IndependenceSettings = field(default_factory=IndependenceSettings)
@@ -74,7 +75,6 @@ def peel_samples(
     n_neighbors: int,
     settings: SumSettings = SumSettings(),
     rng: np.random.Generator,
-    start: Sequence[Reading] = (),
 ) -> Sum:
     """Return samples as a sum of one function of each of several factors.
 
@@ -84,8 +84,6 @@ def peel_samples(
     max_factors : int
     n_neighbors : int
         Neighbours in the graphs of what is left of the samples.
-    start : sequence of Reading
-        Factors that are known roughly, with their places of all samples.
     """
     n = len(samples)
     rows = np.arange(n)
@@ -94,9 +92,8 @@ def peel_samples(
     some = samples[rows]
     directions = main_directions(some, settings=settings.directions, rng=rng)
     shown = directions(some)
-    known = [Reading(r.topology, r.places[rows], r.explained) for r in start]
     fitter = Fitter(n_neighbors, False, settings.fitting, rng)
-    factors = _curves_or_surfaces(shown, known, max_factors, fitter, settings)
+    factors = _curves_or_surfaces(shown, max_factors, fitter, settings)
     order = sorted(factors, key=lambda factor: -factor.variance)
     return Sum(
         directions=directions,
@@ -109,13 +106,17 @@ def peel_samples(
 
 def _curves_or_surfaces(
     samples: np.ndarray,
-    known: Sequence[Reading],
     max_factors: int,
     fitter: Fitter,
     settings: SumSettings,
 ) -> list[Fitted]:
-    """Factors of samples: curves, or also surfaces where curves do not explain them."""
-    first = _first_factors(samples, known, max_factors, fitter, settings)
+    """Factors of samples: curves, or also surfaces where curves do not add up.
+
+    Curves do not where they leave too much, depend on each other, or are tangled. A
+    curve that fills a surface explains it as well, but only after many fits, not as it
+    was first read.
+    """
+    first = _first_factors(samples, max_factors, fitter, settings)
     curves = peel(samples, first, max_factors, fitter, settings=settings)
     enough = 1 - settings.fitting.reading.curve_leaves
     add_up = _add_up(samples, curves, settings)
@@ -124,7 +125,7 @@ def _curves_or_surfaces(
         return curves
     fill = add_up and min(fitter.shown_anew(samples, curves)) < enough
     fitter = replace(fitter, surfaces=True)
-    first = _first_factors(samples, known, max_factors, fitter, settings)
+    first = _first_factors(samples, max_factors, fitter, settings)
     if not tangled and all(factor.sheet.topology != "other" for factor in first):
         return curves
     surfaces = peel(samples, first, max_factors, fitter, settings=settings)
@@ -165,17 +166,11 @@ def peel(
 
 def _first_factors(
     samples: np.ndarray,
-    known: Sequence[Reading],
     max_factors: int,
     fitter: Fitter,
     settings: SumSettings,
 ) -> list[Fitted]:
-    """The factors that are known, else those of the independent parts of samples."""
-    factors: list[Fitted] = []
-    for reading in known:
-        factors.append(fitter.fit(rest_of(samples, factors), reading))
-    if factors:
-        return factors
+    """The factors of the independent parts of samples, one of each."""
     parts = _parts(samples, settings)[:max_factors]
     return [_first_reading(part, fitter, settings) for part in parts]
 

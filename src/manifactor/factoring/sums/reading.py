@@ -33,8 +33,8 @@ class ReadingSettings:
     curve_leaves: float = 0.07
     # Share that a circle must explain beyond an interval.
     plainer: float = 0.02
-    # Share of the variance from which on a curve that is read from the main directions
-    # needs no spectrum.
+    # No spectrum is needed if a curve that is read from the main directions explains
+    # this share of the variance.
     surely: float = 0.99
     # Functions of the spectrum, the constant included, and those that a circle may be
     # made of: between its cosine and its sine lies at most one of another factor.
@@ -47,7 +47,8 @@ class ReadingSettings:
     # hold together.
     surface_directions: int = 9
     surface_share: float = 0.98
-    # Share of its length that a circle may have a gap of. It is an interval beyond.
+    # Widest gap of a circle, relative to its length. An interval has a
+    # wider one.
     widest_gap: float = 0.1
     sheets: SheetSettings = field(default_factory=SheetSettings)
 

@@ -198,6 +198,7 @@ def confidence(term: Summand, off: np.ndarray) -> np.ndarray:
 def _factor(
     term: Summand, places: np.ndarray, sure: np.ndarray, n_functions: int
 ) -> Factor:
+    """The factor of a term, with samples at places and the confidence in them."""
     functions, eigenvalues = _functions(term, places, n_functions)
     return Factor(
         functions=functions,
