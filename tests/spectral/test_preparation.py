@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import pairwise_distances
 
-from manifactor import ManifoldFactorizer, datasets, load, save
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
 from manifactor.spectral.preparation import (
     PreparationSettings,
     choose_preparation,
@@ -114,10 +114,13 @@ def test_what_cannot_be_tested_is_left_alone(noisy):
     assert equal.why == "all samples are equal"
 
 
-@pytest.mark.slow
 def test_a_caller_can_do_without_preparation(noisy):
-    fit = ManifoldFactorizer(preparation="none", random_state=0).fit(noisy)
-    assert fit.preparation_ is None
+    plain, prepared = (
+        DiffusionMap(5, preparation=choice, random_state=0).fit(noisy)
+        for choice in ("none", "auto")
+    )
+    assert plain.preparation_ is None
+    assert prepared.preparation_ is not None
 
 
 @pytest.mark.slow

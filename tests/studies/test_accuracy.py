@@ -1,5 +1,5 @@
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from manifactor.studies.accuracy import (
     TableSettings,
     full_table,
     jobs,
+    quick_table,
     record,
     render,
 )
@@ -25,6 +26,8 @@ def test_the_quick_benchmark_prints_a_table_and_writes_every_run(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
+    small = [(replace(case, n=400), seeds) for case, seeds in quick_table()]
+    monkeypatch.setattr("manifactor.studies.accuracy.quick_table", lambda: small)
     assert main(["bench", "accuracy", "--quick"]) == 0
     out = capsys.readouterr().out
     assert "| the paper's | 2 | 100% |" in out

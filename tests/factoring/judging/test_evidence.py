@@ -161,7 +161,7 @@ def test_irreducible_data_are_called_so(shape, reason, last):
 )
 @pytest.mark.parametrize("shape", ["moebius", "klein_bottle"])
 def test_twisted_products_are_never_called_products(shape):
-    X, _ = datasets.sample(shape, 1500, random_state=0)
+    X, _ = datasets.sample(shape, 800, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)
     assert fit.verdict_ == "partial"
     assert [test.name for test in fit.evidence_.tests] == PRODUCT
