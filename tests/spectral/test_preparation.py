@@ -64,8 +64,8 @@ def test_noise_that_is_uneven_is_dropped(torus, rng, kind):
     # Noise in a few samples alone may look like a factor.
     assert 4 <= kept <= 6
     assert choice.why == (
-        f"{40 - kept} of 40 principal components are noise and were dropped: random "
-        "signs leave their variance as it is"
+        f"{40 - kept} of 40 principal components are noise and were dropped: they have "
+        "no more variance than with random signs"
     )
 
 

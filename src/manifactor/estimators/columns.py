@@ -1,12 +1,12 @@
 """Columns that are likely no measurement, or not in the units of the others."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
+from manifactor._support.warning import warn_caller
 from manifactor.factoring.factorize import Factorization
 
 # Names of columns, or their numbers in a table of which some columns were left out.
@@ -121,7 +121,7 @@ def remarked_on_columns(
     remark = in_words(suspicious_columns(X), names)
     if not remark:
         return found
-    warnings.warn(remark, ColumnWarning, stacklevel=3)
+    warn_caller(remark, ColumnWarning)
     # Before other remarks, which may not hold without these columns.
     more = found.evidence.details
     details = f"{remark} {more[:1].upper()}{more[1:]}".strip()

@@ -1,7 +1,6 @@
 """Tables in text and in parquet: numbers, names of columns, columns of text."""
 
 import csv
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.extras import extra
+from manifactor._support.warning import warn_caller
 from manifactor.estimators.columns import ColumnWarning
 from manifactor.inputs.columns import ColumnChoice
 
@@ -247,10 +247,8 @@ def _as_numbers(
     if text and not columns:
         raise ValueError(f"{path} must be a table of numbers: all columns hold text.")
     if text:
-        warnings.warn(
-            f"columns that hold text were left out: {', '.join(text)}.",
-            ColumnWarning,
-            stacklevel=2,
+        warn_caller(
+            f"columns that hold text were left out: {', '.join(text)}.", ColumnWarning
         )
     return tuple(columns), np.column_stack(list(columns.values()))
 

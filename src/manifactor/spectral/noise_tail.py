@@ -107,11 +107,18 @@ def _is_gaussian(
     settings: NoiseSettings,
 ) -> bool:
     """Return whether a kurtosis is a Gaussian's up to the error of its estimate."""
-    expected = n_components * (n_components + 2)
-    # Mardia (1970): the variance of the estimate from Gaussian samples.
-    error = np.sqrt(8 * expected / n_samples)
+    expected, error = gaussian_kurtosis(n_components, n_samples)
     allowed = settings.standard_errors * error + settings.kurtosis_allowance * expected
     return bool(abs(kurtosis - expected) < allowed)
+
+
+def gaussian_kurtosis(n_components: int, n_samples: int) -> tuple[float, float]:
+    """Return the kurtosis of a Gaussian (Mardia, 1970), and its standard error.
+
+    The error is that of the estimate from so many samples.
+    """
+    expected = n_components * (n_components + 2)
+    return expected, np.sqrt(8 * expected / n_samples)
 
 
 def first_noise_component(

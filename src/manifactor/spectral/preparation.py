@@ -174,12 +174,12 @@ def _choose_without_noise(
     noise = _isotropic_tail(X, found, settings)
     # Nothing sets noise apart from signal where there is no signal.
     if noise == n_found:
-        blob = Choice(None, "all principal components look like one Gaussian")
-        return otherwise if otherwise.value else blob
+        gaussian = Choice(None, "all principal components look like one Gaussian")
+        return otherwise if otherwise.value else gaussian
     if n_columns <= settings.most_columns:
         kept = components_beside_noise(X, found, settings=settings.uneven_noise)
         if 0 < len(kept) < n_found - noise:
-            because = "random signs leave their variance as it is"
+            because = "they have no more variance than with random signs"
             return _without(found.chosen(kept), n_columns, because=because)
     return _without_noise(found, noise, n_columns) if noise else otherwise
 

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse.linalg import svds
 from scipy.stats import kurtosis, skew
 
+from manifactor.spectral.noise_tail import gaussian_kurtosis
 from manifactor.spectral.principal import PrincipalAxes, centred_rows
 
 
@@ -13,7 +14,7 @@ from manifactor.spectral.principal import PrincipalAxes, centred_rows
 class UnevenNoiseSettings:
     """Settings of `components_beside_noise`."""
 
-    # Random signs spread the variance of a component over others. On noise whose size
+    # Random signs spread the variance of a component over all. On noise whose size
     # varies 15-fold between columns, and on Poisson noise, the first component has up
     # to 1.2 times the variance of any one that is left; signal has twice as much.
     random_sign_ratio: float = 1.3
@@ -72,7 +73,7 @@ def components_beside_noise(
     samples = centred_rows(X, found.mean, settings.samples, rng)
     scores = samples @ found.axes
     everything = np.arange(len(found.variance))
-    first = _first_of_noise(samples, scores, found.axes, settings)
+    first = _first_noise_component(samples, scores, found.axes, settings)
     if first is None or not _fills_its_directions(scores[:, first:], settings):
         return everything
     is_signal = everything < first
@@ -80,7 +81,7 @@ def components_beside_noise(
     return np.flatnonzero(is_signal)
 
 
-def _first_of_noise(
+def _first_noise_component(
     samples: np.ndarray,
     scores: np.ndarray,
     axes: np.ndarray,
@@ -127,11 +128,9 @@ def _fills_its_directions(scores: np.ndarray, settings: UnevenNoiseSettings) -> 
     The coordinates of a sphere have a smaller one. Noise whose size differs between
     samples has a larger one.
     """
-    n, p = scores.shape
+    n_samples, n_components = scores.shape
     lengths = (scores**2 / (scores**2).mean(axis=0)).sum(axis=1)
-    # Mardia (1970): kurtosis of a Gaussian, and the variance of its estimate.
-    gaussian = p * (p + 2)
-    error = np.sqrt(8 * gaussian / n)
+    gaussian, error = gaussian_kurtosis(n_components, n_samples)
     return bool((lengths**2).mean() > gaussian - settings.standard_errors * error)
 
 
