@@ -6,6 +6,7 @@ but places and samples judge all methods alike.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -118,6 +119,11 @@ class PlacedSamples:
         near = KDTree(joint[rows]).query(joint[self.nodes], count)[1]
         return rows[near.reshape(len(self.nodes), count)]
 
+    @cached_property
+    def local_fits(self) -> LocalFits:
+        """The local fits to the neighbourhoods of all nodes among all samples."""
+        return self.fits(self.neighbours(np.arange(self.n_samples), self.n_near))
+
     def fits(self, near: np.ndarray) -> LocalFits:
         """Return the local fits to neighbourhoods, (m, k) indices of samples."""
         size = near.shape[1] * self.samples.shape[1]
@@ -133,10 +139,6 @@ class PlacedSamples:
             ),
             parts[0].directions,
         )
-
-    def fits_to_all(self) -> LocalFits:
-        """Return the local fits to all samples."""
-        return self.fits(self.neighbours(np.arange(self.n_samples), self.n_near))
 
 
 def place_samples(
@@ -202,7 +204,7 @@ def _of_unit_spread(place: np.ndarray) -> np.ndarray:
 
 def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
     """The same with places scaled so that samples move as far as their places do."""
-    fits = placed.fits_to_all()
+    fits = placed.local_fits
     places = []
     for place, rows in zip(placed.places, fits.directions, strict=True):
         squares = (fits.slopes[:, rows] ** 2).sum(axis=2).mean(axis=1)
