@@ -161,7 +161,9 @@ def _reading(
     samples: np.ndarray, topology: str, places: np.ndarray, settings: ReadingSettings
 ) -> Reading:
     regression = settings.sheets.regression
-    _, explained = choose_neighbors(places, samples, settings=regression)
+    _, explained = choose_neighbors(
+        places, samples, topology=topology, settings=regression
+    )
     return Reading(topology, places, explained)
 
 
