@@ -11,7 +11,11 @@ from manifactor._support.choices import Choice, given
 from manifactor.factoring.evidence import NoProductStructureWarning
 from manifactor.factoring.factor import Factor, selection
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.functions import described_factors, one_factor
+from manifactor.factoring.functions import (
+    described,
+    described_factors,
+    one_factor,
+)
 from manifactor.factoring.further import LOOKS, look_in_all_senses, look_in_sense
 from manifactor.factoring.grouping import group_functions
 from manifactor.factoring.placement import signal_shares
@@ -60,6 +64,7 @@ def factorize(
     n_functions = len(diffusion.distinct.eigenvalues)
     require_factoring(settings, n_functions=n_functions)
     found = METHODS[settings.method](diffusion, settings, rng=rng)
+    found = described(found, settings)
     # After all else, so that the factors are the same with and without it.
     if noise is not None:
         found = _with_noise_weighed(found, noise, settings, rng)
