@@ -258,8 +258,7 @@ def one_factor(
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return those of the functions that point where the lowest ones point.
 
-    The others belong to a factor that was not found yet. The energy along them is
-    returned, too, where it was measured.
+    The others are of a factor not found yet. Also the energy along them, if measured.
 
     Parameters
     ----------
@@ -306,7 +305,7 @@ def refine(
     if len(blocks) < 2:
         return tuple(blocks)
     refined = list(blocks)
-    # Energies along the blocks, where they were measured: they cost more than all else.
+    # Energies along the blocks, where they were measured: this is what costs most.
     energies: list[np.ndarray | None] = [None] * len(blocks)
     # The lowest functions are the most accurate: their factor is cleaned first, and
     # the others are computed from it.
