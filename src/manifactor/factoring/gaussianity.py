@@ -64,7 +64,7 @@ def gaussian_factors(
     >>> gaussian_factors(placed, samples).value
     2.0
     """
-    fits = placed.fits(placed.neighbours(np.arange(placed.n_samples), placed.n_near))
+    fits = placed.local_fits
     planes, flat = [], []
     for rows in fits.directions:
         plane, share = _mean_plane(fits.slopes[:, rows])

@@ -221,7 +221,9 @@ def _spectral_curves(
     with warnings.catch_warnings():
         # Pieces are joined, and nobody asked for the graph of what is left.
         warnings.simplefilter("ignore", DisconnectedGraphWarning)
-        most = max(settings.fewest_neighbors, int(settings.neighbourhood * len(samples)))
+        most = max(
+            settings.fewest_neighbors, int(settings.neighbourhood * len(samples))
+        )
         graph = neighbor_graph(samples, min(n_neighbors, most, len(samples) - 1))
     graph, walk = without_outliers(samples, graph, affinity(graph))
     count = min(settings.n_functions, len(graph.distinct) - 1)

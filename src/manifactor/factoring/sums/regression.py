@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.spatial import KDTree
 
+from manifactor._support.regression import neighbour_sums
 from manifactor.factoring.prediction import thinned
 
 
@@ -72,7 +72,7 @@ def local_fit(
     """
     near = _neighbors(places, at, n_neighbors, topology)
     around = _places_around(places, near, settings)
-    slopes = np.linalg.solve(around.spread, _combined(around.off, near, values))
+    slopes = np.linalg.solve(around.spread, neighbour_sums(around.off, near, values))
     return LocalFit(_means(around, near, at, values), slopes)
 
 
@@ -212,17 +212,4 @@ def _means(
     """
     shift = np.linalg.solve(around.spread, (at - around.centre)[:, :, None])
     weights = 1 / near.shape[1] + shift.transpose(0, 2, 1) @ around.off
-    return _combined(weights, near, values)[:, 0]
-
-
-def _combined(weights: np.ndarray, near: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Weighted sums over neighbours of their values, (m, c, k) to (m, c, q).
-
-    As a sparse product, so that the values are not copied for each neighbourhood.
-    """
-    m, c, k = weights.shape
-    columns = np.repeat(near, c, axis=0).ravel()
-    pointers = np.arange(0, weights.size + 1, k)
-    entries = (weights.ravel(), columns, pointers)
-    matrix = sp.csr_array(entries, shape=(m * c, len(values)))
-    return (matrix @ values).reshape(m, c, -1)
+    return neighbour_sums(weights, near, values)[:, 0]
