@@ -109,6 +109,19 @@ def test_a_curve_that_goes_around_twice_is_no_circle(rng):
     assert factor_of(spectrum_of([1, 1.1, 4], *once)).topology == "circle"
 
 
+def test_a_circle_stays_one_where_another_factor_changes_its_radius(rng):
+    turn, height = rng.uniform(size=(2, 3000))
+    radius = np.exp(-3 * height)
+    angle = 2 * np.pi * turn
+    plane = [radius * np.cos(angle), radius * np.sin(angle)]
+    spectrum = spectrum_of([1, 1.1, 2], *plane, np.cos(np.pi * height))
+    factor, _ = make_factors(
+        spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])]
+    )
+    assert factor.topology == "circle"
+    assert np.cos(factor.coordinate - angle).mean() > 0.98
+
+
 def test_an_open_arc_is_no_circle(rng):
     angle = rng.uniform(0, 1.4 * np.pi, size=1000)
     spectrum = spectrum_of([1, 1.1], np.cos(angle), np.sin(angle))

@@ -231,23 +231,33 @@ def find_topology(
     thin = _thinned(spectrum, settings)
     some = spectrum.functions[thin]
     functions = some @ block[:, : settings.described_functions]
-    goes_round = _is_closed(places[thin], settings) and _angle_tells_all(
-        places[thin], functions, some @ others, settings
+    foreign = some @ others
+    goes_round = _is_closed(places[thin], foreign, settings) and _angle_tells_all(
+        places[thin], functions, foreign, settings
     )
     return "circle" if goes_round else "other"
 
 
-def _is_closed(places: np.ndarray, settings: ShapeSettings) -> bool:
-    """Whether places, (n, 2), are a closed curve around the origin."""
+def _is_closed(
+    places: np.ndarray, foreign: np.ndarray, settings: ShapeSettings
+) -> bool:
+    """Whether places, (n, 2), are a closed curve around the origin.
+
+    Its radius may depend on the other factors, whose functions are (n, p): the angle
+    does not.
+    """
     _, gap = widest_gap(np.arctan2(places[:, 1], places[:, 0]))
     if gap > settings.open_angle:
         return False
     radius = np.hypot(places[:, 0], places[:, 1])
     k = min(settings.prediction.n_neighbors, len(places) - 1)
-    around = neighbour_means(unit_vectors(places), k)
-    # Two functions of a square fill a square instead, those of a star its arms.
-    rest = radius - around(radius[:, None])[:, 0]
-    return bool(np.sqrt((rest**2).mean()) < settings.round * radius.mean())
+    angle = unit_vectors(places)
+    rests = []
+    for known in (angle, np.hstack([angle, foreign])):
+        # Two functions of a square fill a square instead, those of a star its arms.
+        rest = radius - neighbour_means(known, k)(radius[:, None])[:, 0]
+        rests.append((rest**2).mean())
+    return bool(np.sqrt(min(rests)) < settings.round * radius.mean())
 
 
 def _angle_tells_all(
