@@ -29,6 +29,7 @@ TESTS_OF_PLACES = frozenset(
         "agreement",
         "dimensions",
         "folds",
+        "poles",
         "sum",
         "own share",
         "structured rest",
@@ -80,7 +81,8 @@ def _may_show_more(sense: str, best: Factorization, uneven: bool) -> bool:
     noise of places would be drawn anew. "density" takes the most time.
     """
     if sense == "volume":
-        return uneven or not is_sound(best)
+        no_products = "product" in {test.name for test in best.evidence.failed}
+        return uneven or no_products or not is_sound(best)
     if sense == "density":
         return uneven and not is_sound(best)
     return True
@@ -132,8 +134,7 @@ def find_in_sense(
     Every further sense is another chance to find a product by accident, so its tests
     have stricter limits.
     """
-    strict = replace(settings.evidence, leakage=settings.evidence.strict_leakage)
-    found = FINDERS[sense](diffusion, replace(settings, evidence=strict), rng=rng)
+    found = FINDERS[sense](diffusion, settings.strict, rng=rng)
     return replace(found, evidence=replace(found.evidence, sense=sense))
 
 

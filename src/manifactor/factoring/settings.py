@@ -1,7 +1,7 @@
 """Settings of a factorization, and their checks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from manifactor._support.parameters import (
     require_choice,
@@ -77,6 +77,12 @@ class FactoringSettings:
     senses: SenseSettings = field(default_factory=SenseSettings)
     # An embedding takes six functions at most; more of them are for the user to see.
     one_factor_functions: int = 24
+
+    @property
+    def strict(self) -> "FactoringSettings":
+        """The same with the limits for a further chance to find a product."""
+        limits = replace(self.evidence, leakage=self.evidence.strict_leakage)
+        return replace(self, evidence=limits)
 
     @property
     def n_asked(self) -> int | None:

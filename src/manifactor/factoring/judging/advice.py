@@ -72,6 +72,10 @@ ADVICE = {
         "Use the coordinates, they are right; but steps along one factor have other "
         "lengths where the other factor has another place."
     ),
+    "poles": (
+        "Leave out the samples around the point that a factor shrinks to: the factor "
+        "has no places there."
+    ),
     "identified": (
         "Choose units that mean something, or columns in which the factors have edges: "
         "standardised columns give other axes, as good as these."

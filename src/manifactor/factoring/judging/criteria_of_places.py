@@ -33,6 +33,14 @@ def criteria_of_places(settings: EvidenceSettings) -> tuple[Criterion, ...]:
         *_criteria_of_chart(settings),
         *_criteria_of_metric(settings),
         at_most(
+            "poles",
+            settings.poles,
+            "volume: number of samples whose neighbours lie all over a factor, over "
+            "the number of neighbours",
+            "a factor shrinks to a point somewhere, as at the tip of a cone or the "
+            "poles of a sphere",
+        ),
+        at_most(
             "identified",
             settings.gaussian_factors,
             "number of factors along which the samples are Gaussian",

@@ -61,6 +61,9 @@ class EvidenceSettings:
     # Share of the product of the factors' ranges without samples: 0 to .001 on products
     # of any density, .003 and more where 2 % of the area are cut off.
     filling: float = 0.002
+    # Samples whose neighbours lie all over a factor, per neighbour: .7 to 1.9 on cones,
+    # drops and spheroids, 0 where a circle's radius falls to a fourth.
+    poles: float = 0.5
     # Cosine between directions of different factors, and relative spread of lengths
     # along one over the others. Errors of places leave .1 on even products of 1,000
     # samples, .06 on those of 3,000 and .03 on those of 30,000.

@@ -26,16 +26,18 @@ from manifactor.factoring.measures.metric import (
     skew,
 )
 from manifactor.factoring.measures.placed_samples import PlacedSamples, place_samples
+from manifactor.factoring.measures.poles import poles
 from manifactor.factoring.measures.settings import PlaceTestSettings
 from manifactor.spectral.diffusion import Diffusion
 
 OF_EVERY_LENGTH = ("folds", "filling", "skew", "crossing", "modulation in data")
 # What must hold in each sense of a product. Lengths may change with the density in
-# "volume"; functions that add up need not be orthogonal everywhere in "sum".
+# "volume", but never vanish; functions that add up need not be orthogonal everywhere in
+# "sum".
 TESTS_OF_SENSES: dict[str, tuple[str, ...]] = {
     "geometry": (*OF_EVERY_LENGTH, "identified"),
     "density": (*OF_EVERY_LENGTH, "identified"),
-    "volume": ("folds", "filling", "skew", "crossing", "identified"),
+    "volume": ("folds", "filling", "skew", "crossing", "poles", "identified"),
     "sum": ("folds", "filling", "skew", "modulation in data", "identified"),
 }
 
@@ -111,6 +113,7 @@ def _measures(
     return {
         "folds": partial(folds, placed, settings=testing.folds),
         "filling": partial(filling, placed, settings=testing.filling),
+        "poles": partial(poles, placed.places, placed.samples, settings=testing.poles),
         "skew": partial(skew, halves, settings=metric),
         "crossing": partial(crossing, halves, settings=metric),
         "modulation in data": partial(modulation_in_data, halves, settings=metric),

@@ -14,8 +14,9 @@ The others need places and samples only, whatever method found the factors:
 
 placed_samples
     Samples with their places in one unit of length, and local fits of them.
-folding, filling, metric, gaussianity
-    Folded factors; empty combinations of places; angles and lengths; Gaussian factors.
+folding, filling, poles, metric, gaussianity
+    Folded factors; empty combinations of places; factors that shrink to a point; angles
+    and lengths; Gaussian factors.
 evenness
     How much the density of samples varies, and clusters along a coordinate.
 measurement, settings

@@ -8,6 +8,7 @@ from manifactor.factoring.measures.folding import FoldSettings
 from manifactor.factoring.measures.gaussianity import GaussianSettings
 from manifactor.factoring.measures.metric import MetricSettings
 from manifactor.factoring.measures.placed_samples import PlacedSettings
+from manifactor.factoring.measures.poles import PoleSettings
 from manifactor.factoring.prediction import PredictionSettings
 from manifactor.factoring.sums.independence import IndependenceSettings
 
@@ -21,6 +22,7 @@ class PlaceTestSettings:
     filling: FillingSettings = field(default_factory=FillingSettings)
     metric: MetricSettings = field(default_factory=MetricSettings)
     gaussian: GaussianSettings = field(default_factory=GaussianSettings)
+    poles: PoleSettings = field(default_factory=PoleSettings)
 
 
 @dataclass(frozen=True)
