@@ -1,5 +1,7 @@
 """Blocks of pure functions that have all dimensions of the data."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from manifactor.factoring.gradients.dimensions import Dimensions, Peeled
@@ -42,6 +44,15 @@ def peel_all_dimensions(
         if longer is None:
             return Peeled(diffusion, peeling, dimensions)
         diffusion = longer
+
+
+def with_refused(peeled: Peeled, settings: FactoringSettings) -> Peeled | None:
+    """Return the peeling as if what it refused were factors; None if it did not."""
+    refused = peeled.peeling.refused
+    if refused is None:
+        return None
+    dimensions = _dimensions(refused.peeling, peeled.diffusion, settings)
+    return replace(peeled, peeling=refused.peeling, dimensions=dimensions)
 
 
 def _dimensions(

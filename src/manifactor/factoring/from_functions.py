@@ -1,20 +1,34 @@
 """Factors found in the functions of a diffusion: blocks of orthogonal gradients."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from manifactor.factoring.blocks import as_many_as, peel_all_dimensions
+from manifactor.factoring.blocks import (
+    as_many_as,
+    peel_all_dimensions,
+    with_refused,
+)
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factors.factor import Factor, make_factors, selection
+from manifactor.factoring.gradients.dimensions import Peeled
 from manifactor.factoring.gradients.geometry import Geometry, beside_constant
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.judging.one_factor import weigh_one
 from manifactor.factoring.judging.weighing import weigh
+from manifactor.factoring.measures.poles import poles
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.spectrum import Spectrum
+
+# Tests that fail where lengths along one factor depend on the place on another, as on a
+# surface of revolution: products of functions are no eigenfunctions there, but places
+# are right and directions orthogonal.
+TESTS_OF_LENGTHS = frozenset(
+    {"product", "completeness", "twist", "modulation", "modulation in data"}
+)
 
 
 def find_in_functions(
@@ -41,10 +55,24 @@ def find_in_functions(
         The sense of a product that the diffusion is of.
     """
     peeled = peel_all_dimensions(diffusion, settings, grow=grow, rng=rng)
+    return weigh_peeled(peeled, settings, sense=sense, rng=rng)
+
+
+def weigh_peeled(
+    peeled: Peeled,
+    settings: FactoringSettings,
+    *,
+    sense: str = "geometry",
+    rng: np.random.Generator,
+) -> Factorization:
+    """Return the factors that peeled blocks describe, and the evidence for them."""
     diffusion, peeling = peeled.diffusion, peeled.peeling
     purity = settings.peeling.purity
     blocks = as_many_as(settings.n_asked, peeling, settings=purity)
     if len(blocks) == 1:
+        found = _with_refused(peeled, settings, sense, rng)
+        if found is not None:
+            return found
         # One limit, not two: what peeling refuses, the test of it fails.
         limits = replace(
             settings.evidence, further_product=settings.peeling.products.min_share
@@ -67,6 +95,31 @@ def find_in_functions(
         rng=rng,
     )
     return Factorization(factors, evidence, diffusion, peeling.splits)
+
+
+def _with_refused(
+    peeled: Peeled, settings: FactoringSettings, sense: str, rng: np.random.Generator
+) -> Factorization | None:
+    """Factors of which some were refused, if only their lengths are not a product's.
+
+    None where nothing was refused, where more is wrong with it, or where a factor
+    shrinks to a point, as on a cone.
+    """
+    samples = peeled.diffusion.points
+    all_blocks = with_refused(peeled, settings)
+    # Without samples nothing tells whether directions are orthogonal.
+    if all_blocks is None or samples is None or settings.n_asked is not None:
+        return None
+    # What is not taken has nothing to warn of.
+    with warnings.catch_warnings(action="ignore"):
+        found = weigh_peeled(all_blocks, settings.strict, sense=sense, rng=rng)
+    failed = {test.name for test in found.evidence.failed}
+    if not failed <= TESTS_OF_LENGTHS:
+        return None
+    inliers = ~peeled.diffusion.graph.outliers
+    places = [factor.embedding[inliers] for factor in found.factors]
+    shrunk = poles(places, samples[inliers], settings=settings.measures.places.poles)
+    return found if shrunk.value <= settings.evidence.poles else None
 
 
 def described(found: Factorization, settings: FactoringSettings) -> Factorization:

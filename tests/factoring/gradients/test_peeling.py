@@ -55,7 +55,8 @@ def test_a_disk_stays_whole():
 def test_a_parallelogram_is_refused_for_its_products():
     found = peeled(look_at("parallelogram")[0])
     assert len(found.looks[0].blocks) == 1
-    assert found.refused < 0.3
+    assert found.refused.product_share < 0.3
+    assert len(found.refused.peeling.looks[0].blocks) == 2
 
 
 @pytest.mark.slow

@@ -43,14 +43,29 @@ class Peeling:
         All samples first, then the halves that showed as many functions at every step.
     splits : tuple of Split
         One for each step.
-    refused : float or None
-        Product share of a further factor that was refused, None if no function was left
-        to propose one.
+    refused : Refusal or None
+        A further factor that was refused, None if no function was left to propose one.
     """
 
     looks: tuple[Look, ...]
     splits: tuple[Split, ...]
-    refused: float | None
+    refused: "Refusal | None" = None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Blocks whose products with the others are no eigenfunctions.
+
+    Attributes
+    ----------
+    product_share : float
+        Of the products of all blocks.
+    peeling : Peeling
+        As if the blocks had been accepted.
+    """
+
+    product_share: float
+    peeling: Peeling
 
 
 @dataclass(frozen=True)
@@ -109,13 +124,13 @@ class State:
         splits = (*self.splits, split)
         return replace(self, looks=looks, splits=splits)
 
-    def merge(self, trial: Trial, split: Split, *, refused: float) -> "State":
+    def merge(self, trial: Trial, split: Split, *, refused: Refusal) -> "State":
         """Return the state with merged blocks, after unmerged ones were refused."""
         accepted = self.accept(trial, split)
         return replace(accepted, before_merging=self.stop(refused))
 
-    def stop(self, refused: float | None = None) -> Peeling:
-        """Return the result, given the product share of what was refused, if anything.
+    def stop(self, refused: Refusal | None = None) -> Peeling:
+        """Return the result, given what was refused, if anything.
 
         A merged block beside which no factor was found is all of the data: then the
         merging did not help, and the result is the one without.
@@ -161,10 +176,11 @@ def peel(
         proposal, trial = _judge(state, proposal, at_least, settings)
         if trial.empty:
             break
+        accepted = state.accept(trial, proposal.split)
         if state.n_factors < at_least or _passes(trial, settings):
-            state = state.accept(trial, proposal.split)
+            state = accepted
             continue
-        refused = trial.product_share
+        refused = Refusal(trial.product_share, accepted.stop())
         # Merged once only: repeated, that would end with all of the data as one block.
         if state.merged:
             return state.stop(refused)

@@ -51,7 +51,8 @@ def weigh_one(
     if even is not None:
         tests.append(judge["evenness"](even.spread, ratio=even.ratio))
     if peeling.refused is not None:
-        tests.append(judge["further product"](peeling.refused))
+        share = peeling.refused.product_share
+        tests.append(judge["further product"](share))
     lacking = dimensions.data - dimensions.found if dimensions.missing else 0.0
     n_functions = len(look.geometry.eigenvalues)
     tests.append(judge["missing dimensions"](lacking, functions=n_functions))
