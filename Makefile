@@ -4,6 +4,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
+# Compiled modules are kept even where the environment says not to: each of the dozens of processes that the tests
+# start would compile scikit-learn, matplotlib and torch again, which takes as long as half of the tests.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo explore quick test pytest reproduce lint clean
 
@@ -56,10 +60,8 @@ lint: $(VENV)/.dev
 
 FAST := not slow and not browser and not torch
 
-# Tracing lines makes tests a third slower, so the fast ones alone are traced.
-pytest: $(VENV)/.dev
-	@$(BIN)/python -m pytest -m "$(FAST)" --cov --cov-report=
-	@$(BIN)/python -m pytest -m "slow or browser or torch" tests
+pytest: $(VENV)/.dev # tests/conftest.py has the fast ones alone traced
+	@$(BIN)/python -m pytest --cov --cov-report=
 	@echo "line coverage of the fast tests: $$($(BIN)/python -m coverage report --format=total) %"
 
 quick: $(VENV)/.dev

@@ -31,6 +31,18 @@ ROOMS = [
     "__main__",
 ]
 
+# The same for the modules of `factoring`: its packages, between the lowest module and
+# all others of its first level.
+FACTORING = [
+    "prediction",
+    "gradients",
+    "factors",
+    "sums",
+    "triplets",
+    "measures",
+    "judging",
+]
+
 
 @cache
 def modules():
@@ -88,6 +100,29 @@ def test_imports_between_rooms_point_down():
             assert ROOMS.index(room(target)) <= ROOMS.index(room(name)), (
                 f"{name} imports {target}"
             )
+
+
+def storey(module):
+    """Where a module of `factoring` lies in the list; those not listed are on top."""
+    name = module.split(".")[2]
+    return FACTORING.index(name) if name in FACTORING else len(FACTORING)
+
+
+def test_imports_between_packages_of_factoring_point_down():
+    inside = "manifactor.factoring."
+    for name, tree in modules():
+        for target in imported(tree):
+            if name.startswith(inside) and target.startswith(inside):
+                assert storey(target) <= storey(name), f"{name} imports {target}"
+
+
+def test_the_maps_of_factoring_name_every_module():
+    maps = {name: ast.get_docstring(tree) for name, tree in modules()}
+    for name in maps:
+        if name.startswith("manifactor.factoring."):
+            package, _, module = name.rpartition(".")
+            lines = re.findall(r"^\w+(?:, \w+)*$", maps[package], re.MULTILINE)
+            assert module in ", ".join(lines).split(", "), f"{package} does not name it"
 
 
 def test_modules_of_a_room_do_not_import_each_other_in_a_circle():

@@ -11,12 +11,12 @@ if TYPE_CHECKING:  # for type checkers, which cannot follow `_HOMES`
     from manifactor.estimators import DiffusionMap as DiffusionMap
     from manifactor.estimators import ManifoldFactorizer as ManifoldFactorizer
     from manifactor.estimators.columns import ColumnWarning as ColumnWarning
-    from manifactor.factoring.evidence import Evidence as Evidence
-    from manifactor.factoring.evidence import (
+    from manifactor.factoring.factors.factor import Factor as Factor
+    from manifactor.factoring.judging.evidence import Evidence as Evidence
+    from manifactor.factoring.judging.evidence import (
         NoProductStructureWarning as NoProductStructureWarning,
     )
-    from manifactor.factoring.evidence import SampleWarning as SampleWarning
-    from manifactor.factoring.factor import Factor as Factor
+    from manifactor.factoring.judging.evidence import SampleWarning as SampleWarning
     from manifactor.runs.archive import load as load
     from manifactor.runs.archive import save as save
     from manifactor.spectral.components import (
@@ -33,11 +33,11 @@ _HOMES = {
     "DiffusionMap": "manifactor.estimators",
     "DisconnectedGraphWarning": "manifactor.spectral.components",
     "EigenpairWarning": "manifactor.spectral.eigenpairs",
-    "Evidence": "manifactor.factoring.evidence",
-    "Factor": "manifactor.factoring.factor",
+    "Evidence": "manifactor.factoring.judging.evidence",
+    "Factor": "manifactor.factoring.factors.factor",
     "ManifoldFactorizer": "manifactor.estimators",
-    "NoProductStructureWarning": "manifactor.factoring.evidence",
-    "SampleWarning": "manifactor.factoring.evidence",
+    "NoProductStructureWarning": "manifactor.factoring.judging.evidence",
+    "SampleWarning": "manifactor.factoring.judging.evidence",
     "Spectrum": "manifactor.spectral.spectrum",
     "datasets": "manifactor.datasets",
     "load": "manifactor.runs.archive",

@@ -222,7 +222,7 @@ def test_checkpoints_of_an_interrupted_fit_are_not_deleted_in_silence(
 def test_a_running_fit_ends_in_the_stage_in_which_it_is_interrupted(folder, rng):
     # So many samples are filtered by several threads, for seconds, between two calls
     # of the progress bars: the interrupt must be answered before the next call.
-    np.save(folder / "many.npy", rng.uniform(size=(80_000, 2)))
+    np.save(folder / "many.npy", rng.uniform(size=(40_000, 2)))
     line = ["fit", "many.npy", "--fit-samples", "all"]
     with subprocess.Popen(
         [sys.executable, "-c", TELLING, *line], cwd=folder, stderr=-1, text=True

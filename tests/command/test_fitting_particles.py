@@ -26,7 +26,7 @@ def test_both_motions_are_found(molecule, run):
 @pytest.mark.slow
 def test_places_that_noise_moves_far_are_no_product(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 1"
-    assert manifactor(f"simulate molecule --n 2000 {size} --out noisy") == 0
+    assert manifactor(f"simulate molecule --n 1000 {size} --out noisy") == 0
     assert manifactor("fit noisy/particles.star --out run") == 0
     record = record_of(folder / "run")
     assert record["verdict"] != "product"
@@ -196,7 +196,7 @@ def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(
     folder, capsys
 ):
     size = "--size 54 --pixel-size 4 --snr 100 --in-plane"
-    assert manifactor(f"simulate molecule --n 1000 {size} --out data") == 0
+    assert manifactor(f"simulate molecule --n 700 {size} --out data") == 0
     assert manifactor("fit data/particles.star --out run") == 0
     for topology, (coordinate, _) in places(folder / "run").items():
         found = np.radians(coordinate) if topology == "circle" else coordinate
@@ -210,7 +210,7 @@ def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(
 @pytest.mark.slow
 def test_uncorrected_defocus_is_named(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 30 --defocus 10000 25000"
-    assert manifactor(f"simulate molecule --n 1200 {size} --out data") == 0
+    assert manifactor(f"simulate molecule --n 1000 {size} --out data") == 0
     assert manifactor("fit data/particles.star --out run") == 0
     out = capsys.readouterr().out
     assert "Warning: " in out

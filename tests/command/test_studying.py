@@ -1,5 +1,7 @@
 """`bench` and `reproduce` as commands; the studies have tests of their own."""
 
+import json
+
 import pytest
 
 from manifactor._support import extras
@@ -13,10 +15,13 @@ ANSWER = {
     "kind": "even",
     "verdict": "product",
     "confidence": 0.5,
-    "number_right": True,
+    "product": True,
     "solved": True,
-    "right": True,
 }
+
+
+def answers(n_problems, *, first=0):
+    return [{**ANSWER, "seed": seed} for seed in range(first, n_problems)]
 
 
 def test_an_earlier_benchmark_is_not_replaced(folder, capsys):
@@ -28,27 +33,56 @@ def test_an_earlier_benchmark_is_not_replaced(folder, capsys):
 @pytest.fixture
 def answered(monkeypatch):
     """Random problems that take no time."""
-    monkeypatch.setattr(calibration, "run", lambda n_problems: [ANSWER] * n_problems)
+    monkeypatch.setattr(calibration, "run", answers)
+
+
+@pytest.fixture
+def pictureless(monkeypatch):
+    """An installation without matplotlib."""
+
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(extras, "import_module", missing)
 
 
 @pytest.mark.slow
 def test_the_calibration_prints_a_table_and_draws_it(folder, capsys, answered):
     assert manifactor("bench calibration --problems 30 --out mine") == 0
     out = capsys.readouterr().out
-    assert "| even | 30 | 30, 30, 30 | - | - | 30 of 30 | 100% |" in out
+    assert out.startswith('Solved when the verdict is "product": 100.0% (30 of 30;')
+    assert "| even | 30 | 100% | 30, 30 | - | - | - |" in out
     assert "Reliability diagram: mine.pdf and mine.png" in out
     assert len((folder / "mine.jsonl").read_text().splitlines()) == 30
     assert (folder / "mine.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_calibration_does_without_a_picture(folder, capsys, answered, monkeypatch):
-    def missing(name):
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+def test_an_interrupted_calibration_continues(folder, capsys, pictureless, monkeypatch):
+    def stopped(n_problems, *, first=0):
+        yield from answers(2)
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(extras, "import_module", missing)
+    monkeypatch.setattr(calibration, "run", stopped)
+    line = "bench calibration --problems 5"
+    assert manifactor(line) == 130
+    assert "kept in calibration.jsonl.part; repeat" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == ["calibration.jsonl.part"]
+    monkeypatch.setattr(calibration, "run", answers)
+    assert manifactor("bench calibration --problems 1") == 2
+    assert "it holds others" in capsys.readouterr().err
+    assert manifactor(line) == 0
+    captured = capsys.readouterr()
+    assert "continuing after 2 of 5 fits" in captured.err
+    assert "(5 of 5;" in captured.out
+    lines = (folder / "calibration.jsonl").read_text().splitlines()
+    assert [json.loads(line)["seed"] for line in lines] == [0, 1, 2, 3, 4]
+    assert not (folder / "calibration.jsonl.part").exists()
+
+
+def test_the_calibration_does_without_a_picture(folder, capsys, answered, pictureless):
     assert manifactor("bench calibration --quick") == 0
     captured = capsys.readouterr()
-    assert "there will be no picture: this needs the package matplotlib" in captured.err
+    assert "no picture will be drawn: this needs the package matplotlib" in captured.err
     assert "| all | 20 |" in captured.out
     assert [path.name for path in folder.iterdir()] == ["calibration.jsonl"]
 

@@ -150,9 +150,15 @@ REFUSED = [
         r"`exclude` must be a whole number in \[1, 9\]; got 12",
     ),
     ({"method": "triplets", "exclude": ["a"]}, "`exclude` must be a whole number"),
-    ({"method": "sum", "n_functions": 50}, "`method='sum'` computes 9 functions; got"),
+    (
+        {"method": "sum", "n_functions": 50},
+        "`n_functions` must be 'auto' with `method='sum'`, which",
+    ),
     ({"method": "deflation", "exclude": [1]}, "`exclude` is for"),
-    ({"method": "deflation", "n_functions": 50}, "computes 9 functions; got"),
+    (
+        {"method": "deflation", "n_functions": 50},
+        "which does not use functions; got 50. Leave it out.",
+    ),
     ({"method": "deflation", "similarity_threshold": 0.7}, "is for"),
 ]
 

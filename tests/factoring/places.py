@@ -1,8 +1,18 @@
-"""Factors made of known places."""
+"""Factors and samples made of known places."""
 
 import numpy as np
 
-from manifactor.factoring.factor import Factor
+from manifactor.factoring.factors.factor import Factor
+
+
+def ring(angle):
+    """A circle with samples at angles, (n,)."""
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def pure(waves, side):
+    """Indices of a box's functions, with so many waves, that vary along one side only."""
+    return set(np.flatnonzero((np.delete(waves, side, axis=1) == 0).all(axis=1))) - {0}
 
 
 def interval(t):

@@ -4,16 +4,18 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.factoring.factor import make_factors, selection
+from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.placement import (
     PlacementSettings,
     place,
+    prepared_noise,
     signal_shares,
 )
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.preparation import Preparation
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +85,16 @@ def test_noise_counts_in_the_columns_that_have_it(circle, rng):
     _, factors, diffusion = circle
     (share,) = signal_shares(factors, diffusion, np.zeros(2), rng=rng)
     assert share == pytest.approx(1, abs=1e-6)
+
+
+def test_noise_of_many_columns_is_drawn_in_their_principal_components(rng):
+    axes, _ = np.linalg.qr(rng.normal(size=(500, 3)))
+    kept = Preparation(np.zeros(500), axes, "")
+    noise = rng.uniform(size=500)
+    drawn = prepared_noise(noise, 20_000, preparation=kept, rng=rng)
+    assert drawn.shape == (20_000, 3)
+    expected = axes.T @ (noise[:, None] ** 2 * axes)
+    np.testing.assert_allclose(np.cov(drawn.T), expected, atol=0.02)
 
 
 def test_a_graph_of_distances_has_no_samples_to_place_by(circle, rng):

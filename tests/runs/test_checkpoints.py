@@ -6,9 +6,16 @@ import pytest
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.runs.checkpoints import Checkpoints, CheckpointWarning
 
+from ..conftest import read_only
+
+
+@pytest.fixture(scope="module")
+def samples():
+    return read_only(datasets.sample("torus", 500, random_state=0)[0])
+
 
 @pytest.mark.slow
-def test_a_stopped_fit_goes_on_from_its_checkpoints(torus, tmp_path):
+def test_a_stopped_fit_goes_on_from_its_checkpoints(samples, tmp_path):
 
     def stop(stage, fraction):
         if stage == "factors":
@@ -17,7 +24,7 @@ def test_a_stopped_fit_goes_on_from_its_checkpoints(torus, tmp_path):
     fit = ManifoldFactorizer(random_state=0, callback=stop)
     fit_stages = Checkpoints(tmp_path / "kept", worth_writing=0.0)
     with pytest.raises(KeyboardInterrupt):
-        fit.fit(torus[0], stages=fit_stages)
+        fit.fit(samples, stages=fit_stages)
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == [
         "neighbours.npz",
         "preparation.npz",
@@ -25,20 +32,20 @@ def test_a_stopped_fit_goes_on_from_its_checkpoints(torus, tmp_path):
     ]
     again = ManifoldFactorizer(random_state=0)
     again_stages = Checkpoints(tmp_path / "kept", resume=True, worth_writing=0.0)
-    again.fit(torus[0], stages=again_stages)
+    again.fit(samples, stages=again_stages)
     assert list(again.timings_) == ["factors"]
-    fresh = ManifoldFactorizer(random_state=0).fit(torus[0])
+    fresh = ManifoldFactorizer(random_state=0).fit(samples)
     np.testing.assert_array_equal(again.coordinates(), fresh.coordinates())
     np.testing.assert_allclose(
-        again.transform(torus[0][:9]), fresh.transform(torus[0][:9])
+        again.transform(samples[:9]), fresh.transform(samples[:9])
     )
 
 
 @pytest.mark.slow
-def test_checkpoints_of_another_fit_are_refused_and_left_alone(torus, tmp_path):
+def test_checkpoints_of_another_fit_are_refused_and_left_alone(samples, tmp_path):
     fit = ManifoldFactorizer(random_state=0)
     fit_stages = Checkpoints(tmp_path, worth_writing=0.0)
-    fit.fit(torus[0], stages=fit_stages)
+    fit.fit(samples, stages=fit_stages)
     other = ManifoldFactorizer(random_state=0, bandwidth=0.3)
     other_stages = Checkpoints(tmp_path, resume=True, worth_writing=0.0)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -46,13 +53,13 @@ def test_checkpoints_of_another_fit_are_refused_and_left_alone(torus, tmp_path):
         ValueError,
         match="must belong to this fit; they are of other samples or settings",
     ):
-        other.fit(torus[0], stages=other_stages)
+        other.fit(samples, stages=other_stages)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 @pytest.mark.slow
 def test_a_full_disk_costs_the_checkpoint_and_nothing_else(
-    torus, tmp_path, monkeypatch
+    samples, tmp_path, monkeypatch
 ):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
@@ -64,7 +71,7 @@ def test_a_full_disk_costs_the_checkpoint_and_nothing_else(
     with pytest.warns(
         CheckpointWarning, match="could not be written for --resume: .*No space left"
     ):
-        assert fit.fit(torus[0], stages=fit_stages).verdict_ == "product"
+        assert fit.fit(samples, stages=fit_stages).verdict_ == "product"
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path):
@@ -79,13 +86,8 @@ def test_nothing_to_resume_is_said(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_resumed_fit_leaves_outliers_out_as_before(tmp_path):
-    X = np.vstack(
-        [
-            datasets.sample("torus", 1500, random_state=0)[0],
-            [[40.0, 0, 0, 0], [0, 40.0, 0, 0]],
-        ]
-    )
+def test_a_resumed_fit_leaves_outliers_out_as_before(samples, tmp_path):
+    X = np.vstack([samples, [[40.0, 0, 0, 0], [0, 40.0, 0, 0]]])
     with warnings.catch_warnings(action="ignore"):
         fresh = ManifoldFactorizer(random_state=0)
         fresh_stages = Checkpoints(tmp_path, worth_writing=0.0)

@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import pairwise_distances
 
-from manifactor import ManifoldFactorizer, datasets, load, save
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
 from manifactor.spectral.preparation import (
     PreparationSettings,
     choose_preparation,
 )
-from manifactor.spectral.principal import PrincipalSettings
+from manifactor.spectral.principal import PrincipalSettings, all_axes
+from manifactor.spectral.uneven_noise import components_beside_noise
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,58 @@ def test_equal_variances_that_are_no_gaussian_are_structure(rng):
     assert choose_preparation(gaussian).value.components.shape == (7, 1)
 
 
+@pytest.fixture(scope="module")
+def torus():
+    return datasets.sample("torus", 1000, ambient_dimension=40, random_state=0)[0]
+
+
+def uneven_noise(X, kind, rng):
+    noise = rng.normal(size=X.shape)
+    if kind == "columns":
+        return X + np.geomspace(0.01, 0.15, X.shape[1]) * noise
+    return X + 0.05 * np.exp(0.5 * rng.normal(size=(len(X), 1))) * noise
+
+
+@pytest.mark.parametrize("kind", ["columns", "samples"])
+def test_noise_that_is_uneven_is_dropped(torus, rng, kind):
+    choice = choose_preparation(uneven_noise(torus, kind, rng))
+    kept = choice.value.components.shape[1]
+    # Noise in a few samples alone may look like a factor.
+    assert 4 <= kept <= 6
+    assert choice.why == (
+        f"{40 - kept} of 40 principal components are noise and were dropped: they have "
+        "no more variance than with random signs"
+    )
+
+
+def test_a_factor_above_uneven_noise_is_kept(torus, rng):
+    weak = 0.3 * rng.laplace(size=(1000, 1))
+    X = (
+        uneven_noise(torus, "columns", rng)
+        + weak * np.linalg.qr(rng.normal(size=(40, 1)))[0].T
+    )
+    assert choose_preparation(X).value.components.shape == (40, 5)
+
+
+@pytest.mark.parametrize("weak", ["uniform", "exponential", "laplace"])
+def test_a_factor_in_one_column_is_no_noise_of_that_column(torus, rng, weak):
+    X = uneven_noise(torus, "columns", rng)
+    factor = getattr(rng, weak)(size=1000)
+    column = 0.3 * factor / factor.std()
+    kept = choose_preparation(np.column_stack([X, column])).value
+    assert kept.components.shape == (41, 5)
+    assert np.linalg.norm(kept.components[-1]) > 0.99
+
+
+def test_coordinates_of_a_sphere_are_no_noise(rng):
+    noise = rng.normal(size=(2000, 30))
+    sphere = noise / np.linalg.norm(noise, axis=1, keepdims=True)
+    line = 5 * rng.uniform(-1, 1, size=(2000, 1)) * np.ones(3)
+    for beside, kept in [(noise, 1), (sphere, 31)]:
+        X = np.hstack([line, beside])
+        assert len(components_beside_noise(X, all_axes(X))) == kept
+
+
 @pytest.mark.parametrize("columns", [4, 20])
 def test_a_gaussian_blob_is_not_flattened(rng, columns):
     choice = choose_preparation(rng.normal(size=(1000, columns)))
@@ -61,10 +114,13 @@ def test_what_cannot_be_tested_is_left_alone(noisy):
     assert equal.why == "all samples are equal"
 
 
-@pytest.mark.slow
 def test_a_caller_can_do_without_preparation(noisy):
-    fit = ManifoldFactorizer(preparation="none", random_state=0).fit(noisy)
-    assert fit.preparation_ is None
+    plain, prepared = (
+        DiffusionMap(5, preparation=choice, random_state=0).fit(noisy)
+        for choice in ("none", "auto")
+    )
+    assert plain.preparation_ is None
+    assert prepared.preparation_ is not None
 
 
 @pytest.mark.slow
@@ -139,7 +195,7 @@ def test_noise_of_every_kind_is_dropped_from_wide_samples(images, rng):
         assert 6 <= kept <= 20
         assert choice.why == (
             f"{1296 - kept:,} of 1,296 principal components are noise and were "
-            "dropped: no two samples are alike in them"
+            "dropped: samples are uncorrelated with each other in them"
         )
 
 
@@ -161,8 +217,8 @@ def test_wide_samples_that_are_all_structure_or_all_noise_are_left_alone(rng):
     noise = choose_preparation(rng.normal(size=(300, 1296)))
     assert structure.value is noise.value is None
     assert structure.why == (
-        "beyond the first 128 of 1,296 principal components there is more than noise, "
-        "and more than distances between neighbours can do without"
+        "the principal components beyond the first 128 of 1,296 are not only noise, "
+        "and distances between neighbours depend on them"
     )
     assert noise.why == "all principal components look like noise"
 

@@ -21,17 +21,30 @@ from manifactor.spectral.solvers import (
 
 @pytest.fixture(scope="module", params=["torus", "sphere_sphere"])
 def matrix(request):
-    X, _ = datasets.sample(request.param, 1500, random_state=0)
+    X, _ = datasets.sample(request.param, 1000, random_state=0)
     return affinity(neighbor_graph(X, 40)).normalized()
+
+
+@pytest.fixture(scope="module")
+def exact(matrix):
+    """All eigenvalues, the largest first."""
+    return eigh(matrix.toarray(), eigvals_only=True)[::-1]
+
+
+@pytest.fixture(scope="module")
+def start(matrix):
+    """The leading eigenvectors at a third of the samples."""
+    known = chebyshev(matrix, 40, tolerance=1e-7, rng=np.random.default_rng(0))
+    rows = np.arange(0, matrix.shape[0], 3)
+    return Start(rows, known.vectors[rows], known.values)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("solver", sorted(SOLVERS))
-def test_all_solvers_agree_with_a_full_decomposition(matrix, solver):
-    exact = eigh(matrix.toarray(), eigvals_only=True)[::-1][:40]
+def test_all_solvers_agree_with_a_full_decomposition(matrix, exact, solver):
     pairs = SOLVERS[solver](matrix, 40, tolerance=1e-7, rng=np.random.default_rng(0))
     values, vectors = pairs.values, pairs.vectors
-    np.testing.assert_allclose(values, exact, atol=1e-9)
+    np.testing.assert_allclose(values, exact[:40], atol=1e-9)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(40), atol=1e-8)
     residuals = np.linalg.norm(matrix @ vectors - vectors * values, axis=0)
     assert residuals.max() < 1e-6
@@ -158,7 +171,7 @@ def test_a_start_from_some_of_the_samples_saves_products():
 
 
 @pytest.mark.slow
-def test_when_the_budget_is_used_up_the_accurate_pairs_are_returned(matrix):
+def test_when_the_budget_is_used_up_the_accurate_pairs_are_returned(matrix, exact):
     few = chebyshev(
         matrix,
         40,
@@ -167,7 +180,6 @@ def test_when_the_budget_is_used_up_the_accurate_pairs_are_returned(matrix):
         settings=SolverSettings(filter=FilterSettings(budget=8)),
     )
     assert 2 <= len(few.values) < 40
-    exact = eigh(matrix.toarray(), eigvals_only=True)[::-1]
     np.testing.assert_allclose(few.values, exact[: len(few.values)], atol=1e-6)
 
 
@@ -182,11 +194,7 @@ def test_progress_rises_to_the_end(matrix):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3, 5, 8, 12])
-def test_few_pairs_are_found_from_a_start(matrix, count):
-    exact = eigh(matrix.toarray(), eigvals_only=True)[::-1]
-    known = chebyshev(matrix, 40, tolerance=1e-7, rng=np.random.default_rng(0))
-    rows = np.arange(0, 1500, 3)
-    start = Start(rows, known.vectors[rows], known.values)
+def test_few_pairs_are_found_from_a_start(matrix, exact, start, count):
     pairs = chebyshev(
         matrix, count, tolerance=1e-5, start=start, rng=np.random.default_rng(1)
     )

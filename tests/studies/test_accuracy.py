@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from manifactor.studies.accuracy import (
     Case,
     TableSettings,
     full_table,
+    jobs,
+    quick_table,
     record,
     render,
 )
@@ -23,6 +26,8 @@ def test_the_quick_benchmark_prints_a_table_and_writes_every_run(
     tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
+    small = [(replace(case, n=400), seeds) for case, seeds in quick_table()]
+    monkeypatch.setattr("manifactor.studies.accuracy.quick_table", lambda: small)
     assert main(["bench", "accuracy", "--quick"]) == 0
     out = capsys.readouterr().out
     assert "| the paper's | 2 | 100% |" in out
@@ -31,6 +36,15 @@ def test_the_quick_benchmark_prints_a_table_and_writes_every_run(
     assert set(json.loads(lines[0])) >= FIELDS
     assert main(["bench", "accuracy", "--quick"]) == 2
     assert "must not exist yet" in capsys.readouterr().err
+
+
+def test_every_record_can_be_told_from_the_others():
+    table = full_table(TableSettings(seeds=2, random_problems=2))
+    names = jobs(table)
+    assert len(names) == sum(seeds for _, seeds in table)
+    case, _ = table[0]
+    assert names[0].items() <= {**asdict(case), "seed": 0}.items()
+    assert "n" not in names[0]
 
 
 def test_the_table_has_every_group_and_every_baseline():

@@ -17,7 +17,7 @@ from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import COMMANDS, main
 from manifactor.cryoem.mrc import write_stack
-from manifactor.factoring.judging import Criterion
+from manifactor.factoring.judging.criterion import Criterion
 from manifactor.inputs.reading import ImageSettings
 from manifactor.runs.averaging import average
 from manifactor.runs.folder import read_run, write_run

@@ -7,7 +7,7 @@ import pytest
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor._support.choices import Choice
-from manifactor.factoring.judging import Criterion
+from manifactor.factoring.judging.criterion import Criterion
 from manifactor.spectral.preparation import Preparation
 from manifactor.views import tables
 from manifactor.views.tables import Table

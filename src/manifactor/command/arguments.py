@@ -142,7 +142,7 @@ def _bench_options(command) -> None:
     # Speed and memory are measured by the scripts in benchmarks/.
     text = (
         "what to measure: accuracy, the rate of right answers over random seeds; or "
-        "calibration, how far verdicts on random problems can be relied on"
+        "calibration, how often each verdict on random problems is right"
     )
     add(command, "question", text, choices=["accuracy", "calibration"])
     text = "run a few small cases only, which takes seconds"
@@ -222,6 +222,7 @@ GRAMMAR: dict[str, Grammar] = {
         fit_options,
         _examples(
             "fit data.npz --out run",
+            "fit table.csv --drop id,label --standardise --out run",
             "fit z.50.pkl --particles particles.star --out run",
             "fit particles.star --view 180,120 --width 8 --out run",
         ),
@@ -263,10 +264,11 @@ GRAMMAR: dict[str, Grammar] = {
         _examples("export run --to relion --factor 1 --bins 8"),
     ),
     "bench": Grammar(
-        "measure the accuracy on shapes of known truth",
-        "Fit shapes whose factors are known, over many random seeds, and print the "
-        "rates of right answers; or fit random problems, print how often each verdict "
-        "was right, and draw it against the confidence of the verdict.",
+        "measure the accuracy on data whose factors are known",
+        "Fit data whose factors are known and print how often they are found: shapes "
+        "over many random seeds (accuracy), or random problems by verdict, with a "
+        "picture (calibration). Finished fits are kept, and the same command continues "
+        "an interrupted benchmark.",
         _bench_options,
         _examples("bench accuracy --quick", "bench calibration --problems 200"),
     ),

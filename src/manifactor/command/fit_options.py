@@ -33,9 +33,12 @@ SETTINGS: dict[str, dict] = {
     },
     "sense": {
         "choices": ["auto", *SENSE_NAMES],
-        "help": "what is to be a product. geometry: distances; density: distances and "
-        "the density of the samples; volume: lengths measured in samples; "
-        "auto: geometry, then the others",
+        "help": "sense in which the data are to be a product. "
+        "geometry: the metric is a product; "
+        "sum: samples are a sum of one function of each factor; "
+        "volume: the metric is a product up to a common stretch; "
+        "density: metric and density are products; "
+        "auto: geometry, then the others if it is no product",
     },
     "n_functions": {
         "type": whole_number_or("auto"),

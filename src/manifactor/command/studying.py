@@ -1,8 +1,7 @@
 """Commands that study the method itself: `bench` and `reproduce`."""
 
-import json
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from manifactor._support.extras import extra
@@ -23,24 +22,27 @@ def bench(arguments: Namespace) -> None:
 
 def _accuracy(arguments: Namespace) -> None:
     """Measure the rate of right answers on each group of shapes."""
-    from manifactor.studies.accuracy import full_table, quick_table, render, run
+    from manifactor.studies.accuracy import full_table, jobs, quick_table, render, run
 
     if arguments.problems is not None:
         raise ValueError(
-            "--problems is an option of bench calibration; bench accuracy has a table "
-            "of its own. Leave it out."
+            "--problems is an option of bench calibration; the cases of bench accuracy "
+            "are fixed. Leave it out."
         )
     out = _bench_output(arguments)
     table = quick_table() if arguments.quick else full_table()
-    total = sum(seeds for _, seeds in table)
-    records = list(counted(run(table), total, "runs"))
-    _write_lines(out, records)
+    records = _recorded(
+        out,
+        jobs(table),
+        lambda first: run(table, first=first),
+        overwrite=arguments.overwrite,
+    )
     show(render(records))
     show(f"Every fit: {out}")
 
 
 def _calibration(arguments: Namespace) -> None:
-    """Measure how far verdicts on random problems can be relied on."""
+    """Measure how often each verdict on random problems is right."""
     from manifactor.studies import calibration
 
     settings = calibration.CalibrationSettings()
@@ -52,8 +54,12 @@ def _calibration(arguments: Namespace) -> None:
     for path in pictures:
         require_new_file(path, overwrite=arguments.overwrite)
     can_draw = _can_draw()
-    records = list(counted(calibration.run(n_problems), n_problems, "problems"))
-    _write_lines(out, records)
+    records = _recorded(
+        out,
+        calibration.jobs(n_problems),
+        lambda first: calibration.run(n_problems, first=first),
+        overwrite=arguments.overwrite,
+    )
     show(calibration.render(records))
     show(f"Every fit: {out}")
     if can_draw:
@@ -65,11 +71,11 @@ def _calibration(arguments: Namespace) -> None:
 
 def _can_draw() -> bool:
     """Return whether pictures can be drawn; say why where they cannot."""
-    # Told before the fits, which take an hour; the table needs no picture.
+    # Before the fits, which take hours; the table needs no picture.
     try:
         extra("matplotlib")
     except ValueError as error:
-        note(f"there will be no picture: {error}")
+        note(f"no picture will be drawn: {error}")
         return False
     return True
 
@@ -81,10 +87,42 @@ def _bench_output(arguments: Namespace) -> Path:
     return out
 
 
-def _write_lines(out: Path, records: Sequence[dict]) -> None:
-    """Write one line of JSON for each record."""
-    lines = "".join(f"{json.dumps(record)}\n" for record in records)
-    _write_bytes(out, lines.encode())
+def _recorded(
+    out: Path,
+    jobs: Sequence[dict],
+    run: Callable[[int], Iterator[dict]],
+    *,
+    overwrite: bool,
+) -> list[dict]:
+    """Run a study, or the rest of one that was interrupted, and write its records.
+
+    Parameters
+    ----------
+    out : Path
+    jobs : sequence of dict
+        What tells the records apart.
+    run : callable
+        Returns the records from a given one on.
+    overwrite : bool
+        Whether to start anew.
+    """
+    from manifactor.studies.keeping import keep, kept_records, unfinished
+
+    part, total = unfinished(out), len(jobs)
+    if overwrite:
+        part.unlink(missing_ok=True)
+    kept = kept_records(out, jobs)
+    if kept:
+        note(
+            f"continuing after {len(kept)} of {total} fits, which are in {part}; "
+            "--overwrite starts anew."
+        )
+    try:
+        return list(counted(keep(out, kept, run(len(kept))), total, "fits"))
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"finished fits are kept in {part}; repeat the command to continue"
+        ) from None
 
 
 def _write_bytes(path: Path, content: bytes) -> None:

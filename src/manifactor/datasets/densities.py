@@ -34,7 +34,7 @@ class Beta:
 class Bumps:
     """Two equal Gaussian bumps, at the quarters of the interval.
 
-    From a width of .12 on the density is at least a tenth of its maximum everywhere.
+    With a width of .12 or more, the density is nowhere below a tenth of its maximum.
     """
 
     width: float

@@ -42,8 +42,8 @@ from manifactor.datasets.warps import (
 APART = ((-0.5, 0.0), (0.5, 0.0))
 OVERLAPPING = ((-0.25, 0.0), (0.25, 0.0))
 # The centres and the size of three objects.
-THREE = ((-0.55, -0.5), (0.55, -0.5), (0.0, 0.5))
-SMALL = 0.5
+THREE_CENTRES = ((-0.55, -0.5), (0.55, -0.5), (0.0, 0.5))
+SMALL_SIZE = 0.5
 
 
 def _gaussian(*deviations: float) -> Shape:
@@ -66,8 +66,12 @@ def _turning_and_shifting(variance_ratio: float, centres=APART) -> Shape:
 
 
 def _three_objects(variance_ratio: float) -> Shape:
-    left, right, top = THREE
-    objects = Turning(left, SMALL), Shifting(right, SMALL), Turning(top, SMALL)
+    left, right, top = THREE_CENTRES
+    objects = (
+        Turning(left, SMALL_SIZE),
+        Shifting(right, SMALL_SIZE),
+        Turning(top, SMALL_SIZE),
+    )
     return Scene(objects, variance_ratio)
 
 
@@ -76,7 +80,7 @@ def _half_circumference(length: float) -> Sphere:
     return circle(length / np.pi)
 
 
-# Names of scales that differ: the smallest first.
+# Standard deviations of the factors.
 GAUSSIAN: dict[str, Shape] = {
     "gaussian_1_1.5": _gaussian(1, 1.5),
     "gaussian_1_2": _gaussian(1, 2),
@@ -152,7 +156,7 @@ IMAGES: dict[str, Shape] = {
     "three_objects_30": _three_objects(30),
 }
 
-# Percentages of the length.
+# Lengths of the gap in per cent of the factor's length.
 GAPS: dict[str, Shape] = {
     f"{name}_gap{percent}": independent(Uneven(part, Gap(percent / 100)), other)
     for percent in (5, 10, 15)

@@ -60,8 +60,9 @@ class Cloud:
     ----------
     n_columns : int
     correlation : float
-        Of the first two columns; 0 for an isotropic cloud. The principal axes of a
-        correlated cloud are independent, but a small correlation does not show them.
+        Correlation of the first two columns; 0 for an isotropic cloud. The principal
+        axes of a correlated cloud are independent, but few samples of a small
+        correlation do not show them.
     """
 
     n_columns: int
@@ -116,7 +117,7 @@ class SolidEllipsoid:
 class Frustum:
     """A cone cut off: the radius falls from 1 to `end` along its axis.
 
-    It is uniform in area: its circles shrink along the axis, and their density too.
+    Samples are uniform in area, so that shorter circles have fewer of them.
     """
 
     end: float
@@ -124,7 +125,7 @@ class Frustum:
 
     def __call__(self, n_samples: int, rng) -> Samples:
         """Draw samples."""
-        # Circles are the denser, the longer they are.
+        # The density of the radius is proportional to the radius.
         radius = np.sqrt(rng.uniform(self.end**2, 1, size=n_samples))
         angle = rng.uniform(0, 2 * np.pi, size=n_samples)
         height = self.length * (1 - radius) / (1 - self.end)

@@ -16,7 +16,7 @@ from manifactor.datasets.densities import (
     VonMises,
     Wells,
 )
-from manifactor.datasets.field import APART, CONFORMAL, SMALL, THREE
+from manifactor.datasets.field import APART, CONFORMAL, SMALL_SIZE, THREE_CENTRES
 from manifactor.datasets.near_products import CutCorner, Hole, LatticeTorus, Stadium
 from manifactor.datasets.objects import Scene, Shifting, Turning
 from manifactor.datasets.problem_settings import ProblemSettings, Range
@@ -152,7 +152,7 @@ def _images(rng, settings: ProblemSettings) -> Drawn:
     count = max(2, _count(rng, settings))
     places = [(centre, 0.7) for centre in APART]
     if count > 2:
-        places = [(centre, SMALL) for centre in THREE]
+        places = [(centre, SMALL_SIZE) for centre in THREE_CENTRES]
     movers = [Turning if rng.uniform() < 0.5 else Shifting for _ in places]
     objects = [mover(*place) for mover, place in zip(movers, places, strict=True)]
     ratio = _log_uniform(rng, settings.brightness_ratio)
@@ -160,7 +160,7 @@ def _images(rng, settings: ProblemSettings) -> Drawn:
     names = " x ".join(mover.__name__ for mover in movers)
     covered = ", the first covers the others" if occluding else ""
     name = f"images, {names}, variances to 1:{ratio:.1f}{covered}"
-    # The weakest object's images have a standard deviation of this.
+    # Standard deviation of the images of the weakest object.
     deviation = 1 / np.sqrt(ratio)
     return Drawn(Scene(tuple(objects), ratio, occluding), "weak", name, 2 * deviation)
 

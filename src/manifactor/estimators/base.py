@@ -56,11 +56,10 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         )
 
     def _begin(self, X, stages: Stages | None) -> tuple:
-        """Check samples and parameters; return samples, cost, stages and generators.
+        """Check samples and parameters; return samples, cost, stages and a generator.
 
         A second fit of the same samples starts where the first one differs: `stages`
-        keeps what was computed. Diffusion and factorization have generators of their
-        own, so that a kept diffusion leaves the factors as they are.
+        keeps what was computed.
         """
         X = self._owned(self._validated(X, reset=True), X)
         cost = self.forecast_shape(*_shape(X))
@@ -68,7 +67,9 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         stages = stages or Stages(getattr(self, "_kept", None))
         fixed = isinstance(self.random_state, Integral)
         stages.start(self.callback, seed if fixed else None)
-        return X, cost, stages, np.random.default_rng(seed).spawn(2)
+        # A child of the seed's generator: earlier versions drew the same numbers.
+        (rng,) = np.random.default_rng(seed).spawn(1)
+        return X, cost, stages, rng
 
     def _remember(self, diffusion: Diffusion, cost: Forecast, stages: Stages) -> None:
         """Remember timings, and what the next fit may start from."""

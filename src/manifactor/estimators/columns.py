@@ -1,15 +1,15 @@
 """Columns that are likely no measurement, or not in the units of the others."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
+from manifactor._support.warning import warn_caller
 from manifactor.factoring.factorize import Factorization
 
-# Names of columns, or numbers where these are not counted from the first.
+# Names of columns, or their numbers in a table of which some columns were left out.
 Labels = Sequence[str | int]
 
 
@@ -32,20 +32,25 @@ class ColumnSettings:
     # per cent.
     checked: int = 2000
 
-    # In more columns, as in images, spreads vary: there, only a few columns count that
-    # are apart from all others.
+    # The spreads of more columns, such as pixels, vary widely. There a column is named
+    # only if it is among the few largest, with a gap to all others.
     many_columns: int = 64
     few_of_many: float = 0.05
 
-    # So many columns of falling spread are principal components, which fall by nature.
+    # Spreads that fall from each of so many columns to the next are those of principal
+    # components.
     fewest_falling: int = 5
 
-    # Fewer samples are in order by chance.
+    # The values of fewer samples may be in order by chance.
     fewest_rows: int = 20
 
-    # A label has few values, and each of them often.
+    # A label has at most so many values, each of them in so many samples on average.
     most_labels: int = 20
     samples_per_label: int = 20
+
+    # An index may leave out numbers: its range is at most so many times the number of
+    # samples.
+    index_range: float = 2.0
 
 
 # What is said of one column and of several.
@@ -97,18 +102,27 @@ def _name(column: int, names: Labels | None) -> str:
     return str(column) if names is None else repr(names[column])
 
 
+def column_labels(estimator, given: Labels | None) -> Labels | None:
+    """Return the labels given by the caller, else the names that a DataFrame had."""
+    if given is not None:
+        return given
+    return getattr(estimator, "feature_names_in_", None)
+
+
 def remarked_on_columns(
     found: Factorization, X, names: Labels | None = None
 ) -> Factorization:
-    """Return what was found with a remark on suspicious columns, and warn of them.
+    """Return the factorization with a remark on suspicious columns, and warn of them.
 
-    Before anything is called irreducible, columns that hide the others are named.
+    A product is returned as it is, and so is a factorization of precomputed distances.
     """
-    remark = "" if sp.issparse(X) else in_words(suspicious_columns(X), names)
+    if found.evidence.verdict == "product" or sp.issparse(X):
+        return found
+    remark = in_words(suspicious_columns(X), names)
     if not remark:
         return found
-    warnings.warn(remark, ColumnWarning, stacklevel=3)
-    # First: what the method remarks holds only once the columns are right.
+    warn_caller(remark, ColumnWarning)
+    # Before other remarks, which may not hold without these columns.
     more = found.evidence.details
     details = f"{remark} {more[:1].upper()}{more[1:]}".strip()
     return replace(found, evidence=replace(found.evidence, details=details))
@@ -119,12 +133,16 @@ def suspicious_columns(
 ) -> tuple[Suspicion, ...]:
     """Return the columns of samples that may hide the structure of the others.
 
-    Constant columns are harmless and named only beside others.
-
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
     settings : ColumnSettings
+
+    Returns
+    -------
+    tuple of Suspicion
+        One for each kind. Constant columns are harmless; they are named only beside
+        others.
 
     Examples
     --------
@@ -138,7 +156,7 @@ def suspicious_columns(
     spread = _spread(some, settings)
     index = _index_columns(X, settings)
     label = _label_columns(some, index, settings)
-    # Of these the scale means nothing, neither their own nor for comparison.
+    # The scale of an index or a label means nothing, and is compared with no other.
     no_measurement = index | label
     kinds = {
         "scale": _apart_in_scale(spread, no_measurement, settings),
@@ -175,9 +193,11 @@ def _capital(text: str) -> str:
 
 
 def _spread(some: np.ndarray, settings: ColumnSettings) -> np.ndarray:
-    """Return the spread of every column, of most samples where these differ."""
+    """Return the distance between two quantiles of every column.
+
+    If both are equal, the distance between the smallest and the largest value.
+    """
     low, high = np.quantile(some, [settings.quantile, 1 - settings.quantile], axis=0)
-    # Most values of a column may be equal; then the others make the spread.
     whole = some.max(axis=0) - some.min(axis=0)
     return np.where(high > low, high - low, whole)
 
@@ -224,7 +244,8 @@ def _index_columns(X: np.ndarray, settings: ColumnSettings) -> np.ndarray:
     index = np.zeros(X.shape[1], dtype=bool)
     for column in np.flatnonzero(ordered | whole):
         values = np.asarray(X[:, column])
-        index[column] = _is_ordered(values) or (whole[column] and _numbers_rows(values))
+        numbers_rows = whole[column] and _numbers_rows(values, settings)
+        index[column] = _is_ordered(values) or numbers_rows
     return index
 
 
@@ -233,9 +254,9 @@ def _is_ordered(values: np.ndarray) -> bool:
     return bool((steps > 0).all() or (steps < 0).all())
 
 
-def _numbers_rows(values: np.ndarray, *, slack: int = 2) -> bool:
-    """Return whether values are different whole numbers with few left out."""
-    if values.max() - values.min() > slack * len(values):
+def _numbers_rows(values: np.ndarray, settings: ColumnSettings) -> bool:
+    """Return whether whole numbers are all different, with few left out."""
+    if values.max() - values.min() > settings.index_range * len(values):
         return False
     return len(np.unique(values)) == len(values)
 

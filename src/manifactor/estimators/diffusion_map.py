@@ -124,8 +124,12 @@ class DiffusionMap(SpectralEstimator):
         stages : Stages or None
             Where finished stages are kept and looked up; None for the estimator's own
             memory of its last fit.
+
+        Returns
+        -------
+        self
         """
-        X, cost, stages, (rng, _) = self._begin(X, stages)
+        X, cost, stages, rng = self._begin(X, stages)
         with device_memory(), blas_threads(X):
             diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
             self.diffusion_ = diffusion.settled()

@@ -6,12 +6,8 @@ from numbers import Integral
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manifactor.estimators.base import (
-    SpectralEstimator,
-    blas_threads,
-    rows_at_a_time,
-)
-from manifactor.estimators.columns import remarked_on_columns
+from manifactor.estimators.base import SpectralEstimator, blas_threads, rows_at_a_time
+from manifactor.estimators.columns import column_labels, remarked_on_columns
 from manifactor.factoring.factorize import factorize
 from manifactor.factoring.placement import (
     Placed,
@@ -45,12 +41,12 @@ class ManifoldFactorizer(SpectralEstimator):
         pairs. "sum" looks in the sense "sum" only; "deflation" is its earlier name.
     sense : "auto", "geometry", "sum", "volume" or "density"
         For "gradients": the sense in which the data are to be a product. "geometry":
-        distances, whatever the density of the samples. "sum": the samples are a sum of
-        one function of each factor, as in images of independent objects. "volume":
-        lengths are measured in samples, so that the metric may have a common stretch
-        that differs from place to place. "density": distances and density, as of
-        independent Gaussian coordinates. "auto" looks at the geometry, and at the
-        others where that is no product; `evidence_.sense` is the sense of the result.
+        the metric is a product, whatever the density of the samples. "sum": samples
+        are a sum of one function of each factor, such as images of independent
+        objects. "volume": the metric is a product up to a common stretch, which the
+        density of the samples shows. "density": metric and density are products, as
+        for independent Gaussians. "auto" looks at the geometry, and in the other senses
+        if that is no product; `evidence_.sense` is the sense of the result.
     n_functions : int or "auto"
         Eigenpairs to compute, the constant function included. "auto" takes one for
         every 8 samples, 100 at most, and more (up to 400) where the factors found have
@@ -69,8 +65,8 @@ class ManifoldFactorizer(SpectralEstimator):
         For "triplets": indices of functions that are kept out of every factor. Peel
         off a factor that was found, and fit again.
     random_state : int, RandomState or None
-        Start of the eigensolver, and parts of many samples. What is random in the
-        search for factors is always drawn alike: no verdict depends on it.
+        For the eigensolver and the parts of many samples. The search for factors draws
+        the same random numbers in every fit, so that no verdict depends on the seed.
     callback : callable or None
         Called as ``callback(stage, fraction)``.
 
@@ -93,7 +89,6 @@ class ManifoldFactorizer(SpectralEstimator):
     diffusion_, factorization_
         The two records that all other attributes are read off.
     spectrum_, bandwidth_, bandwidth_curve_, dimension_, components_, outliers_
-        As in `DiffusionMap`.
     preparation_, choices_, recall_, forecast_, timings_
         As in `DiffusionMap`.
 
@@ -154,37 +149,40 @@ class ManifoldFactorizer(SpectralEstimator):
         y : ignored
         noise : array of shape (n_features,) or None
             Standard deviation of the noise in every column, if it is known. The
-            verdict "product" then also needs places that such noise hardly moves.
+            verdict "product" then also requires that it hardly moves the places.
         stages : Stages or None
             Where finished stages are kept and looked up; None for the estimator's own
             memory of its last fit.
         column_names : sequence of str or None
-            For warnings. None for the names of a DataFrame's columns; the columns of
-            other samples are numbered from 0.
+            For warnings. None takes the names of a DataFrame, or numbers from 0.
+
+        Returns
+        -------
+        self
 
         Warns
         -----
         ColumnWarning
-            Where no product is found and columns are likely no measurement, or differ
-            in scale a hundredfold. The evidence says so, too.
+            If no product is found and columns look like an index or a label, or differ
+            in scale a hundredfold. The evidence names the columns, too.
         """
         factoring = self._factoring_settings()
         known = isinstance(self.n_functions, Integral)
         require_factoring(factoring, n_functions=self.n_functions if known else None)
         self._require_used()
-        X, cost, stages, (rng, _) = self._begin(X, stages)
+        X, cost, stages, rng = self._begin(X, stages)
         noise = None if noise is None else checked_noise(noise, X)
         with device_memory(), blas_threads(X):
             diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
             with stages.timed("factors"):
                 # The halves that tell structure from noise are always the same, so that
                 # `random_state` does not decide a verdict.
-                rng = np.random.default_rng(0)
-                found = factorize(diffusion, factoring, noise=noise, rng=rng)
-            if found.evidence.verdict != "product" and factoring.n_asked != 1:
-                names = getattr(self, "feature_names_in_", None)
-                names = names if column_names is None else column_names
-                found = remarked_on_columns(found, X, names)
+                fixed = np.random.default_rng(0)
+                found = factorize(diffusion, factoring, noise=noise, rng=fixed)
+            # Whoever asks for one factor expects no product.
+            if factoring.n_asked != 1:
+                labels = column_labels(self, column_names)
+                found = remarked_on_columns(found, X, labels)
             self.factorization_ = found.settled()
         self._remember(self.diffusion_, cost, stages)
         return self
@@ -213,11 +211,9 @@ class ManifoldFactorizer(SpectralEstimator):
     def _require_used(self) -> None:
         """Raise ValueError for a parameter that the method does not use."""
         if self.method in SUM_NAMES and self.n_functions != "auto":
-            few = SumSettings().n_functions
             raise ValueError(
-                f"`method={self.method!r}` computes {few} functions; got "
-                f"`n_functions`={self.n_functions!r}. Leave it at 'auto', or choose "
-                "another `method`."
+                f"`n_functions` must be 'auto' with `method={self.method!r}`, which "
+                f"does not use functions; got {self.n_functions!r}. Leave it out."
             )
 
     @property
@@ -280,10 +276,7 @@ class ManifoldFactorizer(SpectralEstimator):
         return like(X, np.hstack([factor.embedding for factor in factors]))
 
     def transform(self, X):
-        """Return the embeddings of new samples in all factors side by side.
-
-        The result has shape (n_new, sum of embedding widths).
-        """
+        """Return embeddings in all factors side by side, (n_new, sum of widths)."""
         return like(X, np.hstack([places for places, _ in self._placed(X)]))
 
     def _placed(self, X) -> list[tuple]:
@@ -321,8 +314,8 @@ class ManifoldFactorizer(SpectralEstimator):
 
         The coordinate is None for shapes other than intervals and circles. The
         confidence of a new sample is that of the nearest training sample. A sample far
-        from all of them takes the place of the nearest one, with confidence 0. By
-        "sum", confidence falls with the sample's distance from the sum.
+        from all of them takes the place of the nearest one, with confidence 0. On
+        factors of a sum, the confidence falls with the distance from the sum.
 
         Parameters
         ----------

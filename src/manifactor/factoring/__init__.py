@@ -1,1 +1,39 @@
-"""From a spectrum to the factors of the manifold."""
+"""From a diffusion to the factors of the manifold.
+
+`factorize(diffusion, settings, rng=rng)` in `factorize.py` is the way in, and the
+record `Factorization` is what comes out. A module imports from those below it in this
+map, never from those above.
+
+First level, the methods:
+
+factorize
+    The methods in a table, and what is done to the result of each.
+senses
+    `method="gradients"`: find factors in one sense of a product after the other.
+from_functions, from_samples
+    One search each: in the functions of a diffusion, or for a sum of the samples.
+    Find factors, then weigh the evidence.
+blocks
+    Peel blocks of functions off a diffusion until they have all its dimensions.
+placement
+    Places of new samples on the factors, and how far noise moves places.
+settings, factorization
+    The records that go in and come out.
+
+Packages, the parts that methods are made of:
+
+judging
+    Measured numbers to tests, tests to a verdict, a verdict to prose.
+measures
+    Numbers that speak for or against a product.
+triplets
+    `method="triplets"`: the paper's algorithm.
+sums
+    `method="sum"`: samples as a sum of one function of each factor.
+factors
+    The record `Factor`: functions, shape and places of one factor.
+gradients
+    Blocks of functions with orthogonal gradients, found by peeling.
+prediction
+    R^2 of nearest-neighbour regression, used by all of them.
+"""

@@ -1,72 +1,21 @@
 """Blocks of pure functions that have all dimensions of the data."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
-from manifactor.factoring.energy import count_directions
-from manifactor.factoring.factor import Factor
-from manifactor.factoring.looks import take_looks
-from manifactor.factoring.peeling import Peeling, peel
-from manifactor.factoring.proposals import Look
-from manifactor.factoring.purity import PuritySettings, batch_size, without_energy
-from manifactor.factoring.residuals import leaves_noise
+from manifactor.factoring.gradients.dimensions import Dimensions, Peeled
+from manifactor.factoring.gradients.energy import count_directions
+from manifactor.factoring.gradients.looks import take_looks
+from manifactor.factoring.gradients.peeling import Peeling, peel
+from manifactor.factoring.gradients.proposals import Look
+from manifactor.factoring.gradients.purity import (
+    PuritySettings,
+    batch_size,
+    without_energy,
+)
+from manifactor.factoring.gradients.residuals import leaves_noise
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
-
-MORE = "more dimensions than the data, so they overlap"
-FEWER = "fewer dimensions than the data, so a small one may be missing"
-
-
-@dataclass(frozen=True)
-class Misfit:
-    """How far the factors' dimensions miss the data's, and in which way."""
-
-    dimensions: float
-    difference: str = ""
-
-
-@dataclass(frozen=True)
-class Dimensions:
-    """Dimensions of the data, and of the blocks of functions that were found.
-
-    Attributes
-    ----------
-    data : float
-        As the kernel's bandwidth curve has it.
-    found : int
-        Directions that the gradients of the blocks span together.
-    missing : bool
-        Whether the blocks lack a dimension that is no noise.
-    """
-
-    data: float
-    found: int
-    missing: bool
-
-    def misfit(self, factors: Sequence[Factor], limit: float) -> Misfit:
-        """Return how far the dimensions of factors miss the data's.
-
-        A surplus of dimensions up to `limit` is not reported.
-        """
-        surplus = sum(factor.dimension for factor in factors) - self.data
-        if surplus > limit:
-            return Misfit(surplus, MORE)
-        if self.missing:
-            return Misfit(self.data - self.found, FEWER)
-        # Dimensions that only noise fills are not missing.
-        return Misfit(max(0.0, surplus))
-
-
-@dataclass(frozen=True)
-class Peeled:
-    """A peeling, the dimensions that it found, and what it was made of."""
-
-    diffusion: Diffusion
-    peeling: Peeling
-    dimensions: Dimensions
 
 
 def peel_all_dimensions(

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field, replace
 
 from manifactor._support.choices import Choice
-from manifactor.factoring.division import Split
-from manifactor.factoring.evidence import Evidence
-from manifactor.factoring.factor import Factor
-from manifactor.factoring.maxcut import Cut
-from manifactor.factoring.sums.placing import Sum
-from manifactor.factoring.triplets import Triplets
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.gradients.division import Split
+from manifactor.factoring.judging.evidence import Evidence
+from manifactor.factoring.sums.summands import Sum
+from manifactor.factoring.triplets.maxcut import Cut
+from manifactor.factoring.triplets.search import Triplets
 from manifactor.spectral.diffusion import Diffusion
 
 

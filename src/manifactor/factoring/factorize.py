@@ -1,6 +1,5 @@
 """Diffusion to factorization: the methods, and what is said of their results."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -8,24 +7,25 @@ from typing import Protocol
 import numpy as np
 
 from manifactor._support.choices import Choice, given
-from manifactor.factoring.evidence import NoProductStructureWarning
-from manifactor.factoring.factor import Factor, selection
+from manifactor._support.warning import warn_caller
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.functions import (
+from manifactor.factoring.factors.factor import Factor, selection
+from manifactor.factoring.from_functions import (
     described,
     described_factors,
     one_factor,
 )
-from manifactor.factoring.further import LOOKS, look_in_all_senses, look_in_sense
-from manifactor.factoring.grouping import group_functions
-from manifactor.factoring.placement import signal_shares
-from manifactor.factoring.settings import FactoringSettings, require_factoring
-from manifactor.factoring.verdict import (
+from manifactor.factoring.judging.evidence import NoProductStructureWarning
+from manifactor.factoring.judging.weighing import (
     weigh_asked,
     weigh_groups,
     weigh_no_groups,
     weigh_noise,
 )
+from manifactor.factoring.placement import signal_shares
+from manifactor.factoring.senses import FINDERS, find_in_all_senses, find_in_sense
+from manifactor.factoring.settings import FactoringSettings, require_factoring
+from manifactor.factoring.triplets.grouping import group_functions
 from manifactor.spectral.diffusion import Diffusion
 
 
@@ -70,10 +70,9 @@ def factorize(
         found = _with_noise_weighed(found, noise, settings, rng)
     # Whoever asks for one factor needs no warning of it.
     if found.evidence.verdict == "none" and settings.n_asked != 1:
-        warnings.warn(
+        warn_caller(
             f"No product structure was found: {found.evidence.reason}.",
             NoProductStructureWarning,
-            stacklevel=3,
         )
     return replace(
         found,
@@ -102,9 +101,9 @@ def by_gradients(
     """Find factors by orthogonal gradients, in other senses where need be."""
     if settings.n_asked == 1:
         return _one_asked_for(diffusion, settings)
-    if settings.sense in LOOKS:
-        return look_in_sense(settings.sense, diffusion, settings, rng=rng)
-    return look_in_all_senses(diffusion, settings, rng=rng)
+    if settings.sense in FINDERS:
+        return find_in_sense(settings.sense, diffusion, settings, rng=rng)
+    return find_in_all_senses(diffusion, settings, rng=rng)
 
 
 def by_sum(
@@ -113,7 +112,7 @@ def by_sum(
     """Find factors of an additive embedding, each in what the others leave."""
     if settings.n_asked == 1:
         return _one_asked_for(diffusion, settings)
-    return look_in_sense("sum", diffusion, settings, rng=rng)
+    return find_in_sense("sum", diffusion, settings, rng=rng)
 
 
 def by_triplets(

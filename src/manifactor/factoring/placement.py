@@ -10,9 +10,10 @@ import scipy.sparse as sp
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
-from manifactor.factoring.factor import Factor
-from manifactor.factoring.sums.placing import Sum, confidence
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.sums.summands import Sum, confidence
 from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.preparation import Preparation
 
 
 @dataclass(frozen=True)
@@ -181,15 +182,45 @@ def signal_shares(
             "`noise` is the noise of samples; got it with a precomputed graph of "
             "distances. Pass samples, or leave `noise` out."
         )
-    shift = noise * rng.normal(size=(len(samples), len(noise)))
-    if diffusion.preparation is not None:
-        shift = shift @ diffusion.preparation.components
-    noisy = samples + shift
+    noisy = samples + prepared_noise(
+        noise, len(samples), preparation=diffusion.preparation, rng=rng
+    )
     moved = place(noisy, factors, diffusion, terms=terms, settings=settings)
     return [
         _signal_share(factor.embedding, after.embedding)
         for factor, after in zip(factors, moved, strict=True)
     ]
+
+
+def prepared_noise(
+    noise: np.ndarray,
+    n_samples: int,
+    *,
+    preparation: Preparation | None,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return noise of so many samples as it is after their preparation.
+
+    In principal components C, noise with standard deviations s in the columns has the
+    covariance C' diag(s^2) C = R' R, where R is the triangular factor of diag(s) C.
+    Only as many numbers are drawn as there are components, not as there are columns.
+
+    Parameters
+    ----------
+    noise : ndarray of shape (n_features,)
+        Standard deviation of the noise in each column before preparation.
+    n_samples : int
+    preparation : Preparation or None
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_prepared)
+    """
+    if preparation is None:
+        return noise * rng.normal(size=(n_samples, len(noise)))
+    root = np.linalg.qr(noise[:, None] * preparation.components, mode="r")
+    return rng.normal(size=(n_samples, len(root))) @ root
 
 
 def _signal_share(before: np.ndarray, after: np.ndarray) -> float:

@@ -31,6 +31,23 @@ def thinned(n_samples: int, at_most: int) -> slice:
     return slice(None, None, ceil_div(n_samples, at_most))
 
 
+def thinned_rows(chosen: np.ndarray, at_most: int) -> np.ndarray:
+    """Return the indices of evenly spread samples among those chosen.
+
+    Parameters
+    ----------
+    chosen : ndarray of bool of shape (n_samples,)
+    at_most : int
+
+    Examples
+    --------
+    >>> thinned_rows(np.array([True, False, True, True, True]), 2)
+    array([0, 3])
+    """
+    rows = np.flatnonzero(chosen)
+    return rows[thinned(len(rows), at_most)]
+
+
 def predictability(
     source: np.ndarray,
     target: np.ndarray,

@@ -9,17 +9,17 @@ from manifactor._support.parameters import (
     require_indices,
     require_number,
 )
-from manifactor.factoring.criteria import EvidenceSettings
-from manifactor.factoring.factor import FactorSettings
-from manifactor.factoring.gradients import GradientSettings
-from manifactor.factoring.grouping import GroupingSettings
-from manifactor.factoring.looks import LookSettings
-from manifactor.factoring.measures import MeasureSettings
-from manifactor.factoring.peeling import PeelingSettings
+from manifactor.factoring.factors.factor import FactorSettings
+from manifactor.factoring.gradients.geometry import GradientSettings
+from manifactor.factoring.gradients.looks import LookSettings
+from manifactor.factoring.gradients.peeling import PeelingSettings
+from manifactor.factoring.gradients.residuals import ResidualSettings
+from manifactor.factoring.judging.limits import EvidenceSettings
+from manifactor.factoring.measures.settings import MeasureSettings
 from manifactor.factoring.placement import PlacementSettings
-from manifactor.factoring.residuals import ResidualSettings
 from manifactor.factoring.sums.agreement import AgreementSettings
 from manifactor.factoring.sums.peeling import SumSettings
+from manifactor.factoring.triplets.grouping import GroupingSettings
 from manifactor.spectral.senses import SenseSettings
 
 # Names only: importing the functions here would be a circular import.

@@ -23,7 +23,8 @@ class ColumnChoice:
     drop : str or None
         Columns to leave out, in the same form.
     labels : tuple of str or int, or None
-        The same as `columns`, one by one: names may have commas.
+        Columns to use, as a sequence: names may have commas. Given instead of
+        `columns`.
     """
 
     columns: str | None = None
@@ -32,7 +33,7 @@ class ColumnChoice:
 
     @property
     def named(self) -> bool:
-        """Whether the columns to use were named one by one."""
+        """Whether the caller chose the columns to use."""
         return self.columns is not None or self.labels is not None
 
     def numbers(self, names: Sequence[str] | None, total: int) -> tuple[int, ...]:
@@ -41,9 +42,9 @@ class ColumnChoice:
         Parameters
         ----------
         names : sequence of str or None
-            Of all columns.
+            Names of all columns of the table.
         total : int
-            Number of columns.
+            Number of columns of the table.
 
         Examples
         --------
@@ -58,7 +59,9 @@ class ColumnChoice:
         if self.drop is not None:
             used -= _numbers("--drop", self.drop.split(","), names, total)
         if not used:
-            raise ValueError("--drop must leave at least one column; it leaves none.")
+            raise ValueError(
+                "--drop must leave at least one column; it leaves none. Drop fewer."
+            )
         return tuple(sorted(used))
 
 
@@ -83,22 +86,22 @@ def _numbers(
     return found
 
 
-def _unknown(part: str, names: Sequence[str] | None, total: int) -> str:
-    """Return that there is no such column, and which there are."""
+def _unknown(label: str, names: Sequence[str] | None, total: int) -> str:
+    """Return a message that there is no such column, and which columns there are."""
     if names is None:
         return (
-            f"there is no column {part!r}, as the columns have no names; give numbers "
+            f"there is no column {label!r}, as the columns have no names; give numbers "
             f"from 0 to {total - 1}."
         )
-    near = get_close_matches(part, names, n=3, cutoff=0.5)
+    near = get_close_matches(label, names, n=3, cutoff=0.5)
     if near:
-        return f"there is no column {part!r}; the nearest are {_listed(near)}."
-    return f"there is no column {part!r}; there are {_listed(names)}."
+        return f"there is no column {label!r}; the nearest are {_listed(near)}."
+    return f"there is no column {label!r}; there are {_listed(names)}."
 
 
 def _listed(names: Sequence[str], *, most: int = 8) -> str:
-    shown = [repr(name) for name in names[:most]]
-    return ", ".join([*shown, "..."] if len(names) > most else shown)
+    shown = ", ".join(repr(name) for name in names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 @dataclass(frozen=True)
@@ -108,13 +111,14 @@ class Columns:
     Attributes
     ----------
     numbers : tuple of int
-        In the table, from 0, ascending.
+        Numbers of the columns in the table, counted from 0, ascending.
     total : int
-        Columns of the table.
+        Number of columns of the table.
     names : tuple of str or None
-        Of the columns used; None where the table has no names.
+        Names of the columns used; None if the table has no names.
     mean, scale : ndarray of shape (n_used,) or None
-        What is subtracted and divided by; None for columns as they are.
+        What is subtracted from the columns, and what they are then divided by; None
+        if they are not scaled.
     """
 
     numbers: tuple[int, ...]
@@ -125,12 +129,12 @@ class Columns:
 
     @property
     def labels(self) -> list[str | int]:
-        """Names, or numbers where there are none."""
+        """Names of the columns, or numbers if they have no names."""
         return list(self.numbers if self.names is None else self.names)
 
     @property
     def choice(self) -> ColumnChoice:
-        """The choice of the same columns in another table, by name if possible."""
+        """The choice of the same columns in another table, by their labels."""
         return ColumnChoice(labels=tuple(self.labels))
 
     @property
@@ -158,7 +162,7 @@ class Columns:
         )
 
     def scaled(self, samples: np.ndarray) -> np.ndarray:
-        """Return samples in these columns, scaled as these are."""
+        """Return samples of these columns, scaled; as they are without a scale."""
         if self.mean is None or self.scale is None:
             return samples
         return (samples - self.mean) / self.scale

@@ -36,14 +36,18 @@ def read_samples(path) -> np.ndarray:
 
 
 def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
-    """Read some columns of a file, with their names if it has any.
+    """Read the chosen columns of a file.
 
     Parameters
     ----------
     path : str or Path
         A file that `read_samples` reads.
     choice : ColumnChoice
-        Of the columns.
+
+    Returns
+    -------
+    Table
+        The columns, with their names if the file has any.
     """
     path = Path(path)
     _require_readable(path)
@@ -54,12 +58,12 @@ def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
     X = _as_floats(path, READERS[suffix](path))
     total = X.shape[1]
     used = choice.numbers(None, total)
-    # All columns of a file on disk stay there.
+    # Without a selection, a memory-mapped file is not read.
     return Table(X if len(used) == total else X[:, used], used, total)
 
 
 def read_like(path, columns: Columns) -> np.ndarray:
-    """Read the same columns of another file, scaled in the same way."""
+    """Return the samples of another file in the same columns and scale."""
     table = read_table(path, columns.choice)
     samples = table.samples
     # By name: another file may have them in another order.

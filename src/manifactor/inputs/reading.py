@@ -25,8 +25,8 @@ from manifactor.inputs.tables import line_of
 class ImageSettings:
     """Settings that turn images into samples; None is chosen from the data.
 
-    `standardise` is for tables, too: it scales columns, as it scales the components of
-    images.
+    `standardise` is also for tables: it scales the components of images, or the columns
+    of a table, to unit variance.
     """
 
     # The defaults go with every input; any other value is refused without images.
@@ -47,7 +47,7 @@ class Input:
     rows : ndarray of int of shape (n,)
         The samples' row numbers in the input, or in the file of the particles.
     particles : Particles or None
-        In the order of the samples.
+        Particles in the order of the samples.
     components : Components, VolumeComponents or None
         How images or volumes became samples.
     columns : Columns or None
@@ -78,7 +78,10 @@ class Input:
 
     @property
     def labels(self) -> list[str | int] | None:
-        """Names or numbers of the columns in their file; None for all, unnamed."""
+        """Names or numbers of the columns in their file.
+
+        None if all columns are used and they have no names.
+        """
         if self.columns is None:
             return None
         every = len(self.columns.numbers) == self.columns.total
@@ -143,7 +146,7 @@ def read_input(
         Degrees around the view; None for 10.
     settings : ImageSettings or None
     columns : ColumnChoice or None
-        Of a table; None for all.
+        Columns of a table to use; None for all.
     rng : Generator
 
     Returns
@@ -181,7 +184,7 @@ class _Given:
     columns: ColumnChoice
 
     def require_volumes(self) -> None:
-        """Volumes are aligned already and have no particles behind them."""
+        """Refuse all that does not go with volumes, which have no particles."""
         of_images = self.settings != ImageSettings()
         given = {
             "--particles": self.particles is not None,
@@ -198,7 +201,7 @@ class _Given:
                 )
 
     def require_images(self, path: Path) -> None:
-        """Images have their own particles, and pixels for columns."""
+        """Refuse particles and columns, which images have already."""
         if self.particles is not None or self.indices is not None:
             raise ValueError(
                 f"--particles and --ind go with coordinates; {path} already is a file "
@@ -211,7 +214,7 @@ class _Given:
             )
 
     def require_table(self, path: Path) -> None:
-        """Coordinates have no view, and nothing to be masked or filtered."""
+        """Refuse a view and settings of images, which a table does not have."""
         of_images = replace(self.settings, standardise=False) != ImageSettings()
         if self.view is not None or of_images:
             raise ValueError(
@@ -247,7 +250,7 @@ def _from_coordinates(path: Path, choice: ColumnChoice, particles, indices) -> I
 
 
 def _standardised(given: Input) -> Input:
-    """Return a table whose columns all have unit variance; constant ones have none."""
+    """Return a table with columns of unit variance; constant ones stay constant."""
     given.require_finite()
     assert given.columns is not None
     mean, scale = unit_scale(given.samples)

@@ -1,7 +1,6 @@
 """Tables in text and in parquet: numbers, names of columns, columns of text."""
 
 import csv
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.extras import extra
+from manifactor._support.warning import warn_caller
 from manifactor.estimators.columns import ColumnWarning
 from manifactor.inputs.columns import ColumnChoice
 
@@ -25,11 +25,11 @@ class Table:
     ----------
     samples : ndarray of shape (n_samples, n_used)
     numbers : tuple of int
-        Of the columns used, in the file, from 0.
+        Numbers of the columns used in the file, counted from 0.
     total : int
-        Columns of the file.
+        Number of columns of the file.
     names : tuple of str or None
-        Of the columns used.
+        Names of the columns used.
     """
 
     samples: np.ndarray
@@ -39,7 +39,7 @@ class Table:
 
 
 def column_names(path) -> list[str]:
-    """Return the names of a table's columns, or none if its first line has numbers."""
+    """Return the names of a table's columns; empty if it has no line of names."""
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix == ".parquet":
@@ -60,7 +60,7 @@ def line_of(path: Path, row: int) -> int | None:
 
 
 def read_text(path: Path, choice: ColumnChoice, *, delimiter: str | None) -> Table:
-    """Read a table in text, which may start with a line of column names."""
+    """Return a table in text, which may start with a line of column names."""
     try:
         layout = _layout(path, delimiter)
         used = choice.numbers(layout.names, layout.total)
@@ -75,7 +75,16 @@ def read_text(path: Path, choice: ColumnChoice, *, delimiter: str | None) -> Tab
 
 @dataclass(frozen=True)
 class _Layout:
-    """Names, or None, and number of columns; the line of the names, or 0."""
+    """The columns of a table in text.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+    total : int
+        Number of columns.
+    header : int
+        Number of the line of names, counted from 1; 0 if there is none.
+    """
 
     names: tuple[str, ...] | None
     total: int
@@ -83,11 +92,11 @@ class _Layout:
 
 
 def _layout(path: Path, delimiter: str | None) -> _Layout:
-    """Return the layout of a table in text: its names, or None, and its columns."""
+    """Return the layout of a table in text."""
     names, header = None, 0
     for number, cells in _lines(path, delimiter, comments=True):
         if cells and cells[0].startswith("#"):
-            # As numpy writes names: in a comment.
+            # `numpy.savetxt` writes names into a comment.
             names = [cell for cell in (cells[0].lstrip("# "), *cells[1:]) if cell]
         elif header == 0 and _is_header(cells):
             names, header = cells, number
@@ -103,7 +112,7 @@ def _layout(path: Path, delimiter: str | None) -> _Layout:
 def _plain_numbers(
     path: Path, delimiter: str | None, used: Sequence[int], layout: _Layout
 ) -> np.ndarray | None:
-    """Return columns that hold nothing but numbers; None where they hold more."""
+    """Return columns of numbers; None if a cell is no number."""
     # Where all columns are read, numpy also sees that rows are of one length.
     everything = len(used) == layout.total
     try:
@@ -176,7 +185,7 @@ def _number(cell: Any) -> float | None:
 
 
 def read_parquet(path: Path, choice: ColumnChoice) -> Table:
-    """Read a table in parquet."""
+    """Return a table in parquet."""
     names = _parquet_names(path)
     used = choice.numbers(names, len(names))
     parquet = extra("pyarrow.parquet")
@@ -218,10 +227,11 @@ def _as_numbers(
     *,
     strict: bool,
 ) -> tuple[tuple[int, ...], np.ndarray]:
-    """Return which columns hold numbers, and these.
+    """Return the numbers of the columns that hold numbers, and their values.
 
     Columns of text, such as names of samples, are left out with a warning. A column of
-    numbers with a few other cells is refused, and so is text that was asked for.
+    numbers with a few other cells is refused. If `strict`, because the caller chose the
+    columns, so is a column of text.
     """
     columns: dict[int, np.ndarray] = {}
     text = []
@@ -237,10 +247,8 @@ def _as_numbers(
     if text and not columns:
         raise ValueError(f"{path} must be a table of numbers: all columns hold text.")
     if text:
-        warnings.warn(
-            f"columns that hold text were left out: {', '.join(text)}.",
-            ColumnWarning,
-            stacklevel=2,
+        warn_caller(
+            f"columns that hold text were left out: {', '.join(text)}.", ColumnWarning
         )
     return tuple(columns), np.column_stack(list(columns.values()))
 

@@ -1,12 +1,12 @@
 """Stages of a long fit on disk, so that a fit that was stopped can be resumed."""
 
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 from manifactor._support.stages import Stages
+from manifactor._support.warning import warn_caller
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.spectral.pipeline import settled_stage
 
@@ -68,9 +68,8 @@ class Checkpoints(Stages):
             self.folder.mkdir(exist_ok=True)
             write_tree(path, stage)
         except (OSError, ValueError) as error:  # a full disk, or a folder that is gone
-            warnings.warn(
+            warn_caller(
                 f"the stage {path.stem!r} could not be written for --resume: {error}. "
                 "The fit continues without.",
                 CheckpointWarning,
-                stacklevel=4,
             )

@@ -122,14 +122,14 @@ class Run:
         return samples
 
     def read(self, path) -> np.ndarray:
-        """Return samples of a file as those of the run: the same columns and scale."""
+        """Return the samples of a file in the columns and scale of the run's input."""
         if "columns" not in self.record:
             return read_samples(path)
         return read_like(path, self._columns)
 
     @property
     def column_names(self) -> list[str]:
-        """Names of the columns that were fitted; none where they have no names."""
+        """Names of the columns that were fitted; empty if they have no names."""
         if "columns" not in self.record:
             return column_names(self.record["input"])
         return list(self._columns.names or ())

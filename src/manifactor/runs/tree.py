@@ -8,17 +8,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.choices import Choice
-from manifactor.factoring.charts import Chart, Cloud
-from manifactor.factoring.division import Split
-from manifactor.factoring.evidence import Evidence
-from manifactor.factoring.factor import Factor
 from manifactor.factoring.factorization import Factorization
-from manifactor.factoring.judging import Test
-from manifactor.factoring.maxcut import Cut
+from manifactor.factoring.factors.charts import Chart, Cloud
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.gradients.division import Split
+from manifactor.factoring.judging.criterion import Test
+from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.sums.directions import Directions
-from manifactor.factoring.sums.placing import Sum, Summand
 from manifactor.factoring.sums.sheets import Sheet
-from manifactor.factoring.triplets import Triplets
+from manifactor.factoring.sums.summands import Sum, Summand
+from manifactor.factoring.triplets.maxcut import Cut
+from manifactor.factoring.triplets.search import Triplets
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast
 from manifactor.spectral.kernel import Affinity, Bandwidth
@@ -28,7 +28,7 @@ from manifactor.spectral.pipeline import Walk
 from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.spectrum import Spectrum
 
-# Raised whenever a record changes. 5: the fit is a Diffusion and a Factorization.
+# Raised whenever a record changes. 6: a Factorization may have a Sum.
 ARCHIVE_VERSION = 6
 # The only classes that a tree may name.
 RECORDS: dict[str, Any] = {

@@ -1,7 +1,6 @@
 """Connected components of a neighbour graph, and the edges that join them."""
 
 import os
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors
 
+from manifactor._support.warning import warn_caller
 from manifactor.spectral.resident import ResidentMatrix
 
 
@@ -67,12 +67,11 @@ def join_components(
             "each sample, or pass the samples themselves so that the components can "
             "be joined."
         )
-    warnings.warn(
+    warn_caller(
         f"{found}; they were joined by the shortest edges between them, so the lowest "
         "functions tell the components apart. Raise `n_neighbors`, or work on the "
         "largest component: fit X[estimator.components_ == 0].",
         DisconnectedGraphWarning,
-        stacklevel=2,
     )
     return Components(label, _shortest_edges(samples, label))
 

@@ -1,6 +1,5 @@
 """Affinity to spectrum: the lowest eigenvalues and functions of the Laplacian."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from manifactor._support.threads import map_panels
+from manifactor._support.warning import warn_caller
 from manifactor.spectral.eigenpairs import EigenpairWarning, Pairs, Start, required
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.resident import from_tensor, functions_there, is_tensor
@@ -198,22 +198,20 @@ def _warn_of_residuals(
 ) -> None:
     large = residuals > poor * asked
     if large.any():
-        warnings.warn(
+        warn_caller(
             f"{large.sum()} of {len(residuals)} eigenpairs have residuals more than "
             f"{poor:g} times as large as asked for, the largest "
             f"{residuals[large].max():.1e} (solver {solver!r}). Try another `solver` "
             "or fewer functions.",
             EigenpairWarning,
-            stacklevel=3,
         )
 
 
 def _warn_of_budget(pairs: Pairs, asked: int) -> None:
-    warnings.warn(
+    warn_caller(
         f"{len(pairs.values)} of {asked} eigenpairs are accurate after "
         f"{pairs.products} products of the matrix with all vectors; the others did "
         "not converge and were left out. Ask for fewer functions, or raise "
         "`n_neighbors`.",
         EigenpairWarning,
-        stacklevel=3,
     )

@@ -1,4 +1,4 @@
-"""How many of the last principal components are noise: in few columns and in many."""
+"""The number of principal components that are noise, in few columns and in many."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class NoiseSettings:
-    """Settings of `noise_components` and of `first_of_noise`."""
+    """Settings of `noise_components` and of `first_noise_component`."""
 
-    # Fewer components cannot be shown to be alike.
+    # Fewer components cannot be shown to have equal variances.
     shortest_tail: int = 3
 
     # The edges of the Marchenko-Pastur law are sharp only for infinitely many columns.
@@ -25,17 +25,18 @@ class NoiseSettings:
     # have 45,000 inner products, whose mean square is then known to 1 %.
     compared: int = 300
 
-    # Noise in fewer dimensions makes samples alike by chance.
+    # In fewer dimensions, samples of noise have large cosines by chance.
     fewest_dimensions: int = 50
 
-    # Inner products of noise have a normal distribution: so many standard deviations
-    # occur between a sample and 300 others by chance once in 6,000 times.
-    alike_above: float = 5.0
+    # A sample and another one are similar if their cosine is more than so many standard
+    # deviations of the cosines of noise, which are normal: among 300 others there is
+    # one by chance once in 6,000 times.
+    similar_above: float = 5.0
 
-    # Share of the samples that may have one like them: a few are nearly copies.
-    alike_share: float = 0.05
+    # Share of the samples that may have a similar one: a few may be nearly copies.
+    similar_share: float = 0.05
 
-    # Cosines this near 1 are those of copies, which show nothing.
+    # Cosines this near 1 are those of copies, which may have the same noise.
     copy_tolerance: float = 1e-9
 
 
@@ -106,14 +107,21 @@ def _is_gaussian(
     settings: NoiseSettings,
 ) -> bool:
     """Return whether a kurtosis is a Gaussian's up to the error of its estimate."""
-    expected = n_components * (n_components + 2)
-    # Mardia (1970): the variance of the estimate from Gaussian samples.
-    error = np.sqrt(8 * expected / n_samples)
+    expected, error = gaussian_kurtosis(n_components, n_samples)
     allowed = settings.standard_errors * error + settings.kurtosis_allowance * expected
     return bool(abs(kurtosis - expected) < allowed)
 
 
-def first_of_noise(
+def gaussian_kurtosis(n_components: int, n_samples: int) -> tuple[float, float]:
+    """Return the kurtosis of a Gaussian (Mardia, 1970), and its standard error.
+
+    The error is that of the estimate from so many samples.
+    """
+    expected = n_components * (n_components + 2)
+    return expected, np.sqrt(8 * expected / n_samples)
+
+
+def first_noise_component(
     inner: np.ndarray,
     scores: np.ndarray,
     variance: np.ndarray,
@@ -122,13 +130,13 @@ def first_of_noise(
     *,
     settings: NoiseSettings = NoiseSettings(),
 ) -> int | None:
-    """Return the component from which on all are noise, told from the leading ones.
+    """Return the first of the components that are noise, from the leading ones alone.
 
-    For many columns, where the last components are not known. What the components
-    from there on hold of the samples must be noise of many dimensions: the first of
-    them lies below the edge of the Marchenko-Pastur law, and no sample is like another
-    in them. On a manifold near samples are alike in all components. The number of
-    dimensions of the noise is measured: pixels may be constant, and noise uneven.
+    In many columns the last components are not computed. The components from k on are
+    noise if component k lies below the edge of the Marchenko-Pastur law, and if the
+    samples are uncorrelated with each other in all of them: on a manifold, samples near
+    each other have similar values of every component. The number of dimensions of the
+    noise is measured, since pixels may be constant and noise may be uneven.
 
     Parameters
     ----------
@@ -137,17 +145,17 @@ def first_of_noise(
     scores : ndarray of shape (n_compared, n_components)
         The same samples in the leading principal axes.
     variance : ndarray of shape (n_components,)
-        Of these components, descending.
+        Variances of the leading components, descending.
     rest : ndarray of shape (n_components + 1,)
         Variance beyond the first 0, 1, 2, ... components.
     n_samples : int
-        Of which the components are known.
+        Number of samples that the components were computed from.
     settings : NoiseSettings
 
     Returns
     -------
     int or None
-        None where the components given are not enough.
+        Index of the component; None if none of the leading ones is noise.
     """
     left = inner.copy()
     for first in range(len(variance)):
@@ -157,7 +165,7 @@ def first_of_noise(
             spread = (1 + np.sqrt(n_dimensions / n_samples)) ** 2
             edge = settings.edge_slack * rest[first] / n_dimensions * spread
             below = variance[first] < edge
-            if below and _are_unlike(cosines, n_dimensions, settings):
+            if below and _are_uncorrelated(cosines, n_dimensions, settings):
                 return first
         left -= np.outer(scores[:, first], scores[:, first])
     return None
@@ -173,13 +181,13 @@ def _effective_dimensions(cosines: np.ndarray) -> float:
     return 1 / square if square > 0 else 0.0
 
 
-def _are_unlike(
+def _are_uncorrelated(
     cosines: np.ndarray, n_dimensions: float, settings: NoiseSettings
 ) -> bool:
-    """Return whether hardly any sample is like another."""
-    limit = settings.alike_above / np.sqrt(n_dimensions)
-    alike = (np.abs(cosines) > limit).any(axis=1)
-    return bool(alike.mean() < settings.alike_share)
+    """Return whether hardly any sample is similar to another."""
+    limit = settings.similar_above / np.sqrt(n_dimensions)
+    similar = (np.abs(cosines) > limit).any(axis=1)
+    return bool(similar.mean() < settings.similar_share)
 
 
 def _cosines_of_others(inner: np.ndarray, settings: NoiseSettings) -> np.ndarray:

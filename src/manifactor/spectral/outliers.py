@@ -1,6 +1,5 @@
 """Samples that the random walk hardly reaches: left out, or warned of."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from manifactor._support.choices import Choice
+from manifactor._support.warning import warn_caller
 from manifactor.spectral.components import DisconnectedGraphWarning
 from manifactor.spectral.kernel import Affinity, KernelSettings, affinity
 from manifactor.spectral.neighbors import NeighborGraph
@@ -98,14 +98,13 @@ def warn_of_weak_links(
     strong = kernel > settings.least_weight
     count, label = connected_components(strong, directed=False)
     if count > 1:
-        warnings.warn(
+        warn_caller(
             f"at this bandwidth the samples fall into {count} components, the largest "
             f"of {np.bincount(label).max()} samples, joined by links of negligible "
             "weight only: there are outliers, or the bandwidth is too small. The "
             "lowest functions tell the components apart; remove the outliers or raise "
             "`bandwidth`.",
             DisconnectedGraphWarning,
-            stacklevel=4,
         )
 
 

@@ -1,8 +1,8 @@
-"""Samples to prepared samples: principal components that matter, and no others.
+"""Samples to prepared samples: principal components that are noise are removed.
 
-Components that are noise are removed, since in many of them all distances are nearly
-equal. Components that distances do not depend on are removed from wide samples, such as
-images, since each column costs time.
+In many components of noise, all distances are nearly equal. From samples in many
+columns, such as images, components that distances between neighbours do not depend on
+are removed, too, since each column costs time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ import numpy as np
 from manifactor._support.choices import Choice
 from manifactor.spectral.noise_tail import (
     NoiseSettings,
-    first_of_noise,
+    first_noise_component,
     noise_components,
 )
 from manifactor.spectral.principal import (
@@ -23,6 +23,10 @@ from manifactor.spectral.principal import (
     centred_rows,
     leading_axes,
     row_blocks,
+)
+from manifactor.spectral.uneven_noise import (
+    UnevenNoiseSettings,
+    components_beside_noise,
 )
 
 PREPARATIONS = ("auto", "none")
@@ -35,36 +39,37 @@ class PreparationSettings:
     # Fewer samples cannot tell noise from signal.
     fewest_samples: int = 150
 
-    # Above, the covariance costs more than all that follows: the leading components
-    # are computed without it.
+    # In more columns, the covariance costs more than all that follows: the leading
+    # components are computed without it.
     most_columns: int = 1000
 
-    # Distances in so few columns cost nothing: there only noise is removed.
+    # Distances in so few columns cost little: there only noise is removed.
     few_columns: int = 64
 
-    # Leading components that are computed first, and twice as many as long as they are
-    # not enough. More would cost about as much as they save.
+    # Leading components that are computed first; their number is doubled until they
+    # are enough. More than the most would cost about as much as they save.
     first_components: int = 32
     most_components: int = 128
 
-    # Components are kept until the others change squared distances between neighbours
-    # by less than this share: the kernel then changes by 0.001, where the sampling
-    # error of its sums is 0.1, and what is lost of a factor is 30 times smaller than
-    # the distance of neighbours.
+    # As many components are kept as it takes for the others to change squared distances
+    # between neighbours by less than this share. The kernel then changes by 0.001,
+    # where the sampling error of its sums is 0.1, and what is lost of a factor is 30
+    # times smaller than the distance between neighbours.
     distance_share: float = 1e-3
 
-    # Where that would take too many components, as for images with sharp edges: the
+    # The share if that takes too many components, as for images with sharp edges: the
     # squared distance to the 8th neighbour varies by 1/sqrt(8) from sample to sample.
     coarse_share: float = 0.2
 
-    # Which neighbour that is, and on how many samples its distance is measured.
+    # The neighbour whose distance is measured, and the number of samples for which.
     neighbor: int = 8
     measured_samples: int = 200
 
-    # More components than this share of the columns are not worth the projection.
-    worthwhile: float = 0.5
+    # A projection on more components than this share of the columns saves little time.
+    largest_kept_share: float = 0.5
 
     noise: NoiseSettings = field(default_factory=NoiseSettings)
+    uneven_noise: UnevenNoiseSettings = field(default_factory=UnevenNoiseSettings)
     principal: PrincipalSettings = field(default_factory=PrincipalSettings)
 
 
@@ -78,7 +83,7 @@ class Preparation:
     components : ndarray of shape (n_features, n_kept)
         Principal axes.
     reason : str
-        What was done and why.
+        Which components were dropped, and why.
     """
 
     mean: np.ndarray
@@ -117,8 +122,9 @@ def choose_preparation(
 
     Returns
     -------
-    Choice of Preparation or None
-        None if nothing is removed; the reason says why in any case.
+    Choice
+        Its value is a Preparation, or None if nothing is removed; its reason is given
+        in both cases.
 
     Examples
     --------
@@ -147,18 +153,35 @@ def choose_preparation(
 def _choose_from_all(
     X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings
 ) -> Choice:
-    """Choose from all components of samples in few columns."""
+    """Return the choice from all components of samples in few columns."""
     without = Choice(None, "no principal components are isotropic Gaussian noise")
     if X.shape[1] > settings.few_columns:
-        leading = [found.lowest(settings.most_components)]
+        leading = [found.leading(settings.most_components)]
         without = _choose_from_leading(X, leading, settings)
     if without.value is not None:
         return without
+    return _choose_without_noise(X, found, without, settings)
+
+
+def _choose_without_noise(
+    X: np.ndarray,
+    found: PrincipalAxes,
+    otherwise: Choice,
+    settings: PreparationSettings,
+) -> Choice:
+    """Return the choice without noise, isotropic or uneven; else `otherwise`."""
+    n_found, n_columns = len(found.variance), X.shape[1]
     noise = _isotropic_tail(X, found, settings)
     # Nothing sets noise apart from signal where there is no signal.
-    if noise == len(found.variance):
-        return Choice(None, "all principal components look like one Gaussian")
-    return _without_noise(found, noise, X.shape[1]) if noise else without
+    if noise == n_found:
+        gaussian = Choice(None, "all principal components look like one Gaussian")
+        return otherwise if otherwise.value else gaussian
+    if n_columns <= settings.most_columns:
+        kept = components_beside_noise(X, found, settings=settings.uneven_noise)
+        if 0 < len(kept) < n_found - noise:
+            because = "they have no more variance than with random signs"
+            return _without(found.chosen(kept), n_columns, because=because)
+    return _without_noise(found, noise, n_columns) if noise else otherwise
 
 
 def _counts(X: np.ndarray, settings: PreparationSettings) -> Iterator[int]:
@@ -175,18 +198,22 @@ def _counts(X: np.ndarray, settings: PreparationSettings) -> Iterator[int]:
 def _choose_from_leading(
     X: np.ndarray, leading: Iterable[PrincipalAxes], settings: PreparationSettings
 ) -> Choice:
-    """Choose from more and more leading components of samples in many columns."""
+    """Return the choice from leading components of samples in many columns.
+
+    `leading` has more and more of them, and is used as far as necessary.
+    """
     for found in leading:
         if found.total <= 0:
             return Choice(None, "all samples are equal")
         needed = _components_of_distances(X, found, settings.distance_share, settings)
         if needed is not None:
-            return _among_needed(X, found.lowest(needed), settings)
-        first = _first_of_noise(X, found, settings)
+            return _among_needed(X, found.leading(needed), settings)
+        first = _first_noise_component(X, found, settings)
         if first == 0:
             return Choice(None, "all principal components look like noise")
         if first is not None:
-            return _without_unlike(found.lowest(first), X.shape[1])
+            because = "samples are uncorrelated with each other in them"
+            return _without(found.leading(first), X.shape[1], because=because)
     needed = _components_of_distances(X, found, settings.coarse_share, settings)
     if needed is not None:
         return _without_negligible(found, X, settings)
@@ -196,14 +223,12 @@ def _choose_from_leading(
 def _among_needed(
     X: np.ndarray, needed: PrincipalAxes, settings: PreparationSettings
 ) -> Choice:
-    """Choose among the components that distances in many columns depend on.
+    """Return the choice from the components that distances depend on.
 
-    Noise may fill a few dimensions only, as that of few columns rotated into many.
+    Noise may have few dimensions, such as that of few columns rotated into many.
     """
-    noise = _isotropic_tail(X, needed, settings)
-    if 0 < noise < len(needed.variance):
-        return _without_noise(needed, noise, X.shape[1])
-    return _without_negligible(needed, X, settings)
+    negligible = _without_negligible(needed, X, settings)
+    return _choose_without_noise(X, needed, negligible, settings)
 
 
 def _isotropic_tail(
@@ -218,13 +243,13 @@ def _isotropic_tail(
     )
 
 
-def _first_of_noise(
+def _first_noise_component(
     X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings
 ) -> int | None:
-    """Return the component from which on all are noise; None if there is none."""
+    """Return the first of the components that are noise; None if none of them is."""
     count, rng = settings.noise.compared, np.random.default_rng(0)
     some = centred_rows(X, found.mean, count, rng)
-    return first_of_noise(
+    return first_noise_component(
         some @ some.T,
         some @ found.axes,
         found.variance,
@@ -242,12 +267,14 @@ def _components_of_distances(
 ) -> int | None:
     """Return how many components distances between neighbours depend on.
 
-    None if more than those found. Two samples differ in the squares of what is left by
-    twice its variance on average, and neighbours hardly by more.
+    None if they are more than were found. The squared distance of two samples in the
+    other components is twice the variance of those on average, and hardly more for
+    neighbours.
     """
     rest = 2 * found.rest
     rounding = settings.principal.rank_tolerance * found.total
-    # No neighbours are farther apart than samples drawn at random are.
+    # Twice the total variance is the mean squared distance of any two samples, and
+    # neighbours are nearer: no need to measure their distance.
     if rest[-1] > max(rounding, share * 2 * found.total):
         return None
     near = _neighbor_distance(X, found, settings)
@@ -258,7 +285,7 @@ def _components_of_distances(
 def _neighbor_distance(
     X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings
 ) -> float:
-    """Return the median squared distance to the 8th neighbour, in some components."""
+    """Return the median squared distance to the 8th neighbour in the components."""
     rng = np.random.default_rng(0)
     some = centred_rows(X, found.mean, settings.measured_samples, rng) @ found.axes
     # The nearest is the sample itself.
@@ -285,14 +312,14 @@ def _without_noise(found: PrincipalAxes, noise: int, n_columns: int) -> Choice:
         f"{noise} of {of} principal components are isotropic Gaussian noise and were "
         "dropped"
     )
-    return _kept(found.lowest(n_found - noise), reason)
+    return _kept(found.leading(n_found - noise), reason)
 
 
-def _without_unlike(found: PrincipalAxes, n_columns: int) -> Choice:
+def _without(found: PrincipalAxes, n_columns: int, *, because: str) -> Choice:
     dropped = n_columns - len(found.variance)
     reason = (
         f"{dropped:,} of {n_columns:,} principal components are noise and were "
-        "dropped: no two samples are alike in them"
+        f"dropped: {because}"
     )
     return _kept(found, reason)
 
@@ -301,7 +328,7 @@ def _without_negligible(
     found: PrincipalAxes, X: np.ndarray, settings: PreparationSettings
 ) -> Choice:
     n_kept, n_columns = len(found.variance), X.shape[1]
-    if n_kept > settings.worthwhile * n_columns:
+    if n_kept > settings.largest_kept_share * n_columns:
         return Choice(None, _too_many(n_kept, n_columns))
     share = found.rest[-1] / found.total
     reason = (
@@ -313,8 +340,8 @@ def _without_negligible(
 
 def _too_many(n_found: int, n_columns: int) -> str:
     return (
-        f"beyond the first {n_found} of {n_columns:,} principal components there is "
-        "more than noise, and more than distances between neighbours can do without"
+        f"the principal components beyond the first {n_found} of {n_columns:,} are not "
+        "only noise, and distances between neighbours depend on them"
     )
 
 

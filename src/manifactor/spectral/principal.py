@@ -11,16 +11,16 @@ from sklearn.utils import gen_batches
 class PrincipalSettings:
     """Settings of `all_axes` and `leading_axes`."""
 
-    # Numbers per step of the work, 32 MB: the samples are never copied whole, and a
-    # step has rows enough to multiply by, also in 100,000 columns.
+    # Numbers in a block of rows, 32 MB: the samples are never copied as a whole, and
+    # blocks of 100,000 columns still have 40 rows.
     numbers_per_step: int = 2**22
 
     # Components of less variance, relative to the first, are rounding.
     rank_tolerance: float = 1e-12
 
-    # The iteration starts from the components of so many samples for each component
-    # asked for, which are nearly right, and from a few random directions, which see
-    # what those samples do not show.
+    # The iteration starts from the principal components of a few samples, so many for
+    # each component asked for. They are nearly right. A few random directions are
+    # added for what those samples do not show.
     start_samples: int = 4
     spare: int = 10
 
@@ -53,9 +53,13 @@ class PrincipalAxes:
         held = np.concatenate([[0.0], np.cumsum(self.variance)])
         return np.maximum(0.0, self.total - held)
 
-    def lowest(self, count: int) -> "PrincipalAxes":
+    def leading(self, count: int) -> "PrincipalAxes":
         """Return the first components only."""
-        axes, variance = self.axes[:, :count], self.variance[:count]
+        return self.chosen(np.arange(len(self.variance))[:count])
+
+    def chosen(self, kept: np.ndarray) -> "PrincipalAxes":
+        """Return some of the components, given by ascending indices."""
+        axes, variance = self.axes[:, kept], self.variance[kept]
         return PrincipalAxes(self.mean, axes, variance, self.total)
 
     def scores(
@@ -90,8 +94,8 @@ def leading_axes(
 ) -> PrincipalAxes:
     """Return the first components of samples, (n_samples, n_features).
 
-    Subspace iteration: no matrix is larger than the samples, and these are read a few
-    times, in blocks. The result does not depend on anything but the samples.
+    They are computed by subspace iteration: no matrix is larger than the samples,
+    which are read a few times in blocks. The same samples give the same result.
 
     References
     ----------
@@ -100,7 +104,8 @@ def leading_axes(
     rng = np.random.default_rng(0)
     mean = X.mean(axis=0, dtype=np.float64)
     axes = _first_guess(X, mean, count, settings, rng)
-    # The way there may be in the precision of the samples; the variances are not.
+    # The iteration may be in the precision of the samples; the variances, computed
+    # last, are in double precision.
     for _ in range(settings.rounds - 1):
         axes = np.linalg.qr(axes)[0]
         axes = _covariance_times(X, mean, axes, settings, precision=X.dtype)[0]

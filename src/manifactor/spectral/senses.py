@@ -1,10 +1,10 @@
 """Diffusion in other senses of a product than the geometry of the samples.
 
-With p the density of the samples and g the metric of the manifold, three spaces may be
-a product: the manifold itself (geometry: g), the manifold with the samples' own measure
-(density: g and p), and the manifold with lengths measured in samples (volume:
-p^(2/d) g). Each has a diffusion of its own, whose functions are products if the space
-is one.
+With p the density of the samples, g the metric of the manifold and d its dimension,
+three spaces may be a product: the manifold itself (geometry: g), the manifold weighted
+by the density (density: g and p), and the manifold with lengths in units of the local
+distance between samples (volume: p^(2/d) g). Each has a diffusion of its own, whose
+functions are products if the space is one.
 """
 
 from collections.abc import Callable
@@ -28,21 +28,23 @@ from manifactor.spectral.outliers import outlier_choice, without_outliers
 class SenseSettings:
     """Settings of `in_volume` and `in_density`."""
 
-    # Samples that are drawn; all others are placed by extension. An uncut kernel on
-    # them has at most this times `most_neighbors` entries, whatever the number of
+    # Samples that are drawn at most; functions are extended to all others. Time and
+    # memory of a kernel that is not cut are then bounded, whatever the number of
     # samples.
     drawn_in_volume: int = 6000
     drawn_in_density: int = 3000
-    # Bandwidths, as eps, that the kernel of the density is wider by. Where distances
-    # add up, as in boxes and tori, a Gaussian kernel is a product at any width, and a
-    # wider one reaches tails.
+    # "density": eps of the kernel over the squared distance to the 8th neighbour that
+    # 95 % of the samples have. Where squared distances of the factors add up, as in
+    # boxes and tori, a Gaussian kernel is a product at any width, and a wider one
+    # reaches more of the tails.
     widening: float = 2.0
-    # Weight below which the kernel may be cut, for all but a share of the samples.
+    # The kernel is cut where its weight is below this, for all but a share of the
+    # samples.
     cut_weight: float = 0.01
     cut_share: float = 0.01
-    # Bound of the neighbours, as a share of the samples drawn.
+    # Most neighbours of a sample, as a share of the samples drawn: it bounds memory.
     most_neighbors: float = 0.25
-    # Samples whose neighbours within reach are counted.
+    # Samples on which the number of neighbours above that weight is measured.
     counted: int = 500
     # With alpha = 1/2 the walk's generator is the Laplacian plus the drift along
     # grad log p (Coifman and Lafon, 2006).
@@ -55,16 +57,17 @@ def in_volume(
     settings: SenseSettings = SenseSettings(),
     rng: np.random.Generator,
 ) -> Diffusion:
-    """Return the diffusion with lengths measured in samples.
+    """Return the diffusion with lengths in units of the distance between samples.
 
-    Every sample's own scale is the unit of length there, so that a metric that is a
-    product up to a common stretch becomes a product.
+    The unit of length at a sample is the distance to its 8th neighbour. A metric that
+    is a product up to a common stretch then becomes a product, if places on the factors
+    are independent.
     """
     rows = _drawn(diffusion, settings.drawn_in_volume, rng)
     samples = diffusion.samples[rows]
     graph = _graph(samples, diffusion.n_neighbors, diffusion)
     walk_of = partial(affinity, bandwidth="local", settings=diffusion.settings.kernel)
-    why = "lengths are measured in samples, each in units of its own scale"
+    why = "lengths are in units of the distance to each sample's 8th neighbour"
     return _diffuse(diffusion, rows, graph, walk_of, Choice(1.0, why), rng)
 
 
@@ -74,12 +77,12 @@ def in_density(
     settings: SenseSettings = SenseSettings(),
     rng: np.random.Generator,
 ) -> Diffusion:
-    """Return the diffusion that the density of the samples drives.
+    """Return the diffusion whose drift is the gradient of the log density.
 
-    Independent samples on orthogonal factors make its generator a sum, however soft the
-    density. It needs a kernel that is not cut, since a walk between nearest neighbours
-    has another generator whatever alpha is, and no samples that the kernel hardly
-    reaches, on which functions would be peaks.
+    If the factors are orthogonal and places on them are independent, its generator is a
+    sum over the factors, for any density. The kernel must not be cut: a walk between
+    nearest neighbours has another generator, whatever alpha is. Samples that the
+    kernel hardly reaches are left out, since functions would be peaks on them.
     """
     rows = _drawn(diffusion, settings.drawn_in_density, rng)
     samples = diffusion.samples[rows]
@@ -121,9 +124,9 @@ def _graph(
 
 
 def _neighbors_within(samples: np.ndarray, eps: float, settings: SenseSettings) -> int:
-    """Return the number of neighbours beyond which the kernel weighs next to nothing.
+    """Return how many neighbours the kernel reaches for nearly all samples.
 
-    For nearly all samples, and bounded by memory.
+    The number is bounded, so that the kernel fits into memory.
     """
     rows = np.linspace(0, len(samples) - 1, min(settings.counted, len(samples)))
     squared = pairwise_distances(samples[rows.astype(int)], samples, "sqeuclidean")
@@ -140,7 +143,7 @@ def _diffuse(
     correction: Choice,
     rng: np.random.Generator,
 ) -> Diffusion:
-    """Return the diffusion of drawn samples under another walk."""
+    """Return the diffusion of drawn samples by another random walk."""
     given = diffusion.settings
     graph, walk = without_outliers(
         diffusion.samples[rows],
@@ -168,7 +171,7 @@ def _diffuse(
         distinct=spectrum,
         parts=(),
         choices={**diffusion.choices, **choices},
-        # No stage of a later computation can start from a part of the samples.
+        # No later fit can start from the stages of some of the samples.
         keys={},
         max_functions=0,
         n_requested=len(spectrum.eigenvalues),

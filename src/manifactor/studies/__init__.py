@@ -1,1 +1,1 @@
-"""Studies of the methods: the accuracy benchmark and the paper's figures."""
+"""Studies of the methods: accuracy, calibration, and the paper's figures."""

@@ -15,6 +15,12 @@ from manifactor.studies.baselines import BASELINES, METHODS
 from manifactor.studies.cases import Case, Row, rows_of
 from manifactor.studies.field import FieldSettings, field_rows
 from manifactor.studies.processes import map_processes
+from manifactor.studies.records import (
+    VERDICTS,
+    count,
+    verdict_counts,
+    with_verdict,
+)
 
 # The paper's data sets; the molecule's images have a benchmark of their own.
 PAPER = ("rectangle_z", "rectangle_xyz", "torus", "cylinder", "cube")
@@ -38,8 +44,6 @@ IRREDUCIBLE = ("sphere", "sphere3", "disk", "triangle", "parallelogram")
 # Locally a product, globally not: the verdict must never be "product".
 TWISTED = ("moebius", "klein_bottle")
 SAMPLINGS = ("weighted", "dependent", "duplicates", "outliers")
-# The order of the table's columns.
-VERDICTS = ("product", "partial", "none")
 
 
 @dataclass(frozen=True)
@@ -65,8 +69,7 @@ class TableSettings:
     rotated_columns: int = 50
     # Nothing in the method may depend on the unit of the data.
     scales: tuple[float, ...] = (1e-6, 1e6)
-    # Images of two objects on turntables: an additive embedding, which needs the
-    # method of sums.
+    # Images of two objects on turntables are a sum of one function of each factor.
     turning_samples: int = 2000
     turning_seeds: int = 10
     field: FieldSettings = field(default_factory=FieldSettings)
@@ -139,10 +142,31 @@ def _compared(settings: TableSettings) -> Iterator[Row]:
         yield from rows_of(f"repeated: {method}", REPEATED, few, method=method)
 
 
-def run(table: Sequence[Row], *, n_jobs: int | None = None) -> Iterator[dict]:
-    """Return one record for each case and seed, in the order of the table."""
-    jobs = [(case, seed) for case, seeds in table for seed in range(seeds)]
-    return map_processes(record, jobs, n_jobs=n_jobs)
+def run(
+    table: Sequence[Row], *, first: int = 0, n_jobs: int | None = None
+) -> Iterator[dict]:
+    """Return one record for each case and seed, in the order of the table.
+
+    Parameters
+    ----------
+    table : sequence of Row
+    first : int
+        Number of records to leave out, at the start of the table.
+    n_jobs : int or None
+        Number of processes; None for one on each core.
+    """
+    return map_processes(record, _fits(table)[first:], n_jobs=n_jobs)
+
+
+def jobs(table: Sequence[Row]) -> list[dict]:
+    """Return what tells the records of a table apart, in its order."""
+    found = [{**asdict(case), "seed": seed} for case, seed in _fits(table)]
+    # A random problem has its own number of samples, which only its record knows.
+    return [{name: job[name] for name in job if name != "n"} for job in found]
+
+
+def _fits(table: Sequence[Row]) -> list[tuple[Case, int]]:
+    return [(case, seed) for case, seeds in table for seed in range(seeds)]
 
 
 def record(case: Case, seed: int) -> dict:
@@ -221,8 +245,8 @@ def render(records: Iterable[dict]) -> str:
 
 def _row(group: str, members: Sequence[dict]) -> str:
     n = len(members)
-    solved = _count(members, "solved")
-    right = _count(members, "number_right")
+    solved = count(members, "solved")
+    right = count(members, "number_right")
     low, high = wilson_interval(solved, n)
     seconds = np.median([one["seconds"] for one in members])
     cells = [
@@ -231,18 +255,11 @@ def _row(group: str, members: Sequence[dict]) -> str:
         f"{solved / n:.0%}",
         f"{low:.0%}-{high:.0%}",
         f"{right / n:.0%}",
-        _verdict_counts(members),
+        # Simpler methods give no verdict.
+        verdict_counts(members) if members[0]["verdict"] else "-",
         f"{seconds:.1f}",
     ]
     return f"| {' | '.join(cells)} |"
-
-
-def _verdict_counts(members: Sequence[dict]) -> str:
-    """Return the counts of the verdicts, or "-" for a method that gives none."""
-    if not members[0]["verdict"]:
-        return "-"
-    said = [one["verdict"] for one in members]
-    return " / ".join(str(said.count(verdict)) for verdict in VERDICTS)
 
 
 def _reliability(random: Sequence[dict]) -> Iterator[str]:
@@ -250,11 +267,6 @@ def _reliability(random: Sequence[dict]) -> Iterator[str]:
     yield "| verdict on random problems | said | number right | solved |"
     yield "|---|---|---|---|"
     for verdict in VERDICTS:
-        said = [one for one in random if one["verdict"] == verdict]
-        right = _count(said, "number_right")
-        solved = _count(said, "solved")
+        said = with_verdict(random, verdict)
+        right, solved = count(said, "number_right"), count(said, "solved")
         yield f"| {verdict} | {len(said)} | {right} | {solved} |"
-
-
-def _count(records: Iterable[dict], key: str) -> int:
-    return sum(one[key] for one in records)

@@ -27,7 +27,7 @@ def by_triplets(X: np.ndarray, truth: Sequence[np.ndarray], seed: int) -> Recove
 
 
 def by_sum(X: np.ndarray, truth: Sequence[np.ndarray], seed: int) -> Recovered:
-    """Factor an additive embedding with the second-opinion method."""
+    """Factor samples that are a sum of one function of each factor."""
     return _factored(X, seed, method="sum")
 
 

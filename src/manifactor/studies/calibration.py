@@ -1,4 +1,4 @@
-"""Reliability of the verdict: how often it is right on random problems of all kinds."""
+"""Reliability of the verdict: how often random problems of all kinds are solved."""
 
 import time
 import warnings
@@ -11,42 +11,58 @@ from manifactor import datasets
 from manifactor.datasets.kinds import KINDS
 from manifactor.datasets.problems import Problem, ProblemSettings
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.evidence import Evidence
+from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
 from manifactor.studies.confidence import verdict_confidence
 from manifactor.studies.processes import map_processes
+from manifactor.studies.records import VERDICTS, count, with_verdict
 from manifactor.views import plots
-
-VERDICTS = ("product", "partial", "none")
 
 
 @dataclass(frozen=True)
 class CalibrationSettings:
     """Settings of the calibration."""
 
-    # A rate of 99 % among a thousand verdicts is known to 0.6 %.
+    # About 1000 of them are called "product", so that a rate of 99 % is known to .6 %.
     n_problems: int = 2000
-    # Check that everything runs.
+    # Enough to check that everything runs.
     quick_problems: int = 20
-    # Of each verdict's problems, by confidence; equally many in each.
+    # Bins of a verdict's confidence, with equally many problems each.
     n_bins: int = 8
-    # Fewer problems in a bin give an interval as wide as the picture.
-    least_in_bin: int = 10
+    # The 95 % interval of a rate among fewer problems is up to .5 wide.
+    fewest_in_bin: int = 10
 
 
 def run(
     n_problems: int,
     *,
+    first: int = 0,
     problems: ProblemSettings = ProblemSettings(),
     n_jobs: int | None = None,
 ) -> Iterator[dict]:
-    """Return one record for each of the first random problems, in their order."""
-    jobs = [(seed, problems) for seed in range(n_problems)]
-    return map_processes(record, jobs, n_jobs=n_jobs)
+    """Return one record for each random problem, in their order.
+
+    Parameters
+    ----------
+    n_problems : int
+        Their seeds are the numbers below it.
+    first : int
+        Seed of the first problem.
+    problems : ProblemSettings
+    n_jobs : int or None
+        Number of processes; None for one on each core.
+    """
+    drawn = [(seed, problems) for seed in range(first, n_problems)]
+    return map_processes(record, drawn, n_jobs=n_jobs)
+
+
+def jobs(n_problems: int) -> list[dict]:
+    """Return what tells the records of the problems apart, in their order."""
+    return [{"seed": seed} for seed in range(n_problems)]
 
 
 def record(seed: int, problems: ProblemSettings = ProblemSettings()) -> dict:
-    """Fit a random problem and return what was said and whether it is right."""
+    """Fit a random problem and return the verdict, its tests and the score."""
     problem = datasets.random_problem(seed, settings=problems)
     start = time.perf_counter()
     with warnings.catch_warnings(action="ignore"):
@@ -55,17 +71,15 @@ def record(seed: int, problems: ProblemSettings = ProblemSettings()) -> dict:
         # One failure must not lose the other problems.
         except Exception as error:
             said = {"verdict": f"error: {error}", "confidence": 0.0}
-    solved = said.get("solved", False)
-    wrong_product = said["verdict"] == "product" and not problem.product
     return {
         "seed": seed,
         "kind": problem.kind,
         "product": problem.product,
         "description": problem.description,
+        # A fit that failed has no score.
         "number_right": False,
-        "solved": solved,
+        "solved": False,
         **said,
-        "right": solved and not wrong_product,
         "seconds": round(time.perf_counter() - start, 2),
     }
 
@@ -101,65 +115,85 @@ def _or_none(value):
 
 
 def render(records: Iterable[dict]) -> str:
-    """Return the table in Markdown: kinds by verdicts, and the share that is right."""
+    """Return the report in Markdown.
+
+    First the share of the verdicts "product" whose problem is solved, then that of the
+    other verdicts, then a table of kinds of problems by verdicts.
+    """
     records = list(records)
-    head = " | ".join(VERDICTS)
-    lines = [
-        f"| kind | problems | {head} | right when product | right |",
-        f"|---|---|{'---|' * len(VERDICTS)}---|---|",
+    return "\n".join([*_shares(records), "", *_table(records)]) + "\n"
+
+
+def _shares(records: Sequence[dict]) -> Iterator[str]:
+    """Yield a sentence on each verdict, on false products and on fits that failed."""
+    for verdict in VERDICTS:
+        said = with_verdict(records, verdict)
+        if said:
+            share = _share(count(said, "solved"), len(said))
+            yield f'Solved when the verdict is "{verdict}": {share}.'
+    no_products = [one for one in records if not one["product"]]
+    if no_products:
+        share = _share(len(with_verdict(no_products, "product")), len(no_products))
+        yield f'Problems that are no product, but called "product": {share}.'
+    failed = [one for one in records if one["verdict"] not in VERDICTS]
+    if failed:
+        seeds = ", ".join(str(one["seed"]) for one in failed)
+        yield f"Fits that failed: {len(failed)}, problems {seeds}."
+
+
+def _share(part: int, total: int) -> str:
+    low, high = wilson_interval(part, total)
+    return (
+        f"{part / total:.1%} ({part} of {total}; 95 % interval {low:.1%} to {high:.1%})"
+    )
+
+
+def _table(records: Sequence[dict]) -> Iterator[str]:
+    """Yield the lines of the table: a row for each kind, then one for all."""
+    heads = [
+        "kind",
+        "problems",
+        "solved",
+        *(f"{verdict}: said, solved" for verdict in VERDICTS),
+        "no product, but called product",
     ]
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
     for kind in (*KINDS, "irreducible"):
         members = [one for one in records if one["kind"] == kind]
         if members:
-            lines.append(_row(kind, members))
-    lines.append(_row("all", records))
-    note = f"Under {', '.join(VERDICTS)}: said, number of factors right, solved."
-    return "\n".join([*lines, "", note, *_shares(records)]) + "\n"
+            yield _row(kind, members)
+    yield _row("all", records)
 
 
 def _row(kind: str, members: Sequence[dict]) -> str:
-    product = _saying(members, "product")
+    no_products = [one for one in members if not one["product"]]
+    wrong = f"{len(with_verdict(no_products, 'product'))} of {len(no_products)}"
     cells = [
         kind,
         f"{len(members)}",
-        *(_counts(_saying(members, verdict)) for verdict in VERDICTS),
-        f"{_count(product, 'right')} of {len(product)}" if product else "-",
-        f"{_count(members, 'right') / len(members):.0%}",
+        f"{count(members, 'solved') / len(members):.0%}",
+        *(_said_and_solved(members, verdict) for verdict in VERDICTS),
+        # Most kinds have none.
+        wrong if no_products else "-",
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def _counts(said: Sequence[dict]) -> str:
-    if not said:
-        return "-"
-    return f"{len(said)}, {_count(said, 'number_right')}, {_count(said, 'solved')}"
-
-
-def _shares(records: Sequence[dict]) -> Iterator[str]:
-    """Yield a sentence on the share of each verdict that is right."""
-    for verdict in VERDICTS:
-        said = _saying(records, verdict)
-        if said:
-            right = _count(said, "right")
-            low, high = wilson_interval(right, len(said))
-            yield (
-                f'Right when "{verdict}": {right / len(said):.1%} '
-                f"({right} of {len(said)}; 95 % interval {low:.1%} to {high:.1%})."
-            )
-    errors = [one for one in records if one["verdict"] not in VERDICTS]
-    if errors:
-        seeds = ", ".join(str(one["seed"]) for one in errors)
-        yield f"Fits that failed: {len(errors)}, problems {seeds}."
+def _said_and_solved(members: Sequence[dict], verdict: str) -> str:
+    said = with_verdict(members, verdict)
+    return f"{len(said)}, {count(said, 'solved')}" if said else "-"
 
 
 def curves(
     records: Sequence[dict], *, settings: CalibrationSettings = CalibrationSettings()
 ) -> dict[str, list[plots.Rate]]:
-    """Return, for each verdict, the share that is right in bins of the confidence."""
+    """Return, for each verdict, the share that is solved in bins of the confidence."""
     found = {}
     for verdict in VERDICTS:
-        said = sorted(_saying(records, verdict), key=lambda one: one["confidence"])
-        n_bins = min(settings.n_bins, len(said) // settings.least_in_bin)
+        said = with_verdict(records, verdict)
+        said = sorted(said, key=lambda one: one["confidence"])
+        n_bins = min(settings.n_bins, len(said) // settings.fewest_in_bin)
         if n_bins:
             bins = np.array_split(np.arange(len(said)), n_bins)
             found[verdict] = [_rate([said[i] for i in members]) for members in bins]
@@ -167,10 +201,10 @@ def curves(
 
 
 def _rate(members: Sequence[dict]) -> plots.Rate:
-    right = _count(members, "right")
-    low, high = wilson_interval(right, len(members))
+    solved = count(members, "solved")
+    low, high = wilson_interval(solved, len(members))
     confidence = float(np.mean([one["confidence"] for one in members]))
-    return plots.Rate(confidence, right / len(members), low, high)
+    return plots.Rate(confidence, solved / len(members), low, high)
 
 
 def diagram(
@@ -181,11 +215,3 @@ def diagram(
         figure = plots.new_figure(3.6, 3.2)
         plots.reliability(figure.subplots(), curves(records, settings=settings))
         return plots.picture(figure)
-
-
-def _saying(records: Iterable[dict], verdict: str) -> list[dict]:
-    return [one for one in records if one["verdict"] == verdict]
-
-
-def _count(records: Iterable[dict], key: str) -> int:
-    return sum(one[key] for one in records)

@@ -1,4 +1,4 @@
-"""One case of the accuracy benchmark: a data set and the method that factors it."""
+"""Cases of the accuracy benchmark: a data set and the method that factors it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ import numpy as np
 
 from manifactor import datasets
 from manifactor.datasets.problems import EVEN_PROBLEMS
+from manifactor.datasets.sampling import rotated_into
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,9 @@ class Case:
         # The diameter is taken before the rotation, which would widen the bounding box.
         diameter = np.linalg.norm(X.max(axis=0) - X.min(axis=0))
         if self.columns is not None:
-            X = X @ _random_rotation(X.shape[1], self.columns, rng=rng)
+            X = rotated_into(X, self.columns, rng)
         noise = self.noise * diameter * rng.normal(size=X.shape)
         return self.scale * (X + noise), truth
-
-
-def _random_rotation(
-    n_columns: int, n_target: int, *, rng: np.random.Generator
-) -> np.ndarray:
-    """Return orthonormal rows, (n_columns, n_target)."""
-    directions = rng.normal(size=(n_target, n_columns))
-    return np.linalg.qr(directions)[0].T
 
 
 # A case and its number of seeds.

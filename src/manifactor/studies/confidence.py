@@ -1,19 +1,18 @@
-"""How sure a verdict is, as one number from 0 to 1."""
+"""The confidence of a verdict, as one number from 0 to 1."""
 
 from collections.abc import Sequence
 from math import isnan
 
-from manifactor.factoring.judging import Test
+from manifactor.factoring.judging.criterion import Test
 
 
 def verdict_confidence(verdict: str, tests: Sequence[Test]) -> float:
-    """Return how sure the answer is that comes with a verdict.
+    """Return the confidence of a verdict, from the margins of its tests.
 
-    It is read from the `margin` of the tests, their distance from changing sides.
-    "product" needs every test: it is as sure as the test that was passed most narrowly.
-    "none" is as sure as the test that failed most clearly. "partial" says that there
-    are several factors, but not all tests were passed: the less clearly they failed,
-    the surer are the factors.
+    "product" requires all tests: its confidence is their smallest margin. That of
+    "none" is the largest margin of a failed test. "partial" reports several factors
+    although a test failed: its confidence is 1 less the largest margin of a failed
+    test.
 
     Parameters
     ----------
@@ -23,7 +22,7 @@ def verdict_confidence(verdict: str, tests: Sequence[Test]) -> float:
     Returns
     -------
     float
-        0 if there is no test to read it from.
+        0 for "product" and "none" without such a test.
     """
     passed = [margin(test) for test in tests if test.passed]
     failed = [margin(test) for test in tests if not test.passed]
@@ -36,13 +35,14 @@ def verdict_confidence(verdict: str, tests: Sequence[Test]) -> float:
 def margin(test: Test) -> float:
     """Return the distance of a test's value from its limit, from 0 to 1.
 
-    1 is the end of the range that the value can have on its side of the limit. Shares
-    end at 0 and 1. For a limit of 1 or more, such as a number of samples, only the
-    ratio of value and limit is known: a value k times the limit has 1 - 1 / k.
+    The value is taken less its noise. The margin is 0 at the limit and 1 at the end of
+    the range on that side of it; shares range from 0 to 1. Where the limit is 1 or
+    more, as for a number of samples, the range has no upper end: k times the limit has
+    a margin of 1 - 1 / k.
 
     Examples
     --------
-    >>> from manifactor.factoring.judging import Criterion
+    >>> from manifactor.factoring.judging.criterion import Criterion
     >>> share = Criterion("share", 0.8, True, "", "")
     >>> f"{margin(share.judge(0.9)):.2f}, {margin(share.judge(0.2)):.2f}"
     '0.50, 0.75'

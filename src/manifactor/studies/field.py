@@ -1,4 +1,4 @@
-"""Rows of the accuracy table on data as people have them."""
+"""Rows of the accuracy table on `datasets.FIELD`, data as people have them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,14 +9,15 @@ from manifactor.studies.cases import Row, rows_of
 
 @dataclass(frozen=True)
 class FieldSettings:
-    """Seeds and sizes of the rows on data as people have them."""
+    """Settings of `field_rows`: numbers of seeds and of samples."""
 
     # Each group has 3 to 14 shapes, so that its rate rests on 30 runs and more.
     seeds: int = 10
     # A rotation must change nothing at all, so few seeds show it.
     rotated_columns: int = 10
     rotated_seeds: int = 3
-    # More samples must never make Gaussians worse, and must reveal near-products.
+    # More samples must never make Gaussians worse, and must show that a near-product
+    # is no product.
     gaussian_sizes: tuple[int, ...] = (1000, 10_000, 30_000)
     near_sizes: tuple[int, ...] = (1000, 30_000)
     # A fit of 30,000 samples takes as long as ten of 3000.

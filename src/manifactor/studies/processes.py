@@ -1,6 +1,7 @@
 """Work that is spread over processes."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -27,8 +28,14 @@ def map_processes(
     workers = min(n_jobs or os.cpu_count() or 1, len(jobs))
     # A forked process inherits locks that threads of the parent hold, and can hang.
     context = get_context("spawn")
-    # Several processes with several BLAS threads each would compete for the cores.
     with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=threadpool_limits, initargs=(1,)
+        workers, mp_context=context, initializer=_start_worker
     ) as pool:
         yield from pool.map(work, *zip(*jobs, strict=True))
+
+
+def _start_worker() -> None:
+    # Several processes with several BLAS threads each would compete for the cores.
+    threadpool_limits(1)
+    # Ctrl-C reaches all processes: only the parent reports it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -8,7 +8,7 @@ import numpy as np
 
 from manifactor.cryoem.pictures import png_bytes, strip
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring import ownership
+from manifactor.factoring.factors import ownership
 from manifactor.runs.averaging import average
 from manifactor.runs.run import Run
 from manifactor.views import plots

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging import Test
+from manifactor.factoring.judging.criterion import Test
 from manifactor.views import markup
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from textwrap import fill
 
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factor import Factor
+from manifactor.factoring.factors.factor import Factor
 from manifactor.views import tables
 
 # Characters of a line of plain text; most terminals are at least as wide.

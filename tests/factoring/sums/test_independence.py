@@ -8,6 +8,8 @@ from manifactor.factoring.sums.independence import (
     is_gaussian,
 )
 
+from ..places import ring
+
 
 def principal(X):
     X = X - X.mean(axis=0)
@@ -16,10 +18,6 @@ def principal(X):
 
 def sizes(X):
     return sorted(p.reading.shape[1] for p in independent_parts(principal(X)))
-
-
-def ring(angle):
-    return np.column_stack([np.cos(angle), np.sin(angle)])
 
 
 @pytest.mark.parametrize("width", [1, 3, 30])

@@ -5,18 +5,15 @@ from manifactor import datasets
 from manifactor.factoring.sums.directions import far_off
 from manifactor.factoring.sums.fitting import Fitted
 from manifactor.factoring.sums.peeling import axes_error, is_noise, peel_samples
-from manifactor.factoring.sums.reading import Reading
 from manifactor.factoring.sums.sheets import lay_sheet
 from manifactor.scores import score
 
-
-def ring(angle):
-    return np.column_stack([np.cos(angle), np.sin(angle)])
+from ..places import ring
 
 
-def peel(X, max_factors=6, **options):
+def peel(X, max_factors=6):
     rng = np.random.default_rng(0)
-    return peel_samples(X, max_factors=max_factors, n_neighbors=64, rng=rng, **options)
+    return peel_samples(X, max_factors=max_factors, n_neighbors=64, rng=rng)
 
 
 def solved(found, X, truth):
@@ -70,14 +67,6 @@ def test_a_surface_and_a_weak_circle_add_up(rng):
     found = peel(X)
     assert [term.dimension for term in found.summands] == [2, 1]
     assert solved(found, X, [sphere, circle])
-
-
-@pytest.mark.slow
-def test_known_factors_are_kept_and_the_missing_one_is_found(rng):
-    angle, t = rng.uniform(0, 2 * np.pi, size=1500), rng.uniform(size=1500)
-    X = np.column_stack([3 * ring(angle), t])
-    found = peel(X, start=[Reading("circle", ring(angle), 1.0)])
-    assert solved(found, X, [ring(angle), t[:, None]])
 
 
 def test_noise_has_no_edge_and_an_interval_has_one(rng):

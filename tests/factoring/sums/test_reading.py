@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.sums.reading import read_factor, widest_gap
+from manifactor.factoring.sums.reading import read_factor
 
-
-def ring(angle):
-    return np.column_stack([np.cos(angle), np.sin(angle)])
+from ..places import ring
 
 
 def read(X, **options):
@@ -44,8 +42,3 @@ def test_a_disk_is_a_surface_unless_only_curves_are_asked_for(rng):
     curve = read(disk, surfaces=False)
     assert curve.topology != "other"
     assert curve.explained < 0.93
-
-
-def test_the_widest_gap_of_angles_may_lie_across_0():
-    start, width = widest_gap(np.array([-2.0, 0.0, 2.0]))
-    assert (start, width) == pytest.approx((2.0, 2 * np.pi - 4))

@@ -2,9 +2,7 @@ import numpy as np
 
 from manifactor.factoring.sums.sheets import lay_sheet
 
-
-def ring(angle):
-    return np.column_stack([np.cos(angle), np.sin(angle)])
+from ..places import ring
 
 
 def test_places_on_an_interval_are_arc_lengths_whatever_the_first_places(rng):

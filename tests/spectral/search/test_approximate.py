@@ -210,7 +210,7 @@ def test_blocks_do_not_matter(torus):
 
 @pytest.mark.slow
 def test_samples_in_a_file_are_never_copied_whole(rng, tmp_path):
-    X = sheet(rng, 15_000, dimension=2, columns=400, noise=0).astype(np.float32)
+    X = sheet(rng, 8000, dimension=2, columns=640, noise=0).astype(np.float32)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     tracemalloc.start()

@@ -1,5 +1,7 @@
 import json
 import sys
+from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,8 +11,32 @@ from PIL import Image
 
 from manifactor.command.main import main
 from manifactor.studies.paper import recipes
+from manifactor.studies.paper.lab import Lab
 from manifactor.studies.paper.recipes import RECIPES, chosen, reproduce
 from manifactor.studies.paper.section import Settings
+from manifactor.views.plots.appearance import PlotSettings
+
+
+@pytest.fixture
+def pictures_are_stand_ins(monkeypatch):
+    """Write a few bytes in place of each picture: drawing takes most of the time."""
+    files = {".pdf": b"%PDF", ".png": b"PNG"}
+    monkeypatch.setattr(recipes, "picture", lambda figure: files)
+
+
+class OneMolecule(Lab):
+    """Fits one of the three molecules in place of all: each takes seconds."""
+
+    def find(self, jobs):
+        return super().find([with_one_molecule(job) for job in jobs])
+
+    def measure(self, jobs):
+        return super().measure([with_one_molecule(job) for job in jobs])
+
+
+def with_one_molecule(job):
+    is_molecule = job.case.startswith("molecule")
+    return replace(job, case="molecule_high") if is_molecule else job
 
 
 def sections(folder: Path) -> dict:
@@ -22,6 +48,10 @@ def test_a_quick_run_of_everything_leaves_numbers_figures_and_one_page(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
+    # Few pixels show as well as many that a figure is neither empty nor black.
+    coarse = partial(recipes.picture, settings=PlotSettings(resolution=40))
+    monkeypatch.setattr(recipes, "picture", coarse)
+    monkeypatch.setattr(recipes, "Lab", OneMolecule)
     folder = tmp_path / "reproduction"
     settings = Settings(quick=True)
     assert list(dict(reproduce([], folder, settings, n_jobs=1))) == list(RECIPES)
@@ -111,7 +141,9 @@ def what_the_folder_holds_is_kept_and_other_settings_do_not_mix(folder, capsys):
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path):
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(
+    tmp_path, pictures_are_stand_ins
+):
     runs = []
     for name, seed in (("one", 0), ("two", 0), ("three", 1)):
         list(reproduce(["fig1"], tmp_path / name, Settings(True, seed), n_jobs=1))
@@ -121,7 +153,9 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_recipe_can_be_made_anew_and_the_others_stay(tmp_path, capsys, monkeypatch):
+def test_a_recipe_can_be_made_anew_and_the_others_stay(
+    tmp_path, capsys, monkeypatch, pictures_are_stand_ins
+):
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "fig1", "table1", "--quick"]) == 0
     table = sections(tmp_path / "reproduction")["table1"]
@@ -209,7 +243,7 @@ def interrupted_after_the_first(function):
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["picture", "as_html"])
 def test_an_interrupted_run_leaves_a_folder_that_goes_on(
-    tmp_path, monkeypatch, capsys, where
+    tmp_path, monkeypatch, capsys, where, pictures_are_stand_ins
 ):
     """Before any picture is written, and between numbers and page."""
     monkeypatch.chdir(tmp_path)
@@ -227,7 +261,9 @@ def test_an_interrupted_run_leaves_a_folder_that_goes_on(
 
 
 @pytest.mark.slow
-def test_a_recipe_whose_files_are_gone_is_made_again(tmp_path, monkeypatch, capsys):
+def test_a_recipe_whose_files_are_gone_is_made_again(
+    tmp_path, monkeypatch, capsys, pictures_are_stand_ins
+):
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "fig1", "--quick"]) == 0
     (tmp_path / "reproduction" / "fig1.pdf").unlink()

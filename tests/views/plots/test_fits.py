@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor.factoring.ownership import angles, owners
+from manifactor.factoring.factors.ownership import angles, owners
 from manifactor.views import plots
 
 

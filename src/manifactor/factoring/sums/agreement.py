@@ -11,7 +11,7 @@ from manifactor.factoring.prediction import (
     predictability,
     thinned,
 )
-from manifactor.factoring.sums.placing import Sum
+from manifactor.factoring.sums.summands import Sum
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class AgreementSettings:
 
     # Samples whose places on the factors of both are compared.
     samples: int = 1000
-    # Agreement from which on the other half is not asked.
+    # The other half is not peeled if the first agrees better than this.
     enough: float = 0.9
     prediction: PredictionSettings = field(default_factory=PredictionSettings)
 

@@ -15,14 +15,15 @@ class DirectionSettings:
     # Directions that are kept at most. The curve of a moving object in an image winds
     # through some 30; a distance in more is mostly noise.
     most: int = 40
-    # Least variance of a direction, of the first. A factor thirty times smaller than
-    # another has a thousandth of its variance.
+    # Least variance of a direction, relative to the first. A factor thirty times
+    # smaller than another has a thousandth of its variance.
     thin: float = 1e-4
     # Samples that directions are read from.
     samples: int = 3000
     # Columns up to which all directions are computed.
     few_columns: int = 600
-    # Deviations from which on a sample is far off: among 10^8 Gaussian ones none is.
+    # A sample is far off beyond this number of deviations: among 10^8 Gaussian ones
+    # none is.
     far: float = 6.0
 
 

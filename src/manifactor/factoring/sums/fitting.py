@@ -81,7 +81,7 @@ def share_left(samples: np.ndarray, factors: Sequence[Fitted]) -> float:
 
 @dataclass(frozen=True)
 class Fitter:
-    """Reads factors from samples and fits them.
+    """Reads factors from samples, and fits each to what the others leave.
 
     Attributes
     ----------
@@ -175,10 +175,15 @@ class Fitter:
         return done
 
     def _fit_again(self, target: np.ndarray, factor: Fitted) -> Fitted:
+        """The factor fitted to `target`, at its places on the old sheet."""
         at = factor.sheet.project(target, settings=self.settings.reading.sheets)
         return self.fit(target, replace(factor, at=at).reading)
 
     def _read_again(self, target: np.ndarray, factor: Fitted) -> Fitted:
+        """The factor fitted again, or read anew where it explains little or is tangled.
+
+        A new reading must explain more than the old fit, which was fitted many times.
+        """
         again = self._fit_again(target, factor)
         tangled = self.tangled(again)
         if again.sheet.explained > self.settings.clear and not tangled:
@@ -188,6 +193,7 @@ class Fitter:
         return anew if anew.shown > enough else again
 
     def _untangled(self, target: np.ndarray, factor: Fitted) -> Fitted:
+        """The factor, or a surface in place of a tangled curve."""
         if not self.tangled(factor):
             return factor
         reading = read_surface(

@@ -25,10 +25,12 @@ class IndependenceSettings:
     n_shuffles: int = 4
     # Standard errors up to which a component has the cumulants of a Gaussian.
     standard_errors: float = 4.0
-    # Standard error of the axes of two Gaussian components, in radians, from which on
-    # they are one part: a fiftieth of one leaks into the other. It is as small in 1 of
-    # 500 draws of equal variances.
+    # Two Gaussian components are one part if the standard error of their axes, in
+    # radians, is larger: then more than a fiftieth of one leaks into the other. It is
+    # smaller in 1 of 500 draws of equal variances.
     max_axes_error: float = 0.14
+    # Deviation along a principal axis, of the first, below which it is rounding.
+    rounding: float = 1e-6
     # Sweeps of plane rotations, and the largest angle at which they end.
     max_sweeps: int = 30
     smallest_angle: float = 1e-3
@@ -65,6 +67,23 @@ class IndependentPart:
     def __call__(self, samples: np.ndarray) -> np.ndarray:
         """Return what the part adds to samples, (n, q)."""
         return samples @ self.reading @ self.writing
+
+
+def principal_coordinates(
+    samples: np.ndarray, *, settings: IndependenceSettings = IndependenceSettings()
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return samples, (n, q) of mean 0, along their principal axes, and the axes.
+
+    Returns
+    -------
+    coordinates : ndarray of shape (n, r)
+        The one of the largest variance first.
+    axes : ndarray of shape (r, q)
+        Orthonormal rows, without those along which the samples are rounding.
+    """
+    _, strength, axes = np.linalg.svd(samples, full_matrices=False)
+    axes = axes[strength > settings.rounding * strength[0]]
+    return samples @ axes.T, axes
 
 
 def independent_parts(

@@ -6,6 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
+from manifactor.factoring.factors.circles import on_circle
+from manifactor.factoring.gradients.residuals import has_edge
 from manifactor.factoring.sums.directions import DirectionSettings, main_directions
 from manifactor.factoring.sums.fitting import (
     Fitted,
@@ -21,9 +23,10 @@ from manifactor.factoring.sums.independence import (
     dependence,
     independent_parts,
     is_gaussian,
+    principal_coordinates,
 )
-from manifactor.factoring.sums.placing import Sum, Summand
 from manifactor.factoring.sums.reading import Reading
+from manifactor.factoring.sums.summands import Sum, Summand
 
 
 @dataclass(frozen=True)
@@ -38,26 +41,27 @@ class SumSettings:
     # Share of the samples' variance below which what is left is the bending of sheets
     # between their nodes.
     floor: float = 1e-4
-    # Variance from which on a Gaussian part is no noise, in units of the weakest part
-    # that is not Gaussian: a quarter of its width.
+    # A Gaussian part is no noise if its variance is larger than this, in units of the
+    # weakest part that is not Gaussian: a quarter of its width.
     gaussian_share: float = 1 / 16
     # How far the kurtosis of a direction with an edge or a hole lies below a
     # Gaussian's at least; an interval's lies 1.2 below, a circle's 1.5.
     edge: float = 0.4
-    # Directions of the rest that are asked for one, and the least variance of such a
-    # direction, of the first: the lowest of many kurtoses is low by chance.
+    # Directions of the rest in which edges are looked for, and the least variance of
+    # such a direction, relative to the first: the lowest of many kurtoses is low by
+    # chance.
     edge_directions: int = 6
     thick: float = 0.04
-    # Functions of the samples' own spectrum that are computed beside a sum, which needs
-    # none: the lowest, for the reader to see.
+    # Functions of the samples' own spectrum that are computed beside a sum. It needs
+    # none; reports show them.
     n_functions: int = 9
     # Directions of a part up to which it is a curve or a surface, but no sum of curves.
     simple_directions: int = 3
     # What curves may leave, in units of the weakest of them, to be preferred to
     # surfaces.
     curves_leave: float = 0.3
-    # Mean squared cosine between the directions in which two curves move samples, from
-    # which on they are one surface: any disk is a sum of two circles, whose mean is .5.
+    # Two curves are one surface if the mean squared cosine between the directions in
+    # which they move samples is larger: any disk is a sum of two circles, with .5.
     curves_cross: float = 0.3
     directions: DirectionSettings = field(default_factory=DirectionSettings)
     independence: IndependenceSettings = field(default_factory=IndependenceSettings)
@@ -71,7 +75,6 @@ def peel_samples(
     n_neighbors: int,
     settings: SumSettings = SumSettings(),
     rng: np.random.Generator,
-    start: Sequence[Reading] = (),
 ) -> Sum:
     """Return samples as a sum of one function of each of several factors.
 
@@ -81,8 +84,6 @@ def peel_samples(
     max_factors : int
     n_neighbors : int
         Neighbours in the graphs of what is left of the samples.
-    start : sequence of Reading
-        Factors that are known roughly, with their places of all samples.
     """
     n = len(samples)
     rows = np.arange(n)
@@ -91,9 +92,8 @@ def peel_samples(
     some = samples[rows]
     directions = main_directions(some, settings=settings.directions, rng=rng)
     shown = directions(some)
-    known = [Reading(r.topology, r.places[rows], r.explained) for r in start]
     fitter = Fitter(n_neighbors, False, settings.fitting, rng)
-    factors = _curves_or_surfaces(shown, known, max_factors, fitter, settings)
+    factors = _curves_or_surfaces(shown, max_factors, fitter, settings)
     order = sorted(factors, key=lambda factor: -factor.variance)
     return Sum(
         directions=directions,
@@ -106,13 +106,17 @@ def peel_samples(
 
 def _curves_or_surfaces(
     samples: np.ndarray,
-    known: Sequence[Reading],
     max_factors: int,
     fitter: Fitter,
     settings: SumSettings,
 ) -> list[Fitted]:
-    """Factors of samples: curves, or also surfaces where curves do not explain them."""
-    first = _first_factors(samples, known, max_factors, fitter, settings)
+    """Factors of samples: curves, or also surfaces where curves do not add up.
+
+    Curves do not where they leave too much, depend on each other, or are tangled. A
+    curve that fills a surface explains it as well, but only after many fits, not as it
+    was first read.
+    """
+    first = _first_factors(samples, max_factors, fitter, settings)
     curves = peel(samples, first, max_factors, fitter, settings=settings)
     enough = 1 - settings.fitting.reading.curve_leaves
     add_up = _add_up(samples, curves, settings)
@@ -124,7 +128,7 @@ def _curves_or_surfaces(
     if add_up and not tangled and not fill and len(curves) <= len(first):
         return curves
     fitter = replace(fitter, surfaces=True)
-    first = _first_factors(samples, known, max_factors, fitter, settings)
+    first = _first_factors(samples, max_factors, fitter, settings)
     if not tangled and all(factor.sheet.topology != "other" for factor in first):
         return curves
     surfaces = peel(samples, first, max_factors, fitter, settings=settings)
@@ -168,17 +172,11 @@ def peel(
 
 def _first_factors(
     samples: np.ndarray,
-    known: Sequence[Reading],
     max_factors: int,
     fitter: Fitter,
     settings: SumSettings,
 ) -> list[Fitted]:
-    """The factors that are known, else those of the independent parts of samples."""
-    factors: list[Fitted] = []
-    for reading in known:
-        factors.append(fitter.fit(rest_of(samples, factors), reading))
-    if factors:
-        return factors
+    """The factors of the independent parts of samples, one of each."""
     parts = _parts(samples, settings)[:max_factors]
     return [_first_reading(part, fitter, settings) for part in parts]
 
@@ -189,9 +187,11 @@ def _first_reading(part: np.ndarray, fitter: Fitter, settings: SumSettings) -> F
     Independent curves that add up in so few directions would be parts of their own,
     unless the samples have more directions than were looked at.
     """
+    independence = settings.independence
     strength = np.linalg.svd(part, compute_uv=False)
-    few = (strength > 1e-6 * strength[0]).sum() <= settings.simple_directions
-    if few and part.shape[1] <= settings.independence.most_directions:
+    n_directions = (strength > independence.rounding * strength[0]).sum()
+    few = n_directions <= settings.simple_directions
+    if few and part.shape[1] <= independence.most_directions:
         fitter = replace(fitter, surfaces=True)
     return fitter.fit(part, fitter.read(part))
 
@@ -216,10 +216,9 @@ def _pruned(
 
 def _parts(rest: np.ndarray, settings: SumSettings) -> list[np.ndarray]:
     """Independent parts of a rest, (n, q) each, without those that are noise."""
-    rest = rest - rest.mean(axis=0)
-    _, strength, axes = np.linalg.svd(rest, full_matrices=False)
-    axes = axes[strength > 1e-6 * strength[0]]
-    turned = rest @ axes.T
+    turned, axes = principal_coordinates(
+        rest - rest.mean(axis=0), settings=settings.independence
+    )
     parts = independent_parts(turned, settings=settings.independence)
     structured = [part.variance for part in parts if not part.gaussian]
     least = settings.gaussian_share * min(structured, default=0.0)
@@ -240,10 +239,7 @@ def is_noise(rest: np.ndarray, *, settings: SumSettings = SumSettings()) -> bool
     left, strength, _ = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
     thick = strength**2 > settings.thick * strength[0] ** 2
     count = min(settings.edge_directions, max(1, int(thick.sum())))
-    white = left[:, :count] * np.sqrt(len(left))
-    fourth = (white * (white**2).sum(axis=1, keepdims=True)).T @ white / len(white)
-    # The eigenvalues of a Gaussian of p directions are p + 2.
-    return bool(np.linalg.eigvalsh(fourth)[0] > count + 2 - settings.edge)
+    return not has_edge(left[:, :count] * np.sqrt(len(left)), settings.edge)
 
 
 def _add_up(
@@ -286,7 +282,7 @@ def _even(reading: Reading) -> np.ndarray:
     places = reading.places
     if reading.topology == "circle":
         angle = 2 * np.pi * _ranks(np.arctan2(places[:, 1], places[:, 0]))
-        return np.column_stack([np.cos(angle), np.sin(angle)])
+        return on_circle(angle)
     return np.column_stack([_ranks(column) for column in places.T])
 
 

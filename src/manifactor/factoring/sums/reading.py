@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
+from manifactor.factoring.factors.circles import unit_vectors, widest_gap
 from manifactor.factoring.prediction import thinned
 from manifactor.factoring.sums.regression import choose_neighbors
 from manifactor.factoring.sums.sheets import SheetSettings, lay_sheet
@@ -37,8 +38,8 @@ class ReadingSettings:
     curve_leaves: float = 0.07
     # Share that a circle must explain beyond an interval.
     plainer: float = 0.02
-    # Share of the variance from which on a curve that is read from the main directions
-    # needs no spectrum.
+    # No spectrum is needed if a curve that is read from the main directions explains
+    # this share of the variance.
     surely: float = 0.99
     # Functions of the spectrum, the constant included, and those that a circle may be
     # made of: between its cosine and its sine lies at most one of another factor.
@@ -51,7 +52,8 @@ class ReadingSettings:
     # hold together.
     surface_directions: int = 9
     surface_share: float = 0.98
-    # Share of its length that a circle may have a gap of. It is an interval beyond.
+    # Widest gap of a circle, relative to its length. An interval has a
+    # wider one.
     widest_gap: float = 0.1
     sheets: SheetSettings = field(default_factory=SheetSettings)
 
@@ -147,21 +149,6 @@ def _opened(places: np.ndarray, explained: float, settings: ReadingSettings) -> 
     return Reading("interval", along[:, None], explained)
 
 
-def widest_gap(angle: np.ndarray) -> tuple[float, float]:
-    """Return where the widest gap between angles begins, and its width.
-
-    Examples
-    --------
-    >>> start, width = widest_gap(np.array([3.0, 0.0, 1.0]))
-    >>> start, round(width, 3)
-    (3.0, 3.283)
-    """
-    ordered = np.sort(angle)
-    gaps = np.diff(ordered, append=ordered[0] + 2 * np.pi)
-    widest = int(gaps.argmax())
-    return float(ordered[widest]), float(gaps[widest])
-
-
 def _reading(
     samples: np.ndarray, topology: str, places: np.ndarray, settings: ReadingSettings
 ) -> Reading:
@@ -203,12 +190,7 @@ def _linear_curves(samples: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     """
     yield "interval", samples[:, :1]
     if samples.shape[1] > 1:
-        yield "circle", _on_circle(samples[:, :2] / samples[:, :2].std(axis=0))
-
-
-def _on_circle(plane: np.ndarray) -> np.ndarray:
-    radius = np.linalg.norm(plane, axis=1, keepdims=True)
-    return plane / np.maximum(radius, 1e-300)
+        yield "circle", unit_vectors(samples[:, :2] / samples[:, :2].std(axis=0))
 
 
 def _spectral_curves(
@@ -235,4 +217,4 @@ def _spectral_curves(
     yield "interval", functions[:, :1]
     last = min(settings.chart_functions, functions.shape[1])
     for pair in combinations(range(last), 2):
-        yield "circle", _on_circle(functions[:, list(pair)])
+        yield "circle", unit_vectors(functions[:, list(pair)])

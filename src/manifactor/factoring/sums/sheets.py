@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from manifactor._support.arithmetic import ceil_div
-from manifactor.factoring.charts import ChartSettings, cloud_dimension
+from manifactor.factoring.factors.charts import ChartSettings, cloud_dimension
 from manifactor.factoring.prediction import thinned
 from manifactor.factoring.sums.regression import (
     RegressionSettings,
@@ -34,7 +34,7 @@ class SheetSettings:
     longest: float = 0.25
     # Share of the samples beyond either end of an interval.
     stray: float = 0.002
-    # Length from which on a link between nodes is long, in units of the median: links
+    # A link between nodes is long beyond this length, in units of the median: links
     # differ by the density of the samples, by a factor of two.
     long_link: float = 4.0
     # Share of a curve's nodes that are neighbours of one along the curve.
@@ -112,6 +112,7 @@ class Sheet:
         return Projection(*map(np.concatenate, zip(*blocks, strict=True)))
 
     def _project(self, samples: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Places, means and tangents of a `Projection`, for a block of samples."""
         # The nearest node: half the squared distance, less what all nodes share.
         squares = (self.means**2).sum(axis=1)
         node = (squares / 2 - samples @ self.means.T).argmin(axis=1)
@@ -190,6 +191,7 @@ def _lay_curve(
     n_neighbors: int,
     settings: SheetSettings,
 ) -> Sheet:
+    """A chain of nodes, with places by the length of the chain."""
     at = _curve_nodes(places, topology, n_neighbors, settings)
     fit = local_fit(
         places,
@@ -251,6 +253,7 @@ def _lay_surface(
     n_neighbors: int,
     settings: SheetSettings,
 ) -> Sheet:
+    """Nodes at some of the places, with tangents by the slopes of the regression."""
     at = places[thinned(len(places), settings.surface_nodes)]
     fit = local_fit(places, samples, at, n_neighbors, settings=settings.regression)
     d = min(cloud_dimension(places, settings=settings.charts), places.shape[1])

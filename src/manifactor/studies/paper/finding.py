@@ -12,10 +12,10 @@ from manifactor.cryoem.images import image_components
 from manifactor.cryoem.stacks import ImageArray
 from manifactor.cryoem.views import View
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.evidence import Evidence
-from manifactor.factoring.factor import Factor
-from manifactor.factoring.maxcut import Cut
-from manifactor.factoring.triplets import Triplets
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.judging.evidence import Evidence
+from manifactor.factoring.triplets.maxcut import Cut
+from manifactor.factoring.triplets.search import Triplets
 from manifactor.inputs.reading import Input
 from manifactor.runs.fitting import DrawSettings, fit_input, plan_fit
 from manifactor.scores import Score, function_accuracy, score

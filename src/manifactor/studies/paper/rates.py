@@ -8,6 +8,7 @@ from manifactor.studies.paper.cases import Case
 from manifactor.studies.paper.finding import Job
 from manifactor.studies.paper.lab import Lab
 from manifactor.studies.paper.section import Settings, Table
+from manifactor.studies.records import count, verdict_counts
 
 # The columns that `_means` fills, after data and method.
 HEADER = [
@@ -21,7 +22,6 @@ HEADER = [
     "of them pure",
     "verdicts",
 ]
-VERDICTS = ("product", "partial", "none")
 
 # One record for each seed, by data set and method.
 Records = Mapping[tuple[str, str], Sequence[dict]]
@@ -63,15 +63,14 @@ def _means(runs: Sequence[dict]) -> list[str]:
     # A fit that found one factor has no completeness: it is nan.
     complete = [run["completeness"] for run in runs if np.isfinite(run["completeness"])]
     functions = [np.mean(run["functions"]) for run in runs]
-    said = [run["verdict"] for run in runs]
     return [
-        f"{solved(runs)} of {len(runs)}",
+        f"{count(runs, 'solved')} of {len(runs)}",
         f"{_mean(runs, 'own'):.3f}",
         f"{_mean(runs, 'leak'):.3f}",
         f"{np.mean(complete):.2f}" if complete else "-",
         f"{np.mean(functions):.1f}",
         f"{_mean(runs, 'pure_functions'):.0%}",
-        " / ".join(str(said.count(verdict)) for verdict in VERDICTS),
+        verdict_counts(runs),
     ]
 
 
@@ -79,21 +78,17 @@ def _mean(runs: Sequence[dict], key: str) -> float:
     return float(np.mean([run[key] for run in runs]))
 
 
-def solved(runs: Sequence[dict]) -> int:
-    """Return how many runs were solved."""
-    return sum(run["solved"] for run in runs)
-
-
 def in_words(method: str, cases: Mapping[str, Case], records: Records) -> str:
     """Say how often a method was right, and on which data it was not always."""
     mine = {case: runs for (case, by), runs in records.items() if by == method}
+    solved = {case: count(runs, "solved") for case, runs in mine.items()}
     total = sum(len(runs) for runs in mine.values())
-    right = sum(solved(runs) for runs in mine.values())
+    right = sum(solved.values())
     # Only the data on which something went wrong are named.
     missed = [
-        f"{cases[case].title} ({solved(runs)} of {len(runs)})"
+        f"{cases[case].title} ({solved[case]} of {len(runs)})"
         for case, runs in mine.items()
-        if solved(runs) < len(runs)
+        if solved[case] < len(runs)
     ]
     tail = f"; not always: {'; '.join(missed)}" if missed else ""
     return f"{method.capitalize()}: solved in {right} of {total} runs{tail}."

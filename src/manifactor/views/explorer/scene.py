@@ -12,7 +12,7 @@ import numpy as np
 
 from manifactor.cryoem.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring import ownership
+from manifactor.factoring.factors import ownership
 from manifactor.runs.folder import read_run
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run, open_run

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manifactor.factoring import ownership
+from manifactor.factoring.factors import ownership
 from manifactor.views.plots.appearance import (
     CATEGORIES,
     GREY,

@@ -1,4 +1,4 @@
-"""Drawings of rates: how often something is right."""
+"""Drawings of rates: how often answers are right."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,16 @@ from manifactor.views.plots.arrays import nothing
 
 @dataclass(frozen=True)
 class Rate:
-    """A rate at some confidence, with its interval."""
+    """The share of answers that are right, at some confidence.
+
+    Attributes
+    ----------
+    confidence : float
+        Mean over the answers.
+    rate : float
+    low, high : float
+        Ends of the confidence interval of the rate.
+    """
 
     confidence: float
     rate: float
@@ -31,13 +40,14 @@ def reliability(ax, curves: Mapping[str, Sequence[Rate]]):
     if not curves:
         return nothing(ax, "too few answers to draw")
     ends = (0, 1)
-    label = "a probability"
+    # On the diagonal, the confidence is the probability of a right answer.
+    label = "probability"
     ax.plot(ends, ends, color=GREY, linewidth=0.6, linestyle="--", label=label)
     for number, (name, rates) in enumerate(curves.items()):
         x, y, low, high = np.array(
             [(one.confidence, one.rate, one.low, one.high) for one in rates]
         ).T
-        # Wilson's interval holds its rate but for rounding.
+        # At a rate of 0 or 1, rounding may leave the rate outside of its interval.
         beyond = np.clip([y - low, high - y], 0, None)
         drawn = {"marker": "o", "ms": 3, "lw": 1, "elinewidth": 0.6, "capsize": 2}
         ax.errorbar(x, y, yerr=beyond, color=colour(number), label=name, **drawn)

@@ -1,0 +1,311 @@
+"""Where a sample lies on a factor: functions freed from the other factors' effects."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from manifactor._support.arithmetic import ceil_div
+from manifactor._support.threads import map_panels
+from manifactor.spectral.spectrum import Spectrum
+
+# Numbers of the neighbours' places in memory at a time; it steers no result.
+NEIGHBORS_AT_ONCE = 2**20
+
+
+@dataclass(frozen=True)
+class ChartSettings:
+    """Settings of `make_chart`, `make_cloud` and `cloud_dimension`."""
+
+    # Standard errors that a coefficient must stand out by to be corrected for. With 5
+    # the thin side of 1:5 strips leaks (R^2 .05 instead of 0 at 3,000 samples).
+    certain: float = 3.0
+    # Floor of the conditional variance, relative to its mean: where a fit of the
+    # variance comes near 0, places would be thrown far off.
+    least_spread: float = 0.15
+    # Radius of a neighbourhood, relative to the cloud's: wide enough to average noise,
+    # and small enough for a surface to be flat in it.
+    ball_radius: float = 0.3
+    # Neighbourhoods whose size or dimension the median is taken of.
+    balls: int = 300
+    # Bounds of the samples in a neighbourhood: the least from which a plane is read,
+    # and a twelfth of the cloud, but never fewer than 30.
+    least_in_ball: int = 20
+    most_in_ball: int = 30
+    clouds_per_ball: int = 12
+    # A ball extends in a direction that has at least this share of its variance.
+    extent: float = 0.1
+    # Projections onto the local planes, each of which sees a thinner cloud.
+    pulls: int = 3
+    # Places that a surface is read from.
+    cloud_places: int = 4000
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Functions of one factor as coordinates, independent of the other factors.
+
+    Small errors of pure functions are modulations by the other factors: of the mean,
+    and of the spread (a circle whose radius depends on the other factor). Both are
+    regressed on the other factors' functions and taken out.
+
+    Attributes
+    ----------
+    functions : ndarray of shape (n_spectrum_functions, m)
+        Coefficients of the functions that are the coordinates.
+    others : ndarray of shape (n_spectrum_functions, p)
+        Coefficients of the functions of the other factors, the constant first.
+    mean : ndarray of shape (p, m)
+        What the others add to each function.
+    spread : ndarray of shape (p, m, m)
+        Covariance of the functions as a function of the others.
+    floor : float
+        Least variance in any direction.
+    """
+
+    functions: np.ndarray
+    others: np.ndarray
+    mean: np.ndarray
+    spread: np.ndarray
+    floor: float
+
+    @property
+    def combinations(self) -> np.ndarray:
+        """Coefficients of all functions that a place is read from.
+
+        Shape (n_spectrum_functions, m + p).
+        """
+        return np.hstack([self.functions, self.others])
+
+    def __call__(self, spectrum_functions: np.ndarray) -> np.ndarray:
+        """Return coordinates, (n, m), given the spectrum's functions at samples."""
+        coefficients = self.combinations
+
+        def at(rows: slice) -> np.ndarray:
+            return self._at(spectrum_functions[rows] @ coefficients)
+
+        return np.concatenate(map_panels(at, len(spectrum_functions)))
+
+    def read(self, values: np.ndarray) -> np.ndarray:
+        """Return coordinates, (n, m), given the values of `combinations` at samples."""
+        panels = map_panels(lambda rows: self._at(values[rows]), len(values))
+        return np.concatenate(panels)
+
+    def _at(self, values: np.ndarray) -> np.ndarray:
+        """Coordinates without the others' effects, given values of `combinations`."""
+        functions, others = np.split(values, [self.functions.shape[1]], axis=1)
+        if not others.shape[1]:
+            return functions
+        # Whitened and turned back, so that coordinates keep their directions.
+        centred = functions - others @ self.mean
+        spread = np.einsum("xp,pab->xab", others, self.spread, optimize=True)
+        variance, axes = _axes(spread)
+        deviation = np.sqrt(np.maximum(variance, self.floor))
+        scaled = np.einsum("xab,xa->xb", axes, centred) / deviation
+        return np.einsum("xab,xb->xa", axes, scaled)
+
+    def modulation(self, spectrum: Spectrum, samples: int) -> float:
+        """Return how much the other factors change the functions' covariance.
+
+        At each sample it is the largest deviation of the variance in any direction from
+        its mean, as a share of the mean. The root mean square over at most `samples`
+        samples is returned.
+        """
+        if not self.others.shape[1]:
+            return 0.0
+        thin = slice(None, None, ceil_div(len(spectrum.weights), samples))
+        weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
+        others = spectrum.functions[thin] @ self.others
+        spread = np.einsum("xp,pab->xab", others, self.spread, optimize=True)
+        mean = np.einsum("x,xab->ab", weights, spread)
+        # Where one factor turns the functions of another, as on a Moebius band, their
+        # variances are exchanged and the sum of them stays the same.
+        variance, axes = np.linalg.eigh(mean)
+        scaled = axes / np.sqrt(np.maximum(variance, 1e-300))
+        relative = scaled.T @ spread @ scaled
+        deviation = np.abs(np.linalg.eigvalsh(relative) - 1).max(axis=1)
+        return float(np.sqrt(weights @ deviation**2))
+
+
+def _axes(spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of symmetric matrices, (n, m, m)."""
+    if spread.shape[1] != 2:
+        return np.linalg.eigh(spread)
+    # Two rows have a closed form, much faster than `eigh` of many small matrices.
+    first, second, across = spread[:, 0, 0], spread[:, 1, 1], spread[:, 0, 1]
+    mean = (first + second) / 2
+    half = (first - second) / 2
+    length = np.hypot(half, across)
+    angle = np.arctan2(across, half) / 2
+    cosine, sine = np.cos(angle), np.sin(angle)
+    minor = np.stack([-sine, cosine], axis=1)
+    major = np.stack([cosine, sine], axis=1)
+    values = np.stack([mean - length, mean + length], axis=1)
+    return values, np.stack([minor, major], axis=2)
+
+
+def plain_chart(coefficients: np.ndarray) -> Chart:
+    """Return the chart that leaves the functions as they are."""
+    size, m = coefficients.shape
+    return Chart(
+        functions=coefficients,
+        others=np.empty((size, 0)),
+        mean=np.empty((0, m)),
+        spread=np.empty((0, m, m)),
+        floor=0.0,
+    )
+
+
+def make_chart(
+    spectrum: Spectrum,
+    functions: np.ndarray,
+    others: np.ndarray,
+    *,
+    settings: ChartSettings = ChartSettings(),
+) -> tuple[Chart, np.ndarray]:
+    """Return the chart of functions freed from others, and the samples' places on it.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    functions : ndarray of shape (n_spectrum_functions, m)
+    others : ndarray of shape (n_spectrum_functions, p)
+
+    Returns
+    -------
+    chart : Chart
+    places : ndarray of shape (n_samples, m)
+    """
+    if not others.shape[1]:
+        return plain_chart(functions), spectrum.combined(functions)
+    # The constant stands for the mean over all samples.
+    constant = np.zeros((len(others), 1))
+    constant[0] = 1.0
+    others = np.hstack([constant, others])
+    both = spectrum.combined(np.hstack([functions, others]))
+    m = functions.shape[1]
+    values, basis = both[:, :m], both[:, m:]
+    weights, certain = spectrum.weights, settings.certain
+    mean = _shrunk_regression(basis, values, weights, certain)
+    centred = values - basis @ mean
+    squares = (centred[:, :, None] * centred[:, None]).reshape(len(centred), -1)
+    spread = _shrunk_regression(basis, squares, weights, certain).reshape(-1, m, m)
+    average = np.trace(np.tensordot(weights @ basis, spread, axes=1)) / m
+    floor = float(settings.least_spread * average)
+    chart = Chart(functions, others, mean, spread, floor)
+    return chart, chart.read(both)
+
+
+def _shrunk_regression(
+    basis: np.ndarray, values: np.ndarray, weights: np.ndarray, certain: float
+) -> np.ndarray:
+    """Weighted least squares; coefficients within their errors are shrunk to 0.
+
+    Unshrunk, a correction adds as much error as it removes where a function is flat,
+    at an interval's ends.
+    """
+    weighted = weights[:, None] * basis
+    inverse = np.linalg.pinv(weighted.T @ basis)
+    coefficients = inverse @ (weighted.T @ values)
+    variance = weights**2 @ (values - basis @ coefficients) ** 2
+    error = np.sqrt(np.diag(inverse)[:, None] * variance)
+    size = np.maximum(np.abs(coefficients), 1e-300)
+    shrink = np.maximum(0, 1 - (certain * error / size) ** 2)
+    # The mean over all samples is no correction.
+    shrink[0] = 1.0
+    return coefficients * shrink
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Places of some samples, from which a surface is read that others are pulled onto.
+
+    Attributes
+    ----------
+    stages : tuple of ndarray of shape (n_places, m)
+        The cloud, and what is left of it after each pull but the last.
+    dimension : int
+    n_neighbors : int
+        Places that a local plane is laid through.
+    """
+
+    stages: tuple[np.ndarray, ...]
+    dimension: int
+    n_neighbors: int
+
+    def pull(self, places: np.ndarray) -> np.ndarray:
+        """Return places moved into the cloud's local planes, (n, m)."""
+        for stage in self.stages:
+            places = _flattened(places, stage, self.dimension, self.n_neighbors)
+        return places
+
+
+def make_cloud(
+    places: np.ndarray,
+    dimension: int,
+    *,
+    settings: ChartSettings = ChartSettings(),
+) -> Cloud:
+    """Return the cloud of places, (n, m), thinned evenly where there are many."""
+    step = ceil_div(len(places), settings.cloud_places)
+    # Stages are kept, so that new samples are pulled exactly as those of the fit.
+    stages = [places[::step]]
+    k = ball_size(stages[0], settings=settings)
+    for _ in range(settings.pulls - 1):
+        stages.append(_flattened(stages[-1], stages[-1], dimension, k))
+    return Cloud(tuple(stages), dimension, k)
+
+
+def _flattened(
+    places: np.ndarray, cloud: np.ndarray, dimension: int, k: int
+) -> np.ndarray:
+    """Places projected onto the local planes through the k nearest of the cloud."""
+    tree = KDTree(cloud)
+    n_blocks = max(1, ceil_div(len(places) * k, NEIGHBORS_AT_ONCE))
+    flattened = []
+    for block in np.array_split(places, n_blocks):
+        nearest = tree.query(block, k, workers=-1)[1]
+        flattened.append(_projected(block, cloud[nearest], dimension))
+    return np.vstack(flattened)
+
+
+def _projected(places: np.ndarray, around: np.ndarray, dimension: int) -> np.ndarray:
+    """Places projected onto the main plane of the places around each."""
+    centre = around.mean(axis=1)
+    around = around - centre[:, None]
+    plane = np.linalg.eigh(around.transpose(0, 2, 1) @ around)[1][:, :, -dimension:]
+    inside = np.einsum("xad,xa->xd", plane, places - centre)
+    return centre + np.einsum("xad,xd->xa", plane, inside)
+
+
+def ball_size(cloud: np.ndarray, *, settings: ChartSettings = ChartSettings()) -> int:
+    """Return the number of samples in a ball of .3 of the cloud's radius.
+
+    The median over the cloud, within bounds.
+    """
+    n = len(cloud)
+    radius = settings.ball_radius * np.sqrt(cloud.var(axis=0).sum())
+    centres = cloud[:: ceil_div(n, settings.balls)]
+    inside = KDTree(cloud).query_ball_point(centres, radius, return_length=True)
+    least = min(settings.least_in_ball, n)
+    most = max(min(settings.most_in_ball, n), n // settings.clouds_per_ball)
+    return int(np.clip(np.median(inside), least, most))
+
+
+def cloud_dimension(
+    cloud: np.ndarray, *, settings: ChartSettings = ChartSettings()
+) -> int:
+    """Return the number of directions in which a ball of the cloud extends.
+
+    Those with a tenth of the variance of a ball of .3 of the cloud's radius or more.
+    """
+    if cloud.shape[1] == 1:
+        return 1
+    centres = cloud[:: ceil_div(len(cloud), settings.balls)]
+    near = KDTree(cloud).query(centres, ball_size(cloud, settings=settings))[1]
+    around = cloud[near] - cloud[near].mean(axis=1, keepdims=True)
+    spread = np.linalg.eigvalsh(around.transpose(0, 2, 1) @ around)
+    total = spread.sum(axis=1, keepdims=True)
+    # A ball of copies has no extent at all.
+    share = np.median(spread / np.where(total > 0, total, 1), axis=0)
+    return max(1, int((share > settings.extent).sum()))

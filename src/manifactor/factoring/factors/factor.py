@@ -1,0 +1,288 @@
+"""One factor: its functions, its shape, and where every sample lies on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from manifactor._support.threads import map_threads
+from manifactor.factoring.factors.charts import (
+    Chart,
+    ChartSettings,
+    Cloud,
+    cloud_dimension,
+    make_chart,
+    make_cloud,
+)
+from manifactor.factoring.factors.shapes import (
+    ShapeSettings,
+    chart_functions,
+    find_topology,
+    interval_ends,
+    place_on_shape,
+)
+from manifactor.factoring.gradients.energy import count_directions
+from manifactor.factoring.gradients.geometry import (
+    Geometry,
+    GradientSettings,
+    carre_du_champ,
+)
+from manifactor.spectral.spectrum import Spectrum
+
+
+@dataclass(frozen=True)
+class FactorSettings:
+    """Settings of `make_factors`."""
+
+    # Functions of each other factor that a chart is freed from: a modulation is smooth,
+    # and every function of the regression adds its error.
+    corrected_functions: int = 6
+    # Lowest functions of each factor whose gradients tell the confidence, and which
+    # tell impure functions: cosine and sine on a circle.
+    lowest_functions: int = 2
+    # Share of its mean that a vanishing gradient counts as, at an interval's end.
+    least_energy: float = 0.5
+    shapes: ShapeSettings = field(default_factory=ShapeSettings)
+    charts: ChartSettings = field(default_factory=ChartSettings)
+
+
+@dataclass(frozen=True, repr=False)
+class Factor:
+    """One factor of the manifold.
+
+    Attributes
+    ----------
+    functions : ndarray of shape (n_samples, n_functions)
+        Functions that depend on this factor alone, ascending eigenvalue, mean square 1.
+    eigenvalues : ndarray of shape (n_functions,)
+        This factor's own spectrum.
+    topology : "interval", "circle" or "other"
+    dimension : int
+        Intrinsic dimension.
+    embedding : ndarray of shape (n_samples, n_coordinates)
+        An interval's coordinate, a circle's cosine and sine, or a few functions that
+        tell places apart.
+    coordinate : ndarray of shape (n_samples,) or None
+        Arc length from 0 to 1 on an interval, angle from 0 to 2 pi on a circle; None
+        otherwise.
+    confidence : ndarray of shape (n_samples,)
+        From 0 to 1: how orthogonal this factor's directions are to the other factors'
+        at the sample; 1 if there are no others.
+    coefficients : ndarray of shape (n_spectrum_functions, n_functions)
+        The functions as combinations of the spectrum's.
+    chart : Chart or None
+        How a place is read from the spectrum's functions; None where it is read from
+        others (a sum).
+    cloud : Cloud or None
+        The surface that places are pulled onto, where the embedding has more columns
+        than the factor has dimensions.
+    ends : ndarray of shape (2,) or None
+        The chart's values at the ends of an interval.
+    """
+
+    functions: np.ndarray
+    eigenvalues: np.ndarray
+    topology: str
+    dimension: int
+    embedding: np.ndarray
+    coordinate: np.ndarray | None
+    confidence: np.ndarray
+    coefficients: np.ndarray
+    chart: Chart | None
+    cloud: Cloud | None
+    ends: np.ndarray | None
+
+    def place(
+        self, spectrum_functions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return embedding and coordinate of samples.
+
+        Parameters
+        ----------
+        spectrum_functions : ndarray of shape (n, n_spectrum_functions)
+            The spectrum's functions at the samples.
+        """
+        if self.chart is None:
+            raise ValueError(
+                "a factor of a sum has no functions of the samples' spectrum to be "
+                "placed by; place samples by the sum."
+            )
+        chart_values = self.chart(spectrum_functions)
+        return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
+
+    @property
+    def shape(self) -> str:
+        """Shape of the factor, in two or three words."""
+        named = {"interval": "an interval", "circle": "a circle"}
+        return named.get(self.topology, f"a {self.dimension}-dimensional shape")
+
+    def __str__(self) -> str:
+        return (
+            f"{self.shape}, {len(self.eigenvalues)} functions, eigenvalues from "
+            f"{self.eigenvalues[0]:.4g}"
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Factor({self.topology}, dimension={self.dimension}, "
+            f"n_functions={len(self.eigenvalues)}, "
+            f"lowest_eigenvalue={self.eigenvalues[0]:.4g})"
+        )
+
+
+def make_factors(
+    spectrum: Spectrum,
+    blocks: Sequence[np.ndarray],
+    *,
+    geometry: Geometry | None = None,
+    settings: FactorSettings = FactorSettings(),
+    gradients: GradientSettings = GradientSettings(),
+) -> tuple[Factor, ...]:
+    """Return the factors whose functions are combinations of the spectrum's.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    blocks : sequence of ndarray of shape (n_spectrum_functions, n_functions)
+        Unit columns, one block for each factor, whatever method found them.
+    geometry : Geometry or None
+        Gradients of the functions, where they were measured.
+
+    Returns
+    -------
+    tuple of Factor
+        The one with the smallest eigenvalue first.
+    """
+    blocks = _ascending(spectrum, blocks)
+    making = [
+        partial(_make_factor, spectrum, blocks, f, geometry, settings=settings)
+        for f in range(len(blocks))
+    ]
+    measuring = partial(
+        _confidence, spectrum, blocks, settings=settings, gradients=gradients
+    )
+    # Concurrently: none of them needs another.
+    confidence, *factors = map_threads(lambda task: task(), [measuring, *making])
+    return tuple(
+        replace(f, confidence=c) for f, c in zip(factors, confidence, strict=True)
+    )
+
+
+def _ascending(spectrum: Spectrum, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Blocks in order of their lowest eigenvalues, and functions inside each block."""
+
+    def eigenvalues(functions: np.ndarray) -> np.ndarray:
+        return spectrum.eigenvalues @ functions**2
+
+    orders = [np.argsort(eigenvalues(block), kind="stable") for block in blocks]
+    inside = [block[:, order] for block, order in zip(blocks, orders, strict=True)]
+    return sorted(inside, key=lambda block: float(eigenvalues(block[:, 0])))
+
+
+def _make_factor(
+    spectrum: Spectrum,
+    blocks: Sequence[np.ndarray],
+    f: int,
+    geometry: Geometry | None,
+    *,
+    settings: FactorSettings,
+) -> Factor:
+    """Factor of one block, freed from the others, with confidence 1."""
+    block = blocks[f]
+    lowest = _others(blocks, but=f, most=settings.lowest_functions)
+    columns = chart_functions(spectrum, block, lowest, settings=settings.shapes)
+    corrected = _others(blocks, but=f, most=settings.corrected_functions)
+    chart, places = make_chart(
+        spectrum, block[:, columns], corrected, settings=settings.charts
+    )
+    topology = find_topology(spectrum, block, lowest, places, settings=settings.shapes)
+    dimension = 1
+    if topology == "other":
+        dimension = _dimension(places, block[:, columns], geometry, settings.charts)
+    cloud = None
+    # More functions than dimensions leave the surface by their errors, which pulling
+    # takes out.
+    if topology == "other" and places.shape[1] > dimension:
+        cloud = make_cloud(places, dimension, settings=settings.charts)
+    ends = interval_ends(topology, places, settings.shapes.stray)
+    embedding, coordinate = place_on_shape(topology, places, cloud, ends)
+    return Factor(
+        functions=spectrum.combined(block),
+        eigenvalues=spectrum.eigenvalues @ block**2,
+        topology=topology,
+        dimension=dimension,
+        embedding=embedding,
+        coordinate=coordinate,
+        confidence=np.ones(len(places)),
+        coefficients=block,
+        chart=chart,
+        cloud=cloud,
+        ends=ends,
+    )
+
+
+def _dimension(
+    places: np.ndarray,
+    functions: np.ndarray,
+    geometry: Geometry | None,
+    settings: ChartSettings,
+) -> int:
+    """Dimension of a surface of places, (n, m), where the chart's functions are known.
+
+    A bent surface fills more dimensions of the chart than its own, and an average of
+    gradients around a bend points in more directions; the lesser number is right.
+    """
+    dimension = cloud_dimension(places, settings=settings)
+    if geometry is None:
+        return dimension
+    return min(dimension, count_directions(geometry, functions[1:]))
+
+
+def _others(blocks: Sequence[np.ndarray], *, but: int, most: int) -> np.ndarray:
+    """Coefficients of the lowest functions of all blocks but one, side by side."""
+    others = [block[:, :most] for f, block in enumerate(blocks) if f != but]
+    # np.hstack needs one array at least, where there is no other block.
+    none = blocks[but][:, :0]
+    return np.hstack([none, *others])
+
+
+def selection(spectrum: Spectrum, indices) -> np.ndarray:
+    """Return coefficients that pick functions of a spectrum by their indices."""
+    return np.eye(len(spectrum.eigenvalues))[:, np.asarray(indices, dtype=int)]
+
+
+def _confidence(
+    spectrum: Spectrum,
+    blocks: Sequence[np.ndarray],
+    *,
+    settings: FactorSettings,
+    gradients: GradientSettings,
+) -> np.ndarray:
+    """One less the cosine between each factor's gradients and all others'.
+
+    At every sample, (n_factors, n_samples). Where a gradient vanishes, at an
+    interval's end, it counts as half its mean.
+    """
+    lowest = [block[:, : settings.lowest_functions] for block in blocks]
+    counts = [low.shape[1] for low in lowest]
+    label = np.repeat(np.arange(len(blocks)), counts)
+    champ = carre_du_champ(spectrum, np.hstack(lowest), settings=gradients)
+
+    def between(f: int, g: int) -> np.ndarray:
+        return champ[:, label == f][:, :, label == g]
+
+    energy = np.array([np.einsum("xaa->x", between(f, f)) for f in range(len(blocks))])
+    # The carre du champ at a positive time may be a little below 0.
+    mean_energy = np.abs(energy @ spectrum.weights)[:, None]
+    energy = np.maximum(energy, settings.least_energy * mean_energy)
+    out = np.ones_like(energy)
+    for f in range(len(blocks)):
+        for g in range(len(blocks)):
+            if g == f:
+                continue
+            # The squared cosine of rank-one gradients, summed over pairs of functions.
+            across = (between(f, g) ** 2).sum(axis=(1, 2))
+            cosine = np.sqrt(across / (energy[f] * energy[g]))
+            out[f] = np.minimum(out[f], 1 - cosine)
+    return np.clip(out, 0, 1)

@@ -1,0 +1,326 @@
+"""Shape of a factor, read from its functions, and places on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from manifactor._support.regression import neighbour_means
+from manifactor.factoring.factors.charts import Cloud
+from manifactor.factoring.factors.circles import (
+    angle_of,
+    on_circle,
+    unit_vectors,
+    widest_gap,
+)
+from manifactor.factoring.gradients.purity import PuritySettings, batch_size
+from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
+from manifactor.spectral.spectrum import Spectrum
+
+
+@dataclass(frozen=True)
+class ShapeSettings:
+    """Settings of `chart_functions`, `find_topology` and `interval_ends`."""
+
+    # A function of the lowest batch tells nothing new if those before it predict this
+    # R^2 of it. It must be near 1: where samples lie in a few wells along a circle, its
+    # cosine predicts .99 of its sine, and still folds the circle. On an interval the
+    # lowest function predicts .999 of the second.
+    known: float = 0.998
+    # Lowest functions that a chart is chosen from where there are other factors, whose
+    # pollution grows with the eigenvalue.
+    described_functions: int = 8
+    # Share of a function that a complete chart may leave unexplained, since it is
+    # polluted: the variance of an eigenfunction's error falls as the number of samples
+    # and grows as the eigenvalue. Up to `low` times the lowest eigenvalue it is below
+    # .05 with 3,000 samples and .3 with 500 of intervals, circles and spheres.
+    polluted_samples: float = 150.0
+    low: float = 4.0
+    # Bounds of that share: neighbours predict no function exactly, and a function of
+    # which more is unexplained is new whatever its eigenvalue.
+    least_unexplained: float = 0.02
+    most_unexplained: float = 0.7
+    # Neighbours on a chart fail to predict less than this share of its own functions,
+    # unless these are peaks on a few samples, which tell nothing of the chart's
+    # resolution.
+    peaked: float = 0.05
+    # A function is impure, and would make the chart depend on other factors, if their
+    # functions help to predict this share of it.
+    foreign: float = 0.1
+    # Largest spread of a circle's radius at an angle, relative to the mean radius.
+    round: float = 0.18
+    # Largest part of a full turn without samples on a circle, in radians. The two
+    # lowest functions of an interval leave a quarter of a turn or more open.
+    open_angle: float = np.pi / 4
+    # Largest R^2 of a circle's functions that the place predicts and the angle does
+    # not: .05 on circles of 500 samples, .3 and more where a curve goes around more
+    # than once.
+    beside_angle: float = 0.2
+    # Share of the samples at either end of an interval that may be stray. With the
+    # exact sqrt(2) cos(pi t) a deviation of 4 % near an end would move a sample by 9 %
+    # of the length.
+    stray: float = 0.01
+    # How functions are predicted from those before them.
+    prediction: PredictionSettings = field(default_factory=PredictionSettings)
+    # Which functions are the lowest batch.
+    purity: PuritySettings = field(default_factory=PuritySettings)
+
+
+def chart_functions(
+    spectrum: Spectrum,
+    block: np.ndarray,
+    others: np.ndarray,
+    *,
+    settings: ShapeSettings = ShapeSettings(),
+) -> tuple[int, ...]:
+    """Return which functions of a block tell places on its factor apart.
+
+    These are the functions of the lowest batch, and higher ones until all that are left
+    are functions of the place: a chart that does not predict them is folded.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    block : ndarray of shape (n_spectrum_functions, r)
+        The factor's functions, ascending eigenvalue.
+    others : ndarray of shape (n_spectrum_functions, p)
+        Lowest functions of the other factors.
+    """
+    eigenvalues = spectrum.eigenvalues @ block**2
+    n_lowest = batch_size(eigenvalues, settings=settings.purity)
+    if others.shape[1]:
+        block = block[:, : max(n_lowest, settings.described_functions)]
+    # Only as many samples are looked at as a prediction needs.
+    some = spectrum.functions[_thinned(spectrum, settings)]
+    described = Described(
+        functions=some @ block,
+        eigenvalues=eigenvalues,
+        foreign=some @ others,
+        n_samples=len(spectrum.functions),
+    )
+    chart = _lowest(described.functions[:, :n_lowest], settings)
+    higher = np.arange(n_lowest, block.shape[1])
+    while len(higher):
+        new = _new(described, chart, higher, settings)
+        if not len(new):
+            break
+        chart.append(int(new[0]))
+        higher = higher[higher > new[0]]
+    return tuple(chart)
+
+
+@dataclass(frozen=True)
+class Described:
+    """Functions that a chart is chosen from.
+
+    Attributes
+    ----------
+    functions : ndarray of shape (n, r)
+        At some of the samples.
+    eigenvalues : ndarray of shape (r,)
+    foreign : ndarray of shape (n, p)
+        Lowest functions of the other factors at the same samples.
+    n_samples : int
+        Samples that the functions were computed from.
+    """
+
+    functions: np.ndarray
+    eigenvalues: np.ndarray
+    foreign: np.ndarray
+    n_samples: int
+
+
+def _thinned(spectrum: Spectrum, settings: ShapeSettings) -> slice:
+    return thinned(len(spectrum.functions), settings.prediction.samples)
+
+
+def _lowest(functions: np.ndarray, settings: ShapeSettings) -> list[int]:
+    """Functions of the lowest batch, (n, r), that tell places apart.
+
+    One of them if it determines the others, as on an interval; two, as on a circle; or
+    all, since a batch of nearly equal eigenvalues is cut in two by chance only.
+    """
+    chart = [0]
+    for j in range(1, functions.shape[1]):
+        (predicted,) = predictability(
+            functions[:, chart], functions[:, [j]], settings=settings.prediction
+        )
+        if predicted >= settings.known:
+            continue
+        if len(chart) == 2:
+            return list(range(functions.shape[1]))
+        chart.append(j)
+    return chart
+
+
+def _new(
+    described: Described,
+    chart: Sequence[int],
+    higher: np.ndarray,
+    settings: ShapeSettings,
+) -> np.ndarray:
+    """Those of the higher functions that are no functions of the place on a chart."""
+    predict = partial(predictability, settings=settings.prediction)
+    functions, foreign = described.functions, described.foreign
+    predicted = predict(functions[:, chart], functions)
+    alone = predicted[higher]
+    tolerated = _tolerated(described, chart, higher, predicted, settings)
+    new = alone < 1 - tolerated
+    if foreign.shape[1] and new.any():
+        # An impure function is explained with the help of the other factors.
+        helpers = np.hstack([functions[:, chart], foreign])
+        helped = predict(helpers, functions[:, higher])
+        new &= (helped < 1 - tolerated) & (helped - alone < settings.foreign)
+    return higher[new]
+
+
+def _tolerated(
+    described: Described,
+    chart: Sequence[int],
+    higher: np.ndarray,
+    predicted: np.ndarray,
+    settings: ShapeSettings,
+) -> np.ndarray:
+    """Shares of higher functions that a complete chart may leave unexplained.
+
+    Parameters
+    ----------
+    predicted : ndarray of shape (r,)
+        R^2 of all functions, predicted by those of the chart.
+    """
+    eigenvalues = described.eigenvalues
+    ratio = eigenvalues[higher] / eigenvalues[chart].mean()
+    # What neighbours on a chart cannot resolve grows as the square of the eigenvalue.
+    # It is known of the chart's own functions.
+    loss = 1 - predicted[chart].max()
+    unresolved = loss * ratio**2 if loss < settings.peaked else 0.0
+    low = settings.polluted_samples / described.n_samples
+    low = max(low, settings.least_unexplained)
+    polluted = low * np.maximum(1, ratio / settings.low)
+    return np.minimum(unresolved + polluted, settings.most_unexplained)
+
+
+def find_topology(
+    spectrum: Spectrum,
+    block: np.ndarray,
+    others: np.ndarray,
+    places: np.ndarray,
+    *,
+    settings: ShapeSettings = ShapeSettings(),
+) -> str:
+    """Return "interval", "circle" or "other".
+
+    On an interval one function tells all places apart. On a circle two functions go
+    around once, whatever the density of the samples, and the angle tells places apart.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+    block : ndarray of shape (n_spectrum_functions, r)
+        The factor's functions, ascending eigenvalue.
+    others : ndarray of shape (n_spectrum_functions, p)
+        Lowest functions of the other factors.
+    places : ndarray of shape (n_samples, m)
+        On the factor's chart.
+    """
+    if places.shape[1] == 1:
+        return "interval"
+    if places.shape[1] > 2:
+        return "other"
+    thin = _thinned(spectrum, settings)
+    some = spectrum.functions[thin]
+    functions = some @ block[:, : settings.described_functions]
+    goes_round = _is_closed(places[thin], settings) and _angle_tells_all(
+        places[thin], functions, some @ others, settings
+    )
+    return "circle" if goes_round else "other"
+
+
+def _is_closed(places: np.ndarray, settings: ShapeSettings) -> bool:
+    """Whether places, (n, 2), are a closed curve around the origin."""
+    _, gap = widest_gap(np.arctan2(places[:, 1], places[:, 0]))
+    if gap > settings.open_angle:
+        return False
+    radius = np.hypot(places[:, 0], places[:, 1])
+    k = min(settings.prediction.n_neighbors, len(places) - 1)
+    around = neighbour_means(unit_vectors(places), k)
+    # Two functions of a square fill a square instead, those of a star its arms.
+    rest = radius - around(radius[:, None])[:, 0]
+    return bool(np.sqrt((rest**2).mean()) < settings.round * radius.mean())
+
+
+def _angle_tells_all(
+    places: np.ndarray,
+    functions: np.ndarray,
+    foreign: np.ndarray,
+    settings: ShapeSettings,
+) -> bool:
+    """Whether the angle of places, (n, 2), tells as much of functions as the places.
+
+    It does not where a curve goes around more than once. Places tell a little of the
+    other factors, which impure functions depend on, so the angle gets the other
+    factors' functions, (n, p), as well.
+    """
+    predict = partial(predictability, target=functions)
+    angle = unit_vectors(places)
+    by_place = predict(places, settings=settings.prediction)
+    by_angle = predict(angle, settings=settings.prediction)
+    told = (by_place - by_angle).max() < settings.beside_angle
+    if not told and foreign.shape[1]:
+        helped = predict(np.hstack([angle, foreign]), settings=settings.prediction)
+        by_angle = np.maximum(by_angle, helped)
+        told = (by_place - by_angle).max() < settings.beside_angle
+    return bool(told)
+
+
+def interval_ends(
+    topology: str, chart_values: np.ndarray, stray: float
+) -> np.ndarray | None:
+    """Return an interval's lowest function at its ends, (2,); None on other shapes.
+
+    They are read from where all but stray samples end.
+    """
+    if topology != "interval":
+        return None
+    # The extremes themselves would be stray samples. cos(pi t) at t = stray and at
+    # t = 1 - stray, from which its values at 0 and 1 follow.
+    near = np.quantile(chart_values[:, 0], [1 - stray, stray])
+    return near.mean() + (near - near.mean()) / np.cos(np.pi * stray)
+
+
+def place_on_shape(
+    topology: str,
+    chart_values: np.ndarray,
+    cloud: Cloud | None,
+    ends: np.ndarray | None,
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return embedding and coordinate of samples, given the chart's values at them.
+
+    The coordinate is None unless the shape is an interval or a circle.
+    """
+    # Only an interval has ends.
+    if ends is not None:
+        return _place_on_interval(chart_values, ends)
+    if topology == "circle":
+        return _place_on_circle(chart_values)
+    return (chart_values if cloud is None else cloud.pull(chart_values)), None
+
+
+def _place_on_interval(
+    functions: np.ndarray, ends: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Arc length: the lowest function of an interval is cos(pi t).
+
+    It is stretched and moved a little where the interval is not even.
+    """
+    # New samples may lie a little beyond the ends, where arccos is not defined.
+    cosine = (functions[:, 0] - ends.mean()) / (ends[0] - ends.mean())
+    t = np.arccos(np.clip(cosine, -1, 1)) / np.pi
+    return t[:, None], t
+
+
+def _place_on_circle(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Angle of the two lowest functions, a cosine and a sine."""
+    angle = angle_of(functions)
+    return on_circle(angle), angle

@@ -1,0 +1,103 @@
+"""Factors found in the functions of a diffusion: blocks of orthogonal gradients."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from manifactor.factoring.blocks import as_many_as, peel_all_dimensions
+from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.factors.factor import Factor, make_factors, selection
+from manifactor.factoring.gradients.geometry import Geometry, beside_constant
+from manifactor.factoring.judging.evidence import Evidence
+from manifactor.factoring.judging.one_factor import weigh_one
+from manifactor.factoring.judging.weighing import weigh
+from manifactor.factoring.settings import FactoringSettings
+from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.spectrum import Spectrum
+
+
+def find_in_functions(
+    diffusion: Diffusion,
+    settings: FactoringSettings,
+    *,
+    grow: bool = True,
+    sense: str = "geometry",
+    rng: np.random.Generator,
+) -> Factorization:
+    """Peel off blocks of pure functions, and weigh the factors that they describe.
+
+    Data that are one factor are returned without factors. `described` adds it, which
+    takes longer than all else here: most such results give way to another sense.
+
+    Parameters
+    ----------
+    diffusion : Diffusion
+    settings : FactoringSettings
+    grow : bool
+        Whether to compute more functions while a dimension of the data is missing.
+    sense : str
+        The sense of a product that the diffusion is of.
+    """
+    peeled = peel_all_dimensions(diffusion, settings, grow=grow, rng=rng)
+    diffusion, peeling = peeled.diffusion, peeled.peeling
+    purity = settings.peeling.purity
+    blocks = as_many_as(settings.n_asked, peeling, settings=purity)
+    if len(blocks) == 1:
+        # One limit, not two: what peeling refuses, the test of it fails.
+        limits = replace(
+            settings.evidence, further_product=settings.peeling.products.min_share
+        )
+        evidence = weigh_one(peeled, settings=limits, measuring=settings.measures)
+        return Factorization((), evidence, diffusion, peeling.splits)
+    factors = described_factors(
+        diffusion.spectrum,
+        [beside_constant(block) for block in blocks],
+        settings,
+        peeling.looks[0].geometry,
+    )
+    evidence = weigh(
+        peeled,
+        factors,
+        settings=settings.evidence,
+        measuring=settings.measures,
+        peeled_with=settings.peeling,
+        sense=sense,
+        rng=rng,
+    )
+    return Factorization(factors, evidence, diffusion, peeling.splits)
+
+
+def described(found: Factorization, settings: FactoringSettings) -> Factorization:
+    """Return a result with factors: that of all data where it has none yet."""
+    if found.factors:
+        return found
+    whole = one_factor(found.diffusion, found.evidence, settings)
+    return replace(found, factors=whole.factors)
+
+
+def one_factor(
+    diffusion: Diffusion, evidence: Evidence, settings: FactoringSettings
+) -> Factorization:
+    """Return the data as one factor, which the lowest functions describe."""
+    spectrum = diffusion.spectrum
+    last = min(1 + settings.one_factor_functions, len(spectrum.eigenvalues))
+    block = selection(spectrum, range(1, last))
+    factors = described_factors(spectrum, [block], settings)
+    return Factorization(factors, evidence, diffusion)
+
+
+def described_factors(
+    spectrum: Spectrum,
+    blocks: Sequence[np.ndarray],
+    settings: FactoringSettings,
+    geometry: Geometry | None = None,
+) -> tuple[Factor, ...]:
+    """Return the factors that blocks of functions describe."""
+    return make_factors(
+        spectrum,
+        blocks,
+        geometry=geometry,
+        settings=settings.factors,
+        gradients=settings.gradients,
+    )

@@ -1,0 +1,87 @@
+"""Criteria of a single factor: why there is only one."""
+
+from manifactor.factoring.judging.criterion import Criterion, at_least, at_most
+from manifactor.factoring.judging.limits import EvidenceSettings
+
+
+def criteria_of_one_factor(settings: EvidenceSettings) -> tuple[Criterion, ...]:
+    """Return the criteria that tell why one factor was found."""
+    return (
+        *_criteria_of_samples(settings),
+        *_criteria_of_reasons(settings),
+    )
+
+
+def _criteria_of_samples(settings: EvidenceSettings) -> tuple[Criterion, ...]:
+    """Criteria that come first where one factor was found."""
+    return (
+        at_least(
+            "factors asked for",
+            2,
+            "one factor: number of factors that the caller asked for",
+            "one factor was asked for",
+        ),
+        at_least(
+            "samples",
+            settings.samples,
+            "one factor: number of distinct samples",
+            "{value:.0f} samples are too few to tell",
+        ),
+        at_most(
+            "uncertainty",
+            settings.uncertainty,
+            "one factor: noise of the q of the lowest functions, where it is below 1",
+            "{samples} samples are too few, or too noisy, to tell whether the lowest "
+            "functions fall apart: their q is known to {value:.2f}, not to {limit:.2f}",
+        ),
+        at_most(
+            "clusters",
+            settings.clusters,
+            "one factor: number of clusters that the samples fall into along one of "
+            "the lowest functions",
+            "it cannot be told whether the data are a product: the samples fall into "
+            "{sizes}, and the lowest functions tell the clusters apart, no factors",
+        ),
+        at_most(
+            "evenness",
+            settings.evenness,
+            "one factor: relative spread of the distance to the 64th neighbour",
+            "it cannot be told whether the data are a product: the samples are uneven, "
+            "their density varies {ratio:.2g}-fold, and lengths alone show none",
+        ),
+    )
+
+
+def _criteria_of_reasons(settings: EvidenceSettings) -> tuple[Criterion, ...]:
+    """Criteria that tell why one factor was found."""
+    return (
+        at_least(
+            "further product",
+            settings.further_product,
+            "one factor: share of the product of the lowest functions with functions "
+            "that do not vary along them near the sum of the eigenvalues, if there "
+            "are any",
+            "the data have several directions, but are no product: there are functions "
+            "that do not vary along the lowest ones, but only {value:.0%} of their "
+            "products with those lie where a product manifold has them, so that the "
+            "data look irreducible",
+        ),
+        at_most(
+            "missing dimensions",
+            settings.dimensions,
+            "one factor: dimensions of the data beyond those of the lowest functions, "
+            "where they are no noise",
+            "it cannot be told whether the data are a product: they have more "
+            "dimensions than their lowest functions, but none of "
+            "the {functions} functions shows another factor clearly: the spectrum is "
+            "too short, or the samples are too few, to see a much smaller one; raise "
+            "`n_functions` or add samples",
+        ),
+        at_least(
+            "blocks",
+            2,
+            "one factor: number of blocks of functions with orthogonal gradients",
+            "the data have one factor: the lowest functions vary in all directions of "
+            "the data and do not fall apart",
+        ),
+    )

@@ -1,0 +1,223 @@
+"""The verdict on a factorization, derived from its tests, and its prose."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from manifactor.factoring.judging.advice import ADVICE, ANSWERS, SENSES
+from manifactor.factoring.judging.criterion import Test
+from manifactor.factoring.judging.limits import EvidenceSettings
+from manifactor.factoring.measures.measurement import NOT_MEASURED
+
+
+class NoProductStructureWarning(UserWarning):
+    """The data show one factor only."""
+
+
+class SampleWarning(UserWarning):
+    """The samples are too few or too noisy for a verdict."""
+
+
+VERDICTS = {
+    "product": "The data are samples of a product of independent factors.",
+    "partial": (
+        "Several factors were found, but not every test of a product was passed."
+    ),
+    "none": "No product structure was found.",
+}
+
+
+# Sentences for tests that were passed; failed tests are described by `reason`.
+SENTENCES = {
+    "completeness": (
+        "Functions of single factors and their products make up {:.0%} of the low "
+        "spectrum."
+    ),
+    "leakage": "A sample's place on one factor predicts at most {:.0%} of another.",
+    "agreement": "The factors found in half of the samples agree to {:.0%}.",
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Tests of a factorization and the verdict that follows from them.
+
+    ``str()`` reads as prose.
+
+    Attributes
+    ----------
+    tests : tuple of Test
+        Everything that was measured and judged. `verdict` and `reason` follow from it.
+    leakage : ndarray of shape (n_factors, n_factors)
+        [i, j] is the R^2 with which places on factor i predict factor j; the diagonal
+        is nan.
+    null : float
+        Largest noise of `q`, estimated from half samples. `q` decides the number of
+        blocks: it is near 0 where functions divide and near 1 where they do not.
+    dependence : float
+        Permutation p-value of the hypothesis that the factors' places are
+        statistically independent.
+    details : str
+        Remarks of the method.
+    settings : EvidenceSettings
+        Limits of the tests.
+    sense : "geometry", "density", "volume" or "sum"
+        In which sense the data are a product, or were looked at last.
+
+    Examples
+    --------
+    >>> from manifactor.factoring.judging.criterion import Criterion
+    >>> size = Criterion("size", 10, True, "samples", "{value:.0f} are too few")
+    >>> Evidence((size.judge(3),)).verdict, Evidence((size.judge(3),)).reason
+    ('none', '3 are too few')
+    """
+
+    tests: tuple[Test, ...]
+    leakage: np.ndarray = field(default_factory=lambda: np.full((1, 1), np.nan))
+    null: float = NOT_MEASURED
+    dependence: float = NOT_MEASURED
+    details: str = ""
+    settings: EvidenceSettings = field(default_factory=EvidenceSettings, repr=False)
+    sense: str = "geometry"
+
+    @property
+    def n_factors(self) -> int:
+        """Number of factors."""
+        return len(self.leakage)
+
+    @property
+    def verdict(self) -> str:
+        """Either "product", "partial" or "none".
+
+        "none" if there is one factor, "product" if there are several and all tests
+        were passed.
+        """
+        # No test of one factor proves that there is no second one.
+        if self.n_factors == 1:
+            return "none"
+        return "partial" if self.failed else "product"
+
+    @property
+    def failed(self) -> tuple[Test, ...]:
+        """Tests that were not passed."""
+        return tuple(test for test in self.tests if not test.passed)
+
+    @property
+    def reason(self) -> str:
+        """Problems of the failed tests, joined by semicolons."""
+        problems = [test.problem for test in self.failed]
+        return "; ".join(problems) or "all tests were passed"
+
+    @property
+    def answer(self) -> str:
+        """The verdict, with three answers in place of "none".
+
+        "one factor"; "no product" if there are several directions, but no product of
+        them; "cannot tell" if samples are too few, too noisy or too uneven.
+        """
+        if self.verdict != "none":
+            return self.verdict
+        names = [test.name for test in self.failed]
+        return ANSWERS.get(names[0], "one factor") if names else "one factor"
+
+    @property
+    def advice(self) -> str:
+        """What to do next, in sentences; "" where all tests were passed."""
+        # Tests that fail for the same reason have the same advice. Two pieces at most:
+        # the first failures are the gravest, and a longer list is not read.
+        advice = [ADVICE[test.name] for test in self.failed if test.name in ADVICE]
+        return " ".join(list(dict.fromkeys(advice))[:2])
+
+    def value(self, name: str) -> float:
+        """Return the measured value of a test; nan where there is no such test."""
+        values = [test.value for test in self.tests if test.name == name]
+        return values[0] if values else NOT_MEASURED
+
+    @property
+    def completeness(self) -> float:
+        """How far pure functions and their products are the low eigenfunctions.
+
+        1 for a product; less where there are too few or too many of them.
+        """
+        return self.value("completeness")
+
+    @property
+    def product(self) -> float:
+        """Smallest share of a product of two factors' lowest functions that fits.
+
+        It fits if it lies near the sum of their eigenvalues.
+        """
+        return self.value("product")
+
+    @property
+    def agreement(self) -> float:
+        """Smallest share of a factor's lowest functions found in half of the samples.
+
+        In the half that shows more of them.
+        """
+        return self.value("agreement")
+
+    @property
+    def reliability(self) -> float:
+        """Smallest share of a factor's variance that is no noise of known size."""
+        return self.value("reliability")
+
+    def __repr__(self) -> str:
+        n_passed = sum(test.passed for test in self.tests)
+        return f"Evidence({self.verdict}, {n_passed} of {len(self.tests)} tests passed)"
+
+    def with_test(self, test: Test) -> "Evidence":
+        """Return the evidence with one more test."""
+        return replace(self, tests=(*self.tests, test))
+
+    def __str__(self) -> str:
+        sentences = [VERDICTS[self.verdict], _sentence(self.reason)]
+        if self.verdict == "product":
+            sentences.append(SENSES[self.sense])
+        sentences += self._numbers_in_words()
+        if self.details:
+            sentences.append(_sentence(self.details))
+        if self.advice:
+            sentences.append(f"What to do: {self.advice}")
+        return " ".join(sentences)
+
+    def _numbers_in_words(self) -> list[str]:
+        """Sentences about measured numbers that the reason does not mention."""
+        passed = {test.name for test in self.tests if test.passed}
+        sentences = [
+            sentence.format(self.value(name))
+            for name, sentence in SENTENCES.items()
+            if name in passed
+        ]
+        if np.isfinite(self.dependence):
+            sentences.append(self._dependence_in_words())
+        if "reliability" in passed:
+            # An estimated share never reads as 100 %.
+            share = min(self.reliability, 0.99)
+            sentences.append(
+                f"At least {share:.0%} of the variance of the places on every factor "
+                "is signal, not noise."
+            )
+        return sentences
+
+    def _dependence_in_words(self) -> str:
+        """Whether places are statistically dependent, which a product allows."""
+        p = self.dependence
+        if p > self.settings.significance:
+            return (
+                "The places show no clear dependence on each other (permutation p = "
+                f"{p:.3f})."
+            )
+        if np.nanmax(self.leakage) < self.settings.weak_leakage:
+            return (
+                "The places are nearly independent: what one tells of another is "
+                f"significant but small (p = {p:.3f})."
+            )
+        return (
+            f"The places are statistically dependent (p = {p:.3f}): the samples do "
+            "not fill the product evenly."
+        )
+
+
+def _sentence(phrase: str) -> str:
+    return phrase[0].upper() + phrase[1:].rstrip(".") + "."

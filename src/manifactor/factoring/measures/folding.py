@@ -1,0 +1,167 @@
+"""Whether samples of equal place lie near each other in the data."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from manifactor._support.arithmetic import ceil_div
+from manifactor.factoring.measures.measurement import Measurement
+from manifactor.factoring.measures.placed_samples import NUMBERS_AT_ONCE, PlacedSamples
+from manifactor.factoring.prediction import thinned
+
+
+@dataclass(frozen=True)
+class FoldSettings:
+    """Settings of `folds`."""
+
+    # Samples whose neighbours are compared: a share of 1 % is then known to .3 %.
+    asked: int = 1000
+    # Samples of nearly the same place that each is compared with.
+    n_neighbors: int = 20
+    # A sample of the same place lies elsewhere beyond this distance, in units of the
+    # spread of the samples along the factor: folds of a circle are 2 apart at most.
+    elsewhere: float = 0.5
+    # A sample is folded if more than this share of its neighbours lie elsewhere. The
+    # share is a half where two branches are equally dense; by chance, it is rarely
+    # below a third there.
+    folded: float = 1 / 3
+    # A neighbour by place is near, whatever the factor's spread, up to this multiple of
+    # the distance to the neighbour of the same rank in the data: images that share no
+    # pixels are all equally far apart.
+    near: float = 1.5
+    # Noise is read from this quantile of the squared distances to the neighbours of a
+    # sample: with two branches, half of the neighbours lie on its own.
+    noise_quantile: float = 0.2
+
+
+def folds(
+    placed: PlacedSamples, *, settings: FoldSettings = FoldSettings()
+) -> Measurement:
+    """Return the share of samples whose neighbours by place lie elsewhere in the data.
+
+    It is the largest over the factors. For each factor, the directions of all others
+    are taken off the distances first, since errors of their places move samples along
+    them. Then the noise is taken off, which all distances have in common.
+
+    Examples
+    --------
+    >>> from manifactor.factoring.measures.placed_samples import place_samples
+    >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
+    >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
+    >>> samples = np.column_stack([ring, height])
+    >>> folds(place_samples([ring, height[:, None]], [1, 1], samples)).value
+    0.0
+    >>> folded = place_samples([ring[:, :1], height[:, None]], [1, 1], samples)
+    >>> folds(folded).value > 0.5
+    True
+    """
+    compared = _compare(placed, settings)
+    fits = placed.local_fits
+    # The fit that each sample takes its directions from.
+    joint = placed.joint
+    fit_of = KDTree(joint[placed.nodes]).query(joint[compared.asked])[1]
+    shares = []
+    for factor, own in enumerate(fits.directions):
+        others = np.delete(fits.slopes, own, axis=1)
+        planes = np.linalg.qr(others.transpose(0, 2, 1))[0][fit_of]
+        shares.append(_folded_share(placed, factor, compared, planes, settings))
+    share = max(shares)
+    error = np.sqrt(share * (1 - share) / len(compared.asked))
+    return Measurement(share, float(error))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Some samples, and their neighbours by place.
+
+    Attributes
+    ----------
+    asked : ndarray of int of shape (m,)
+        The samples.
+    near : ndarray of int of shape (m, k)
+        Their nearest neighbours by their places on all factors.
+    far : ndarray of bool of shape (m, k)
+        Whether a neighbour by place lies far away in the data.
+    """
+
+    asked: np.ndarray
+    near: np.ndarray
+    far: np.ndarray
+
+
+def _compare(placed: PlacedSamples, settings: FoldSettings) -> Compared:
+    """Samples that are evenly spread, and their neighbours by place."""
+    n, samples = placed.n_samples, placed.samples
+    asked = np.arange(n)[thinned(n, settings.asked)]
+    joint = placed.joint
+    # The first is the sample itself, or a copy of it.
+    near = KDTree(joint).query(joint[asked], min(settings.n_neighbors + 1, n))[1][:, 1:]
+    reach = settings.near**2 * _reach(samples, asked, near.shape[1])
+    distances = ((samples[near] - samples[asked][:, None]) ** 2).sum(axis=2)
+    return Compared(asked, near, distances > reach[:, None])
+
+
+def _folded_share(
+    placed: PlacedSamples,
+    factor: int,
+    compared: Compared,
+    planes: np.ndarray,
+    settings: FoldSettings,
+) -> float:
+    """Share of the samples asked that are folded along one factor.
+
+    `planes`, (m, p, d), are the directions of the other factors.
+    """
+    samples, place = placed.samples, placed.places[factor]
+    asked, near = compared.asked, compared.near
+    moves = _across(samples[near] - samples[asked][:, None], planes)
+    stride = place[near] - place[asked][:, None]
+    # Twice, since places have errors of their own.
+    excess = (moves**2).sum(axis=2) - 2 * (stride**2).sum(axis=2)
+    usual = np.quantile(excess, settings.noise_quantile, axis=1)
+    noise = max(0.0, float(np.median(usual)))
+    # A difference of two samples has twice the noise of one.
+    extent = max(0.0, _extent(placed, factor, asked, planes, settings) - noise / 2)
+    far = compared.far
+    elsewhere = far & (excess > 2 * noise + settings.elsewhere**2 * extent)
+    return float((elsewhere.mean(axis=1) > settings.folded).mean())
+
+
+def _reach(samples: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
+    """Squared distance of some samples to a nearest neighbour in the data, (m,)."""
+    centred = samples - samples.mean(axis=0)
+    squares = (centred**2).sum(axis=1)
+    # In one product: squares less twice the inner products.
+    left = np.column_stack([-2 * centred, np.ones(len(centred))])
+    right = np.column_stack([centred, squares])
+    blocks = np.array_split(asked, ceil_div(len(asked) * len(samples), NUMBERS_AT_ONCE))
+    reach = []
+    for rows in blocks:
+        distances = left[rows] @ right.T
+        # The nearest is the sample itself.
+        distances.partition(count, axis=1)
+        reach.append(distances[:, count] + squares[rows])
+    return np.concatenate(reach)
+
+
+def _extent(
+    placed: PlacedSamples,
+    factor: int,
+    asked: np.ndarray,
+    planes: np.ndarray,
+    settings: FoldSettings,
+) -> float:
+    """Mean square spread of the samples along a factor: what the others leave."""
+    others = placed.without(factor)
+    count = min(settings.n_neighbors + 1, placed.n_samples)
+    near = KDTree(others).query(others[asked], count)[1][:, 1:]
+    rest = placed.samples[asked] - placed.samples[near].mean(axis=1)
+    rest = _across(rest[:, None], planes)
+    # The mean of k neighbours has a k-th of their variance itself.
+    return float((rest**2).sum(axis=2).mean()) / (1 + 1 / near.shape[1])
+
+
+def _across(moves: np.ndarray, planes: np.ndarray) -> np.ndarray:
+    """Moves, (m, k, p), without their parts in the planes, (m, p, d)."""
+    return moves - (moves @ planes) @ planes.transpose(0, 2, 1)

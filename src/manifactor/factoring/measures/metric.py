@@ -1,0 +1,246 @@
+"""Metric of the samples in the factors' places: block by block on a product.
+
+Samples that move with their places have a metric in them. On a Riemannian product,
+directions of different factors are orthogonal, and lengths along one factor depend on
+the place on this factor alone. Both departures are products of two estimates, from
+halves of the samples: errors of the halves are independent, so they cancel on average.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from manifactor.factoring.measures.measurement import Measurement
+from manifactor.factoring.measures.placed_samples import LocalFits, PlacedSamples
+
+
+@dataclass(frozen=True)
+class MetricSettings:
+    """Settings of `skew`, `crossing` and `modulation_in_data`."""
+
+    # Nodes of about the same place on a factor, whose lengths along it are compared.
+    compared_nodes: int = 20
+    # Rounds of backfitting.
+    rounds: int = 2
+    # Ratio to the median length beyond which a length is a failure of its fit.
+    largest_ratio: float = 4.0
+    # Standard errors that are taken off a measured number as its noise.
+    sure: float = 1.0
+    # The same of the mean cosine's error by chance: places on two independent factors
+    # have correlations of 1/sqrt(n), which tilt the directions of the smaller factor.
+    sure_of_axes: float = 2.0
+
+
+@dataclass(frozen=True)
+class MetricHalves:
+    """Local fits to each half of the samples at the same nodes."""
+
+    placed: PlacedSamples
+    fits: tuple[LocalFits, LocalFits]
+
+    @property
+    def n_independent(self) -> float:
+        """Number of nodes whose neighbourhoods do not overlap."""
+        return max(1.0, self.placed.n_samples / self.placed.n_near)
+
+
+def metric_halves(placed: PlacedSamples) -> MetricHalves:
+    """Return local fits to random halves of the samples."""
+    # Random, since samples may come in order; and always the same.
+    rng = np.random.default_rng(0)
+    halves = np.array_split(rng.permutation(placed.n_samples), 2)
+    count = max(placed.n_near // 2, _fewest(placed))
+    first, second = (placed.fits(placed.neighbours(half, count)) for half in halves)
+    return MetricHalves(placed, (first, second))
+
+
+def _fewest(placed: PlacedSamples) -> int:
+    """Samples that a fit takes at least."""
+    return placed.settings.samples_per_coefficient * (1 + sum(placed.dimensions))
+
+
+def skew(
+    halves: MetricHalves, *, settings: MetricSettings = MetricSettings()
+) -> Measurement:
+    """Return the mean cosine between directions of different factors, 0 on a product.
+
+    The largest over pairs of factors that are curves. A torus whose lattice has an
+    angle of 80 degrees has .17, a parallelogram of 60 degrees .5.
+    """
+    return _largest_over_pairs(_mean_cosine, halves, settings)
+
+
+def crossing(
+    halves: MetricHalves, *, settings: MetricSettings = MetricSettings()
+) -> Measurement:
+    """Return the root mean square cosine that depends on the places on both factors.
+
+    The largest over pairs of factors; 0 on a product, .14 where the ends of a
+    rectangle of 2.5 : 1 are rounded. A cosine that depends on one place alone is an
+    error of the coordinates, not of the product: a product with places f and g is still
+    one if f is replaced by f + h(g).
+    """
+    return _largest_over_pairs(_joint_cosine, halves, settings)
+
+
+def _largest_over_pairs(
+    measure: Callable[..., Measurement],
+    halves: MetricHalves,
+    settings: MetricSettings,
+) -> Measurement:
+    pairs = combinations(range(len(halves.placed.places)), 2)
+    found = [measure(halves, f, g, settings) for f, g in pairs]
+    return max(found, key=lambda cosine: cosine.value)
+
+
+def _mean_cosine(
+    halves: MetricHalves, f: int, g: int, settings: MetricSettings
+) -> Measurement:
+    """Mean cosine of two factors; 0 where one of them is no curve."""
+    first, second = (_cosines(halves, half, f, g, settings) for half in (0, 1))
+    if first.shape[1:] != (1, 1):
+        return Measurement(0.0, 0.0)
+    cosines = (first + second)[:, 0, 0] / 2
+    error = settings.sure * cosines.std() / np.sqrt(halves.n_independent)
+    error += settings.sure_of_axes * _tilt_by_chance(halves.placed, f, g)
+    value = abs(float(cosines.mean()))
+    return Measurement(value, min(value, float(error)))
+
+
+def _tilt_by_chance(placed: PlacedSamples, f: int, g: int) -> float:
+    """Standard error of the mean cosine of two factors by their chance correlation.
+
+    A share c of one place in the other, c = 1/sqrt(n), moves samples along the longer
+    factor by c times its length where they move along the shorter one. An angle has no
+    share of another place in it, since it must come back after a turn.
+    """
+    if any(placed.places[i].shape[1] > 1 for i in (f, g)):
+        return 0.0
+    lengths = [np.sqrt(placed.places[i].var(axis=0).sum()) for i in (f, g)]
+    ratio = max(lengths) / max(min(lengths), np.finfo(float).tiny)
+    return float(ratio / np.sqrt(placed.n_samples))
+
+
+def _joint_cosine(
+    halves: MetricHalves, f: int, g: int, settings: MetricSettings
+) -> Measurement:
+    """Root mean square of the cosine's part that depends on both places."""
+    near = [_nodes_near(halves.placed, factor, settings) for factor in (f, g)]
+    first, second = (
+        _interaction(_cosines(halves, half, f, g, settings), near, settings)
+        for half in (0, 1)
+    )
+    # The inner product of the two estimates, whatever frames they are written in.
+    squares = np.clip((first * second).sum(axis=(1, 2)), -1.0, 1.0)
+    return _root(squares, halves, settings)
+
+
+def _interaction(
+    values: np.ndarray, near: Sequence[np.ndarray], settings: MetricSettings
+) -> np.ndarray:
+    """Values at nodes without what depends on the place on one of two factors alone.
+
+    The means over nodes of one place are taken off in turn (backfitting): those on one
+    factor still have, by chance, a part of what depends on the other.
+    """
+    for _ in range(settings.rounds):
+        for nodes in near:
+            values = values - values[nodes].mean(axis=1)
+    return values
+
+
+def _nodes_near(
+    placed: PlacedSamples, factor: int, settings: MetricSettings
+) -> np.ndarray:
+    """Nodes of about the same place on a factor as each node, (m, k)."""
+    place = placed.places[factor][placed.nodes]
+    count = min(settings.compared_nodes + 1, len(place))
+    return KDTree(place).query(place, count)[1][:, 1:]
+
+
+def _cosines(
+    halves: MetricHalves, half: int, f: int, g: int, settings: MetricSettings
+) -> np.ndarray:
+    """Cosines between two factors' directions, as matrices.
+
+    (m, 1, 1) where both factors are curves. The directions of a surface have no common
+    frame, so that they are written as directions among its places.
+    """
+    fits = halves.fits[half]
+    of_f, of_g = (np.sqrt(_squared_length(fits, h, settings)) for h in (f, g))
+    across = fits.metric[:, fits.directions[f], fits.directions[g]]
+    cosines = np.clip(across / (of_f * of_g)[:, None, None], -1.0, 1.0)
+    left, right = (_written(halves.placed, fits, factor) for factor in (f, g))
+    return left @ cosines @ right.transpose(0, 2, 1)
+
+
+def _written(placed: PlacedSamples, fits: LocalFits, factor: int) -> np.ndarray:
+    """Matrices, (m, r, d), from a factor's directions to a frame common to all nodes.
+
+    Signs that make directions go one way around a circle; else the directions among
+    the places.
+    """
+    frame = fits.frames[factor]
+    if frame.shape[1:] != (2, 1):
+        return frame
+    # Counterclockwise around the middle of a circle.
+    place = placed.places[factor]
+    x, y = (place[placed.nodes] - place.mean(axis=0)).T
+    turn = np.sign(x * frame[:, 1, 0] - y * frame[:, 0, 0])
+    return turn[:, None, None]
+
+
+def _squared_length(fits: LocalFits, f: int, settings: MetricSettings) -> np.ndarray:
+    """Mean square of the samples' moves along a factor, for moves of 1 in place."""
+    rows = fits.directions[f]
+    own = fits.metric[:, rows, rows]
+    mean = np.trace(own, axis1=1, axis2=2) / own.shape[1]
+    # With noise taken off nothing may be left, or less.
+    usual = max(float(np.median(mean)), np.finfo(float).tiny)
+    largest = settings.largest_ratio**2
+    return np.clip(mean, usual / largest, usual * largest)
+
+
+def modulation_in_data(
+    halves: MetricHalves, *, settings: MetricSettings = MetricSettings()
+) -> Measurement:
+    """Return the relative spread of lengths along one factor over the others.
+
+    Lengths are compared at the same place on the factor. The largest over the factors;
+    0 on a product, .27 on a cone frustum whose radius falls to .4 of its own.
+    """
+    factors = range(len(halves.placed.places))
+    return max(
+        (_modulation_of(halves, f, settings) for f in factors),
+        key=lambda found: found.value,
+    )
+
+
+def _modulation_of(
+    halves: MetricHalves, f: int, settings: MetricSettings
+) -> Measurement:
+    """Modulation of one factor."""
+    near = _nodes_near(halves.placed, f, settings)
+    changes = []
+    for fits in halves.fits:
+        length = np.log(_squared_length(fits, f, settings)) / 2
+        changes.append(length - length[near].mean(axis=1))
+    # The mean of k nodes has a k-th of the variance itself.
+    squares = changes[0] * changes[1] / (1 + 1 / near.shape[1])
+    return _root(squares, halves, settings)
+
+
+def _root(
+    squares: np.ndarray, halves: MetricHalves, settings: MetricSettings
+) -> Measurement:
+    """Root of the mean of squares.
+
+    Its noise is how much smaller the root is if the mean is smaller by its error.
+    """
+    mean = float(squares.mean())
+    error = settings.sure * float(squares.std()) / np.sqrt(halves.n_independent)
+    value = np.sqrt(max(mean, 0.0))
+    return Measurement(value, value - np.sqrt(max(mean - error, 0.0)))

@@ -1,0 +1,274 @@
+"""Samples with their places on all factors, and local fits of samples on places.
+
+Every method ends with places of the samples on the factors. Measures that need nothing
+but places and samples judge all methods alike.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from manifactor._support.arithmetic import ceil_div
+from manifactor._support.regression import neighbour_sums
+from manifactor.factoring.prediction import thinned, thinned_rows
+
+# Numbers of the neighbours' samples in memory at a time; it steers no result.
+NUMBERS_AT_ONCE = 2**23
+
+
+@dataclass(frozen=True)
+class PlacedSettings:
+    """Settings of `place_samples` and of the local fits."""
+
+    # Samples that are looked at: neighbours among so many lie nearer to each other
+    # than places on factors are accurate.
+    samples: int = 10_000
+    # Samples at which fits are made, evenly spread.
+    nodes: int = 300
+    # Share of the samples that one fit takes: wide enough to average errors of places
+    # over more than the kernel's bandwidth, and narrow enough for a straight line. It
+    # is fixed, so that the error of a fit falls as samples are added.
+    neighbourhood: float = 1 / 20
+    # Samples for each coefficient of a fit, at least.
+    samples_per_coefficient: int = 5
+    # Principal components of wide samples that are kept: what they leave out moves no
+    # sample by a length that counts.
+    columns: int = 64
+    # Rounds in which places are given the samples' unit of length.
+    rounds: int = 2
+    # Relative size of the ridge that keeps a fit to copies of one sample finite.
+    ridge: float = 1e-9
+
+
+@dataclass(frozen=True)
+class LocalFits:
+    """Linear fits of samples on places, one for each of m neighbourhoods.
+
+    Attributes
+    ----------
+    slopes : ndarray of shape (m, D, p)
+        Change of the samples along each direction of the factors' tangent planes.
+    noise : ndarray of shape (m, D, D)
+        Expected inner products of the slopes' errors.
+    frames : tuple of ndarray of shape (m, c, d)
+        Orthonormal directions of each factor's tangent plane among its places.
+    directions : tuple of slice
+        Rows of the slopes that belong to each factor.
+    """
+
+    slopes: np.ndarray
+    noise: np.ndarray
+    frames: tuple[np.ndarray, ...]
+    directions: tuple[slice, ...]
+
+    @property
+    def metric(self) -> np.ndarray:
+        """Inner products of the slopes less those of their errors, (m, D, D)."""
+        return self.slopes @ self.slopes.transpose(0, 2, 1) - self.noise
+
+
+@dataclass(frozen=True)
+class PlacedSamples:
+    """Samples and their places on all factors, in the samples' unit of length.
+
+    Attributes
+    ----------
+    places : tuple of ndarray of shape (n, c)
+        One for each factor.
+    dimensions : tuple of int
+        Intrinsic dimension of each factor.
+    samples : ndarray of shape (n, q)
+        In the main principal components, where they are wide.
+    axes : ndarray of shape (p, q)
+        Orthonormal axes of the samples among the given columns.
+    nodes : ndarray of int
+        Samples at which fits are made.
+    n_near : int
+        Samples that one fit takes.
+    settings : PlacedSettings
+    """
+
+    places: tuple[np.ndarray, ...]
+    dimensions: tuple[int, ...]
+    samples: np.ndarray
+    axes: np.ndarray
+    nodes: np.ndarray
+    n_near: int
+    settings: PlacedSettings
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples that are looked at."""
+        return len(self.samples)
+
+    @property
+    def joint(self) -> np.ndarray:
+        """Places on all factors side by side, (n, sum of c)."""
+        return np.hstack(self.places)
+
+    def without(self, factor: int) -> np.ndarray:
+        """Return the places on all factors but one, side by side."""
+        return np.hstack([p for f, p in enumerate(self.places) if f != factor])
+
+    def neighbours(self, rows: np.ndarray, count: int) -> np.ndarray:
+        """Return for each node the nearest of some samples, (m, count), by place."""
+        joint = self.joint
+        count = min(count, len(rows))
+        near = KDTree(joint[rows]).query(joint[self.nodes], count)[1]
+        return rows[near.reshape(len(self.nodes), count)]
+
+    @cached_property
+    def local_fits(self) -> LocalFits:
+        """The local fits to the neighbourhoods of all nodes among all samples."""
+        return self.fits(self.neighbours(np.arange(self.n_samples), self.n_near))
+
+    def fits(self, near: np.ndarray) -> LocalFits:
+        """Return the local fits to neighbourhoods, (m, k) indices of samples."""
+        size = near.shape[1] * self.samples.shape[1]
+        at_once = max(1, NUMBERS_AT_ONCE // size)
+        blocks = np.array_split(near, ceil_div(len(near), at_once))
+        parts = [_fit(self, block) for block in blocks]
+        return LocalFits(
+            np.concatenate([part.slopes for part in parts]),
+            np.concatenate([part.noise for part in parts]),
+            tuple(
+                np.concatenate([part.frames[f] for part in parts])
+                for f in range(len(self.places))
+            ),
+            parts[0].directions,
+        )
+
+
+def place_samples(
+    places: Sequence[np.ndarray],
+    dimensions: Sequence[int],
+    samples: np.ndarray,
+    *,
+    inliers: np.ndarray | None = None,
+    settings: PlacedSettings = PlacedSettings(),
+) -> PlacedSamples:
+    """Return evenly thinned samples with places in the samples' unit of length.
+
+    Parameters
+    ----------
+    places : sequence of ndarray of shape (n, c)
+        Places on each factor: an interval's coordinate, a circle's cosine and sine, or
+        any embedding.
+    dimensions : sequence of int
+        Intrinsic dimension of each factor.
+    samples : ndarray of shape (n, p)
+    inliers : ndarray of bool of shape (n,) or None
+        Samples that are no outliers; None for all.
+    """
+    if inliers is None:
+        inliers = np.ones(len(samples), dtype=bool)
+    rows = thinned_rows(inliers, settings.samples)
+    # An embedding has no more directions than columns.
+    dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
+    least = settings.samples_per_coefficient * (1 + sum(dimensions))
+    some = np.asarray(samples[rows], dtype=float)
+    axes = _main_axes(some, settings.columns)
+    placed = PlacedSamples(
+        places=tuple(_of_unit_spread(place[rows]) for place in places),
+        dimensions=tuple(dimensions),
+        samples=some @ axes,
+        axes=axes,
+        nodes=np.arange(len(rows))[thinned(len(rows), settings.nodes)],
+        n_near=max(least, int(settings.neighbourhood * len(rows))),
+        settings=settings,
+    )
+    for _ in range(settings.rounds):
+        placed = _in_lengths(placed)
+    return placed
+
+
+def _main_axes(samples: np.ndarray, most: int) -> np.ndarray:
+    """Axes of the columns, or of the main principal components of wide samples."""
+    n, n_columns = samples.shape
+    if n_columns <= most:
+        return np.eye(n_columns)
+    centred = samples - samples.mean(axis=0)
+    if n_columns <= n:
+        return np.linalg.eigh(centred.T @ centred)[1][:, -most:]
+    # The smaller of the two matrices of inner products has the same components.
+    left = np.linalg.eigh(centred @ centred.T)[1][:, -most:]
+    return np.linalg.qr(centred.T @ left)[0]
+
+
+def _of_unit_spread(place: np.ndarray) -> np.ndarray:
+    spread = np.sqrt(place.var(axis=0).sum())
+    return place / spread if spread > 0 else place
+
+
+def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
+    """The same with places scaled so that samples move as far as their places do."""
+    fits = placed.local_fits
+    places = []
+    for place, rows in zip(placed.places, fits.directions, strict=True):
+        squares = (fits.slopes[:, rows] ** 2).sum(axis=2).mean(axis=1)
+        places.append(place * np.sqrt(np.median(squares)))
+    return replace(placed, places=tuple(places))
+
+
+def _fit(placed: PlacedSamples, near: np.ndarray) -> LocalFits:
+    """Fits to a block of neighbourhoods."""
+    tangents = [
+        _tangent(_centred(place[near]), dimension)
+        for place, dimension in zip(placed.places, placed.dimensions, strict=True)
+    ]
+    moves = np.concatenate([inside for inside, _ in tangents], axis=2)
+    moves = moves.transpose(0, 2, 1)
+    normal = moves @ moves.transpose(0, 2, 1)
+    n_moves = moves.shape[1]
+    size = np.einsum("mdd->m", normal)
+    # A neighbourhood may consist of copies of one sample.
+    size = np.maximum(size, np.finfo(float).eps * (size.max() or 1.0))
+    ridge = placed.settings.ridge * size[:, None, None]
+    inverse = np.linalg.inv(normal + ridge * np.eye(n_moves))
+    # Squares of samples far from the origin would lose their digits.
+    samples = placed.samples - placed.samples.mean(axis=0)
+    joint = neighbour_sums(moves, near, samples)
+    slopes = inverse @ joint
+    # What the fits leave of the samples' squares, with their moves of mean 0.
+    fitted = (slopes * (joint + ridge * slopes)).sum(axis=(1, 2))
+    rest = np.maximum(_squares_around_mean(samples, near) - fitted, 0.0)
+    freedom = max(1, near.shape[1] - 1 - n_moves)
+    noise = (rest / freedom)[:, None, None] * inverse
+    frames = tuple(frame for _, frame in tangents)
+    return LocalFits(slopes, noise, frames, tuple(_slices(placed.dimensions)))
+
+
+def _squares_around_mean(samples: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Sum of squared distances from the mean of each neighbourhood, (m,)."""
+    k = near.shape[1]
+    means = neighbour_sums(np.full((len(near), 1, k), 1 / k), near, samples)[:, 0]
+    squares = (samples**2).sum(axis=1)[near].sum(axis=1)
+    return squares - k * (means**2).sum(axis=1)
+
+
+def _centred(values: np.ndarray) -> np.ndarray:
+    return values - values.mean(axis=1, keepdims=True)
+
+
+def _tangent(around: np.ndarray, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places inside the main plane of each neighbourhood, and the plane.
+
+    (m, k, c) to (m, k, d) and (m, c, d).
+    """
+    n_columns = around.shape[2]
+    if n_columns <= dimension:
+        plane = np.broadcast_to(np.eye(n_columns), (len(around), n_columns, n_columns))
+        return around, plane
+    spread = around.transpose(0, 2, 1) @ around
+    plane = np.linalg.eigh(spread)[1][:, :, -dimension:]
+    return around @ plane, plane
+
+
+def _slices(dimensions: Sequence[int]) -> Iterator[slice]:
+    start = 0
+    for dimension in dimensions:
+        yield slice(start, start + dimension)
+        start += dimension

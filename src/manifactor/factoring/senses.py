@@ -1,0 +1,208 @@
+"""Factors in one sense of a product after the other, until one makes the data one."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from manifactor._support.choices import Choice
+from manifactor._support.warning import held_warnings, issue
+from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.from_functions import find_in_functions
+from manifactor.factoring.from_samples import find_in_samples
+from manifactor.factoring.judging.one_factor import density_of
+from manifactor.factoring.settings import FactoringSettings, is_auto
+from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.senses import in_density, in_volume
+from manifactor.spectral.settings import DiffusionSettings
+
+# If these tests are passed the places on the factors are right. The other tests say
+# how the data differ from a product of them.
+TESTS_OF_PLACES = frozenset(
+    {
+        "explained",
+        "lowest functions",
+        "parts",
+        "leakage",
+        "agreement",
+        "dimensions",
+        "folds",
+        "sum",
+        "own share",
+        "structured rest",
+        "axes",
+    }
+)
+
+
+def find_in_all_senses(
+    diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
+) -> Factorization:
+    """Return the factors in the first sense that makes the data a product.
+
+    The geometry comes first. If the data are a product in no sense, the result is the
+    one whose places are right and that fails the fewest tests, else that of the
+    geometry, for which more functions are computed where they miss a dimension.
+    """
+    others = _may_try_others(diffusion, settings)
+    with held_warnings() as held:
+        found = find_in_functions(diffusion, settings, grow=not others, rng=rng)
+    if not others or found.evidence.verdict == "product":
+        issue(held)
+        return found
+    best, tried = found, ["geometry"]
+    uneven = _is_uneven(diffusion, settings)
+    for sense in FINDERS:
+        if not _may_show_more(sense, best, uneven):
+            continue
+        tried.append(sense)
+        candidate = _found_if_any(sense, diffusion, settings, rng)
+        if candidate is not None and _better(candidate, best):
+            best = candidate
+        if best.evidence.verdict == "product":
+            break
+    if not is_sound(best):
+        best = _with_more_functions(found, settings, rng)
+    # The warnings of the geometry say nothing of another result.
+    if best is found:
+        issue(held)
+    sense = best.evidence.sense
+    why = f"most tests are passed in it, of the senses {', '.join(tried)}"
+    return replace(best, choices={**best.choices, "sense": Choice(sense, why)})
+
+
+def _may_show_more(sense: str, best: Factorization, uneven: bool) -> bool:
+    """Whether a sense may show more than the best one so far.
+
+    On even samples the density changes nothing: in "volume" and "density" only the
+    noise of places would be drawn anew. "density" takes the most time.
+    """
+    if sense == "volume":
+        return uneven or not is_sound(best)
+    if sense == "density":
+        return uneven and not is_sound(best)
+    return True
+
+
+def _is_uneven(diffusion: Diffusion, settings: FactoringSettings) -> bool:
+    density = density_of(diffusion, settings=settings.measures.evenness)
+    return density is not None and density.spread > settings.evidence.evenness
+
+
+def _found_if_any(
+    sense: str,
+    diffusion: Diffusion,
+    settings: FactoringSettings,
+    rng: np.random.Generator,
+) -> Factorization | None:
+    """Factors in another sense; None where it shows nothing."""
+    # The result may not be the one that is returned: its warnings say nothing.
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            return find_in_sense(sense, diffusion, settings, rng=rng)
+        except ValueError:
+            # Its kernel resolves nothing, or fewer factors than were asked for.
+            return None
+
+
+def _with_more_functions(
+    found: Factorization, settings: FactoringSettings, rng: np.random.Generator
+) -> Factorization:
+    """Factors of the geometry, found with more functions if a dimension is missing."""
+    failed = {test.name for test in found.evidence.failed}
+    if not failed & {"dimensions", "missing dimensions"}:
+        return found
+    longer = found.diffusion.grown(rng)
+    if longer is None:
+        return found
+    return find_in_functions(longer, settings, rng=rng)
+
+
+def find_in_sense(
+    sense: str,
+    diffusion: Diffusion,
+    settings: FactoringSettings,
+    *,
+    rng: np.random.Generator,
+) -> Factorization:
+    """Return the factors in a sense other than the geometry, a key of `FINDERS`.
+
+    Every further sense is another chance to find a product by accident, so its tests
+    have stricter limits.
+    """
+    strict = replace(settings.evidence, leakage=settings.evidence.strict_leakage)
+    found = FINDERS[sense](diffusion, replace(settings, evidence=strict), rng=rng)
+    return replace(found, evidence=replace(found.evidence, sense=sense))
+
+
+def _in_functions_of(
+    other_sense: Callable[..., Diffusion],
+    sense: str,
+    diffusion: Diffusion,
+    settings: FactoringSettings,
+    *,
+    rng: np.random.Generator,
+) -> Factorization:
+    """Factors in the functions of another diffusion of the same samples."""
+    other = other_sense(diffusion, settings=settings.senses, rng=rng)
+    return find_in_functions(other, settings, sense=sense, rng=rng)
+
+
+FINDERS: dict[str, Callable[..., Factorization]] = {
+    "sum": find_in_samples,
+    "volume": partial(_in_functions_of, in_volume, "volume"),
+    "density": partial(_in_functions_of, in_density, "density"),
+}
+
+
+def is_sound(found: Factorization) -> bool:
+    """Return whether there are several factors and the places on them are right.
+
+    Places are right if they pass `TESTS_OF_PLACES`, leave no large part of the product
+    empty, and have directions that are not oblique.
+    """
+    evidence = found.evidence
+    limits = evidence.settings
+    far_off = {
+        "skew": limits.oblique,
+        "crossing": limits.oblique,
+        "filling": limits.voids,
+    }
+    # Only a sum tells how well the axes of a Gaussian cloud are known.
+    needed = TESTS_OF_PLACES if found.sum else TESTS_OF_PLACES | {"identified"}
+    wrong = any(
+        test.name in needed or test.net > far_off.get(test.name, np.inf)
+        for test in evidence.failed
+    )
+    return len(found.factors) > 1 and not wrong
+
+
+def _better(candidate: Factorization, best: Factorization) -> bool:
+    """Whether a later result is to replace an earlier one."""
+    if not is_sound(candidate):
+        return False
+    return not is_sound(best) or _shortcomings(candidate) < _shortcomings(best)
+
+
+def _shortcomings(found: Factorization) -> tuple[int, float]:
+    """Number of failed tests, then the largest leakage; the less the better."""
+    return len(found.evidence.failed), float(np.nanmax(found.evidence.leakage))
+
+
+def _may_try_others(diffusion: Diffusion, settings: FactoringSettings) -> bool:
+    """Whether other senses of a product may be tried.
+
+    The caller must have left all that shapes the walk to the program, and the samples
+    must be enough.
+    """
+    given, usual = diffusion.settings, DiffusionSettings()
+    left_to_us = (
+        is_auto(settings.sense)
+        and is_auto(given.bandwidth)
+        and given.density_correction == usual.density_correction
+        and not (given.own_search or given.precomputed or given.dense)
+    )
+    enough = len(diffusion.graph.distinct) >= settings.evidence.samples
+    return left_to_us and enough

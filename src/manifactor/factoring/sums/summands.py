@@ -1,0 +1,241 @@
+"""A sum of functions of factors, and where samples lie on them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifactor._support.arithmetic import ceil_div
+from manifactor.factoring.factors.circles import angle_of
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.sums.directions import Directions
+from manifactor.factoring.sums.sheets import Sheet
+
+
+@dataclass(frozen=True)
+class PlacingSettings:
+    """Settings of `Sum.explain`."""
+
+    # Times that each factor's place is read from what the others leave. Where factors
+    # move samples in orthogonal directions one would do; at a cosine of .5 each of them
+    # leaves a quarter of the error.
+    rounds: int = 6
+    # Samples that are placed at a time.
+    block: int = 20_000
+    # Functions of a factor: an interval's cosines, a circle's cosines and sines.
+    n_functions: int = 6
+
+
+@dataclass(frozen=True)
+class Summand:
+    """A function of one factor, one term of a sum.
+
+    Attributes
+    ----------
+    sheet : Sheet
+        The curve or surface that the function traces out.
+    start : ndarray of shape (q, q)
+        Linear estimate of the term: samples times this.
+    variance : float
+        Of the samples, that the term explains.
+    explained : float
+        Share of what the other terms leave of the samples that this one explains.
+    """
+
+    sheet: Sheet
+    start: np.ndarray
+    variance: float
+    explained: float
+
+    @property
+    def topology(self) -> str:
+        """Either "interval", "circle" or "other"."""
+        return self.sheet.topology
+
+    @property
+    def dimension(self) -> int:
+        """Intrinsic dimension of the factor."""
+        return self.sheet.dimension
+
+    def coordinate(self, places: np.ndarray) -> np.ndarray | None:
+        """Return arc length from 0 to 1 or an angle; None for a surface."""
+        if self.topology == "interval":
+            return np.clip(places[:, 0], 0, 1)
+        if self.topology == "circle":
+            return angle_of(places)
+        return None
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Samples as a sum.
+
+    Attributes
+    ----------
+    places : tuple of ndarray of shape (n, c)
+        On each factor.
+    means : tuple of ndarray of shape (n, q)
+        The terms, in the main directions of the samples.
+    tangents : tuple of ndarray of shape (n, d, q)
+        Orthonormal directions in which each factor moves the samples.
+    rest : ndarray of shape (n, q)
+        What the terms leave.
+    """
+
+    places: tuple[np.ndarray, ...]
+    means: tuple[np.ndarray, ...]
+    tangents: tuple[np.ndarray, ...]
+    rest: np.ndarray
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Samples as a sum of one function of each factor, and noise.
+
+    Attributes
+    ----------
+    directions : Directions
+        The main directions of the samples, in which the terms are given.
+    summands : tuple of Summand
+        The strongest first.
+    left : float
+        Share of the samples' variance that all terms together leave.
+    noise_left : bool
+        Whether what is left looks like noise: no direction of it has an edge or a hole.
+    axes_error : float
+        Standard error of the axes of Gaussian factors, in radians; 0 where there are
+        fewer than two.
+    """
+
+    directions: Directions
+    summands: tuple[Summand, ...]
+    left: float
+    noise_left: bool
+    axes_error: float = 0.0
+
+    @property
+    def own_share(self) -> float:
+        """Smallest share of what the other terms leave that a term explains."""
+        return min(term.explained for term in self.summands)
+
+    @property
+    def structured_rest(self) -> float:
+        """Variance that is left and is no noise, in units of the weakest term's."""
+        if self.noise_left:
+            return 0.0
+        explained = sum(term.variance for term in self.summands)
+        left = explained * self.left / max(1 - self.left, 1e-300)
+        return left / min(term.variance for term in self.summands)
+
+    def explain(
+        self, samples: np.ndarray, *, settings: PlacingSettings = PlacingSettings()
+    ) -> Explained:
+        """Return samples, (n, n_features), as a sum.
+
+        All of them at a time; blocks are for the caller to make. Every place is the
+        nearest one to what the other terms leave, in turn; linear estimates come first.
+        """
+        shown = self.directions(samples)
+        at = [term.sheet.project(shown @ term.start) for term in self.summands]
+        rest = shown - sum(term.means for term in at)
+        for _ in range(settings.rounds):
+            for j, term in enumerate(self.summands):
+                target = rest + at[j].means
+                at[j] = term.sheet.project(target)
+                rest = target - at[j].means
+        return Explained(
+            tuple(term.places for term in at),
+            tuple(term.means for term in at),
+            tuple(term.tangents for term in at),
+            rest,
+        )
+
+    def located(
+        self, samples: np.ndarray, *, settings: PlacingSettings = PlacingSettings()
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """Return places of samples on each factor, and their squared distances off.
+
+        A block of samples at a time, so that millions fit into memory.
+        """
+        count = ceil_div(max(1, len(samples)), settings.block)
+        places, off = [], []
+        for block in np.array_split(samples, count):
+            found = self.explain(block, settings=settings)
+            places.append(found.places)
+            off.append((found.rest**2).sum(axis=1))
+        joined = [np.concatenate(parts) for parts in zip(*places, strict=True)]
+        return joined, np.concatenate(off)
+
+    def place(self, samples: np.ndarray) -> list[tuple[np.ndarray, np.ndarray | None]]:
+        """Return embedding and coordinate of samples on each factor."""
+        found, _ = self.located(samples)
+        terms = zip(self.summands, found, strict=True)
+        return [(places, term.coordinate(places)) for term, places in terms]
+
+    def factors(
+        self, samples: np.ndarray, *, settings: PlacingSettings = PlacingSettings()
+    ) -> tuple[Factor, ...]:
+        """Return the factors with the places of samples, (n, n_features), on them."""
+        found, off = self.located(samples, settings=settings)
+        return tuple(
+            _factor(term, places, confidence(term, off), settings.n_functions)
+            for term, places in zip(self.summands, found, strict=True)
+        )
+
+
+def confidence(term: Summand, off: np.ndarray) -> np.ndarray:
+    """Return the confidence in places on a factor, (n,), from 0 to 1.
+
+    Parameters
+    ----------
+    term : Summand
+    off : ndarray of shape (n,)
+        Squared distances of samples from the sum. What a sample is off may be an error
+        of its place; it counts in units of the factor's own size.
+    """
+    return 1 / (1 + off / term.variance)
+
+
+def _factor(
+    term: Summand, places: np.ndarray, sure: np.ndarray, n_functions: int
+) -> Factor:
+    """The factor of a term, with samples at places and the confidence in them."""
+    functions, eigenvalues = _functions(term, places, n_functions)
+    return Factor(
+        functions=functions,
+        eigenvalues=eigenvalues,
+        topology=term.topology,
+        dimension=term.dimension,
+        embedding=places,
+        coordinate=term.coordinate(places),
+        confidence=sure,
+        # They are no combinations of the samples' own functions.
+        coefficients=np.empty((0, functions.shape[1])),
+        chart=None,
+        cloud=None,
+        ends=None,
+    )
+
+
+def _functions(
+    term: Summand, places: np.ndarray, n_functions: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Functions of a factor at places, of mean square 1, and their eigenvalues."""
+    steps = term.sheet.steps
+    order = np.arange(1, n_functions + 1)
+    if term.topology == "interval":
+        functions = np.cos(np.pi * order * places)
+        eigenvalues = (np.pi * order * steps[0, 0, 0]) ** 2
+    elif term.topology == "circle":
+        angle = np.arctan2(places[:, 1], places[:, 0])[:, None]
+        turns = (order + 1) // 2
+        functions = np.where(order % 2, np.cos(turns * angle), np.sin(turns * angle))
+        eigenvalues = (turns * steps[0, 0, 0]) ** 2
+    else:
+        functions = places - places.mean(axis=0)
+        # The Rayleigh quotient: mean square of the gradient over that of the values.
+        slope = (steps**2).sum(axis=1).mean(axis=0)
+        eigenvalues = slope / np.maximum((functions**2).mean(axis=0), 1e-300)
+        ascending = np.argsort(eigenvalues)
+        functions, eigenvalues = functions[:, ascending], eigenvalues[ascending]
+    size = np.sqrt((functions**2).mean(axis=0))
+    return functions / np.maximum(size, 1e-300), eigenvalues

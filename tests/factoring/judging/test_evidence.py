@@ -1,0 +1,210 @@
+import numpy as np
+import pytest
+
+from manifactor import (
+    Evidence,
+    ManifoldFactorizer,
+    NoProductStructureWarning,
+    SampleWarning,
+    datasets,
+)
+from manifactor.factoring.judging.advice import ADVICE
+from manifactor.factoring.judging.criteria import criteria
+
+JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
+TWO_FACTORS = np.array([[np.nan, 0.15], [0.1, np.nan]])
+PRODUCT = [criterion.name for criterion in criteria()][:17]
+
+
+def test_the_verdict_is_product_if_all_tests_of_several_factors_were_passed():
+    passed = (JUDGE["product"](0.9), JUDGE["leakage"](0.15))
+    assert Evidence(passed, TWO_FACTORS).verdict == "product"
+    assert Evidence(passed, TWO_FACTORS).reason == "all tests were passed"
+
+
+def test_one_test_that_fails_makes_the_verdict_partial_and_gives_the_reason():
+    tests = (JUDGE["product"](0.9), JUDGE["completeness"](0.5), JUDGE["explained"](0.2))
+    evidence = Evidence(tests, TWO_FACTORS)
+    assert evidence.verdict == "partial"
+    assert evidence.failed == tests[1:]
+    assert evidence.reason == "; ".join(test.problem for test in tests[1:])
+    assert "50% of the low spectrum, not 75%" in evidence.reason
+
+
+def test_one_factor_is_no_product_whatever_the_tests_say():
+    assert Evidence((JUDGE["samples"](1000),)).verdict == "none"
+
+
+def test_numbers_are_looked_up_in_the_tests():
+    tests = tuple(
+        JUDGE[name](value)
+        for name, value in [("product", 0.9), ("completeness", 0.8), ("agreement", 0.7)]
+    )
+    evidence = Evidence(tests, TWO_FACTORS)
+    found = (evidence.product, evidence.completeness, evidence.agreement)
+    assert found == (0.9, 0.8, 0.7)
+    assert np.isnan(evidence.reliability)
+
+
+def test_evidence_reads_as_prose():
+    tests = (JUDGE["completeness"](0.5), JUDGE["leakage"](0.15))
+    evidence = Evidence(tests, TWO_FACTORS, dependence=0.5, details="no more to say")
+    assert str(evidence) == (
+        "Several factors were found, but not every test of a product was passed. "
+        "Functions of single factors and their products make up 50% of the low "
+        "spectrum, not 75%, as on a twisted product or with a factor missing. A "
+        "sample's place on one factor predicts at most 15% of another. The places show "
+        "no clear dependence on each other (permutation p = 0.500). No more to say. "
+        "What to do: Follow the samples once around a circle: on a twisted product "
+        "they come back reversed."
+    )
+
+
+def test_every_sense_of_a_product_has_its_sentence():
+    passed = (JUDGE["leakage"](0.15),)
+    texts = {
+        str(Evidence(passed, TWO_FACTORS, sense=sense))
+        for sense in ("geometry", "density", "volume", "sum")
+    }
+    assert len(texts) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words", "answer"),
+    [
+        ("blocks", 1, {}, "one factor"),
+        ("further product", 0.1, {}, "no product"),
+        ("samples", 100, {}, "cannot tell"),
+        ("uncertainty", 0.5, {"samples": 300}, "cannot tell"),
+        ("evenness", 0.4, {"ratio": 30.0}, "cannot tell"),
+        ("clusters", 2, {"sizes": "2 clusters"}, "cannot tell"),
+        ("missing dimensions", 1, {"functions": 100}, "cannot tell"),
+    ],
+)
+def test_one_factor_is_found_for_one_of_three_reasons(name, value, words, answer):
+    evidence = Evidence((JUDGE[name](value, **words),))
+    assert (evidence.verdict, evidence.answer) == ("none", answer)
+    assert evidence.advice
+
+
+def test_every_test_that_can_fail_has_an_advice():
+    # Of a single factor that was asked for nothing follows.
+    names = {criterion.name for criterion in criteria()}
+    assert names - set(ADVICE) == {"factors asked for"}
+    assert set(ADVICE) <= names
+
+
+def test_advice_is_short_and_given_once():
+    tests = tuple(JUDGE[name](0.9) for name in ("twist", "modulation", "leakage"))
+    advice = Evidence((*tests, JUDGE["agreement"](0.1)), TWO_FACTORS).advice
+    assert advice == f"{ADVICE['twist']} {ADVICE['leakage']}"
+    assert Evidence((JUDGE["leakage"](0.1),), TWO_FACTORS).advice == ""
+
+
+@pytest.mark.parametrize(
+    ("p", "leakage", "words"),
+    [
+        (0.02, 0.15, "The places show no clear dependence"),
+        (0.005, 0.01, "The places are nearly independent"),
+        (0.005, 0.15, "The places are statistically dependent"),
+    ],
+)
+def test_dependence_that_is_significant_may_yet_be_small(p, leakage, words):
+    matrix = np.array([[np.nan, leakage], [0.0, np.nan]])
+    assert words in str(Evidence((), matrix, dependence=p))
+
+
+@pytest.mark.slow
+def test_a_product_is_called_one_and_the_reason_reads_as_prose():
+    X, _ = datasets.sample("square", 1500, random_state=0)
+    fit = ManifoldFactorizer(random_state=0).fit(X)
+    assert fit.verdict_ == "product"
+    text = str(fit.evidence_)
+    assert text.startswith(
+        "The data are samples of a product of independent factors. All tests were "
+        "passed."
+    )
+    assert "The factors found in half of the samples agree" in text
+    assert "The places show no clear dependence" in text
+    assert fit.evidence_.product > 0.9
+    assert 0 <= fit.evidence_.null < 1
+    assert [test.name for test in fit.evidence_.tests] == PRODUCT
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "reason", "last"),
+    [
+        (
+            "sphere",
+            "vary in all directions of the data and do not fall apart",
+            "blocks",
+        ),
+        ("parallelogram", "look irreducible", "further product"),
+    ],
+)
+def test_irreducible_data_are_called_so(shape, reason, last):
+    X, _ = datasets.sample(shape, 1200, random_state=0)
+    with pytest.warns(NoProductStructureWarning, match=reason):
+        fit = ManifoldFactorizer(random_state=0).fit(X)
+    assert (fit.verdict_, fit.n_factors_) == ("none", 1)
+    assert "What to do: " in str(fit.evidence_)
+    *before, failed = fit.evidence_.tests
+    assert (failed.name, failed.passed) == (last, False)
+    assert [test.name for test in before][:2] == ["samples", "uncertainty"]
+    assert all(test.passed for test in before)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings(
+    "ignore::manifactor.factoring.judging.evidence.SampleWarning"
+)
+@pytest.mark.parametrize("shape", ["moebius", "klein_bottle"])
+def test_twisted_products_are_never_called_products(shape):
+    X, _ = datasets.sample(shape, 800, random_state=0)
+    fit = ManifoldFactorizer(random_state=0).fit(X)
+    assert fit.verdict_ == "partial"
+    assert [test.name for test in fit.evidence_.tests] == PRODUCT
+    failed = {test.name for test in fit.evidence_.failed}
+    assert failed & {"completeness", "twist", "modulation"}
+
+
+@pytest.mark.slow
+def test_a_dimension_that_is_noise_is_no_missing_factor():
+    X, _ = datasets.sample("rectangle_z", 5000, noise=0.08, random_state=0)
+    fit = ManifoldFactorizer(random_state=0).fit(X)
+    assert fit.bandwidth_curve_.dimension > 2.75
+    assert (fit.verdict_, fit.n_factors_, fit.n_functions_) == ("product", 2, 100)
+
+
+@pytest.mark.slow
+def test_a_short_spectrum_is_given_as_the_reason():
+    X, _ = datasets.sample("strip10", 1500, random_state=0)
+    with pytest.warns(
+        NoProductStructureWarning,
+        match="the spectrum is too short.* raise `n_functions`",
+    ):
+        fit = ManifoldFactorizer(n_functions=8, sense="geometry", random_state=0).fit(X)
+    lacking = fit.evidence_.tests[-1]
+    assert lacking.name == "missing dimensions"
+    assert lacking.value > lacking.limit
+
+
+def test_too_few_samples_are_said_with_the_number_that_would_help():
+    X, _ = datasets.sample("strip10", 600, random_state=0)
+    with pytest.warns(
+        SampleWarning,
+        match="neither half shows the same factors. About 1200 samples would help",
+    ):
+        ManifoldFactorizer(2, random_state=0).fit(X)
+
+
+def test_a_hundred_samples_are_too_few_to_tell():
+    X, _ = datasets.sample("torus", 150, random_state=1)
+    with (
+        pytest.warns(SampleWarning, match="About 1000 samples would help"),
+        pytest.warns(NoProductStructureWarning, match="150 samples are too few"),
+    ):
+        fit = ManifoldFactorizer(random_state=0).fit(X)
+    (test,) = fit.evidence_.tests
+    assert (test.name, test.value, test.limit) == ("samples", 150, 200)

@@ -1,0 +1,128 @@
+from itertools import product
+
+import cvxpy
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manifactor.factoring.triplets.maxcut import Cut, CutSettings, cut_weight, max_cut
+
+
+def random_graph(n, seed, density=0.6):
+    rng = np.random.default_rng(seed)
+    upper = np.triu(rng.uniform(size=(n, n)) * (rng.uniform(size=(n, n)) < density), 1)
+    return upper + upper.T
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "groups"), [(2, 2), (5, 2), (9, 2), (12, 2), (4, 3), (9, 3), (10, 3), (7, 4)]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_cut_equals_brute_force(n, groups, seed):
+    weights = random_graph(n, seed)
+    everything = (np.array([0, *rest]) for rest in product(range(groups), repeat=n - 1))
+    best = max(cut_weight(weights, labels) for labels in everything)
+    cut = max_cut(weights, groups, rng=np.random.default_rng(0))
+    assert cut.objective == pytest.approx(best)
+    assert cut.objective == pytest.approx(cut_weight(weights, cut.labels))
+    assert cut.bound >= best - 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_of_two_groups_is_the_value_of_the_semidefinite_program(seed):
+    weights = random_graph(20, seed)
+    X = cvxpy.Variable((20, 20), PSD=True)
+    objective = cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(weights, 1 - X)) / 4)
+    program = cvxpy.Problem(objective, [cvxpy.diag(X) == 1]).solve(
+        solver=cvxpy.CLARABEL
+    )
+    assert max_cut(weights, rng=np.random.default_rng(0)).bound == pytest.approx(
+        program, rel=1e-4
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_the_bound_of_three_groups_is_near_the_value_of_the_semidefinite_program(seed):
+    weights = random_graph(12, seed)
+    X = cvxpy.Variable((12, 12), PSD=True)
+    objective = cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(weights, 1 - X)) / 3)
+    program = cvxpy.Problem(objective, [cvxpy.diag(X) == 1, X >= -0.5]).solve(
+        solver=cvxpy.CLARABEL
+    )
+    bound = max_cut(weights, 3, rng=np.random.default_rng(0)).bound
+    assert program * (1 - 1e-6) <= bound <= 1.02 * program
+
+
+@pytest.mark.slow
+@given(
+    sizes=st.lists(st.integers(1, 6), min_size=2, max_size=4), seed=st.integers(0, 99)
+)
+@settings(max_examples=25, deadline=None)
+def test_a_graph_with_edges_between_groups_only_is_cut_completely(sizes, seed):
+    label = np.random.default_rng(seed).permutation(
+        np.repeat(np.arange(len(sizes)), sizes)
+    )
+    weights = (label[:, None] != label).astype(float)
+    cut = max_cut(weights, len(sizes), rng=np.random.default_rng(seed))
+    assert cut.objective == weights.sum() / 2
+    assert ((cut.labels[:, None] == cut.labels) == (label[:, None] == label)).all()
+
+
+@pytest.mark.slow
+@given(seed=st.integers(0, 99))
+@settings(max_examples=15, deadline=None)
+def test_the_order_of_the_vertices_does_not_matter(seed):
+    weights = random_graph(9, seed)
+    order = np.random.default_rng(seed).permutation(9)
+    values = [
+        max_cut(w, rng=np.random.default_rng(0)).objective
+        for w in (weights, weights[np.ix_(order, order)])
+    ]
+    assert values[0] == pytest.approx(values[1])
+
+
+def test_no_edges_is_one_group():
+    cut = max_cut(np.zeros((4, 4)), rng=np.random.default_rng(0))
+    assert cut.labels.tolist() == [0, 0, 0, 0]
+    assert cut.gap == 0
+
+
+def test_the_gap_is_the_share_of_the_bound_that_is_missed():
+    assert Cut(np.zeros(2, dtype=int), 3.0, 4.0).gap == pytest.approx(0.25)
+
+
+def test_more_steps_of_the_multipliers_never_loosen_the_bound():
+    weights = random_graph(12, 0)
+    bounds = [
+        max_cut(
+            weights,
+            3,
+            settings=CutSettings(n_multiplier_steps=steps),
+            rng=np.random.default_rng(0),
+        ).bound
+        for steps in (1, 10, 60)
+    ]
+    assert bounds[0] > bounds[1] > bounds[2]
+
+
+def test_the_search_improves_what_rounding_leaves():
+    weights = random_graph(60, 1, density=0.2)
+    rounded, searched = (
+        max_cut(
+            weights,
+            settings=CutSettings(n_roundings=2, turns_per_vertex=turns),
+            rng=np.random.default_rng(0),
+        )
+        for turns in (0, 10)
+    )
+    assert rounded.objective < searched.objective <= searched.bound
+
+
+def test_a_cut_is_printed_in_one_short_line():
+    label = np.repeat([0, 1], [40, 60])
+    cut = max_cut((label[:, None] != label) * 1.0, rng=np.random.default_rng(0))
+    assert repr(cut) == "Cut(sizes=[40, 60], objective=2400, bound=2400)"

@@ -1,0 +1,166 @@
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manifactor.factoring.triplets.search import (
+    Triplets,
+    TripletSettings,
+    best_similarity,
+    find_triplets,
+)
+
+from ...conftest import box_spectrum
+
+
+def textbook(spectrum, tolerance, threshold, max_parts):
+    """Algorithm 1 as a loop; a matched function is a part no more."""
+    w, f, eigenvalues = spectrum.weights, spectrum.functions, spectrum.eigenvalues
+    tolerance = np.broadcast_to(tolerance, eigenvalues.shape)
+    found = {}
+    for k in range(1, len(eigenvalues)):
+        best, best_parts = threshold, None
+        for size in range(2, max_parts + 1):
+            for parts in combinations([i for i in range(1, k) if i not in found], size):
+                if abs(eigenvalues[list(parts)].sum() - eigenvalues[k]) < tolerance[k]:
+                    product = np.prod([f[:, i] for i in parts], axis=0)
+                    norms = np.sqrt((w * product**2).sum() * (w * f[:, k] ** 2).sum())
+                    similarity = abs((w * product * f[:, k]).sum()) / norms
+                    if similarity > best:
+                        best, best_parts = similarity, parts
+        if best_parts:
+            found[k] = (best_parts, best)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tolerance", "threshold"),
+    [(2.0, 0.85), (1.0, 0.5), (50.0, 0.6), (np.linspace(0, 8, 60), 0.5)],
+)
+def test_pairs_equal_the_textbook_loop(rectangle_spectrum, tolerance, threshold):
+    expected = textbook(rectangle_spectrum, tolerance, threshold, 2)
+    found = find_triplets(rectangle_spectrum, tolerance=tolerance, threshold=threshold)
+    assert {k: tuple(p) for k, p in zip(found.products, found.parts, strict=True)} == {
+        k: parts for k, (parts, _) in expected.items()
+    }
+    np.testing.assert_allclose(
+        found.similarity, [s for _, s in expected.values()], atol=1e-5
+    )
+
+
+def test_combinations_of_three_equal_the_textbook_loop():
+    spectrum, _ = box_spectrum([1.0, 1.3, 1.7], 25)
+    expected = textbook(spectrum, 3.0, 0.7, 3)
+    found = find_triplets(spectrum, tolerance=3.0, threshold=0.7, max_parts=3)
+    assert {
+        k: tuple(p[p >= 0]) for k, p in zip(found.products, found.parts, strict=True)
+    } == {k: parts for k, (parts, _) in expected.items()}
+
+
+def test_on_exact_functions_every_product_is_found_and_nothing_else():
+    spectrum, waves = box_spectrum([1.0, 1.3], 40, n_samples=2000)
+    found = find_triplets(spectrum, tolerance=1e-6, threshold=0.9)
+    assert set(found.products) == set(np.flatnonzero((waves > 0).all(axis=1)))
+    np.testing.assert_array_equal(waves[found.parts].sum(axis=1), waves[found.products])
+    np.testing.assert_allclose(found.similarity, 1, atol=1e-5)
+
+
+def test_exact_eigenvalues_keep_apart_what_similarity_confuses():
+    angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=1000)
+    circle = (
+        np.sqrt(2)
+        * np.c_[np.cos(angle), np.sin(angle), np.cos(2 * angle), np.sin(2 * angle)]
+    )
+    spectrum, _ = box_spectrum([1.0], 5, n_samples=1000)
+    spectrum = replace(
+        spectrum,
+        eigenvalues=np.array([0.0, 1, 1, 4, 4]),
+        functions=np.c_[np.ones(1000), circle],
+    )
+    assert (
+        len(find_triplets(spectrum, tolerance=5.0, threshold=0.9)) == 1
+    )  # sin cos = sin(2 t) / 2
+    assert len(find_triplets(spectrum, tolerance=0.5, threshold=0.9)) == 0
+
+
+def test_a_product_is_never_a_part(rectangle_spectrum):
+    found = find_triplets(rectangle_spectrum, tolerance=2.0, threshold=0.7)
+    assert len(found) > 3
+    assert not set(found.products) & set(found.parts.ravel())
+
+
+def test_no_tolerance_leaves_no_triplet(rectangle_spectrum):
+    none = find_triplets(rectangle_spectrum, tolerance=np.zeros(60), threshold=0.0)
+    assert len(none) == 0
+
+
+@given(signs=st.lists(st.sampled_from([-1.0, 1.0]), min_size=25, max_size=25))
+@settings(max_examples=20, deadline=None)
+def test_signs_of_the_functions_do_not_matter(signs):
+    spectrum, _ = box_spectrum([1.0, 1.3], 25)
+    flipped = replace(spectrum, functions=spectrum.functions * signs)
+    one, two = (
+        find_triplets(s, tolerance=1.0, threshold=0.8) for s in (spectrum, flipped)
+    )
+    np.testing.assert_array_equal(one.parts, two.parts)
+
+
+def test_separability_holds_the_similarity_of_pairs_and_leaves_out_the_excluded():
+    spectrum, waves = box_spectrum([1.0, 1.3], 12, n_samples=2000)
+    found = find_triplets(spectrum, tolerance=1e-6, threshold=0.9)
+    functions, matrix = found.separability()
+    x_only = waves[functions][:, 1] == 0
+    assert (matrix == matrix.T).all()
+    assert (matrix[np.ix_(x_only, x_only)] == 0).all()
+    np.testing.assert_allclose(matrix[matrix > 0], 1, atol=1e-5)
+    rest, smaller = found.separability(exclude=functions[x_only])
+    assert (rest.size, smaller.size) == (0, 0)
+
+
+def test_functions_that_occur_with_excluded_ones_only_are_left_out_too():
+    parts = np.array([[1, 2], [1, 3], [2, 4]])
+    functions, matrix = Triplets(
+        np.array([5, 6, 7]), parts, np.array([0.9, 0.8, 0.7])
+    ).separability(exclude=[1])
+    assert functions.tolist() == [2, 4]
+    np.testing.assert_array_equal(matrix, [[0, 0.7], [0.7, 0]])
+
+
+def test_of_two_products_of_the_same_parts_the_more_similar_counts():
+    _, matrix = Triplets(
+        np.array([5, 6]), np.array([[1, 2], [1, 2]]), np.array([0.8, 0.9])
+    ).separability()
+    np.testing.assert_array_equal(matrix, [[0, 0.9], [0.9, 0]])
+
+
+def test_the_size_of_a_block_of_products_does_not_matter(rectangle_spectrum):
+    arguments = {"tolerance": 2.0, "threshold": 0.7}
+    one = find_triplets(rectangle_spectrum, **arguments)
+    other = find_triplets(
+        rectangle_spectrum,
+        **arguments,
+        settings=TripletSettings(block_bytes=1, min_block=3),
+    )
+    np.testing.assert_array_equal(one.parts, other.parts)
+    np.testing.assert_allclose(one.similarity, other.similarity, rtol=1e-5)
+
+
+def test_the_best_similarity_is_that_of_the_best_triplet(rectangle_spectrum):
+    best = best_similarity(rectangle_spectrum, tolerance=2.0)
+    found = find_triplets(rectangle_spectrum, tolerance=2.0, threshold=0.0)
+    assert best == pytest.approx(found.similarity.max(), rel=1e-5)
+    assert best_similarity(rectangle_spectrum, tolerance=0.0) == 0
+
+
+def test_triplets_are_printed_in_one_short_line(rectangle_spectrum):
+    found = find_triplets(rectangle_spectrum, tolerance=50.0, threshold=0.3)
+    assert repr(found).startswith(
+        f"Triplets({len(found)} products of up to 2 functions"
+    )
+    assert len(repr(found)) < 80
+    none = find_triplets(rectangle_spectrum, tolerance=np.zeros(60), threshold=0.0)
+    assert repr(none) == "Triplets(no products)"
