@@ -27,8 +27,9 @@ def find_in_functions(
 ) -> Factorization:
     """Peel off blocks of pure functions, and weigh the factors that they describe.
 
-    Data that are one factor are returned without factors. `described` adds it, which
-    takes longer than all else here: most such results give way to another sense.
+    Data that are one factor are returned without factors: `described` adds it, which
+    takes longer than all else here, and most such results give way to those of another
+    look.
 
     Parameters
     ----------

@@ -147,9 +147,13 @@ def _near_common_place(
     # A fixed seed: the same command gives the same points.
     order = np.random.default_rng(0).permutation(len(features))
     candidates = features[order[: settings.n_candidates]]
-    distances = [tree.query(candidates)[0] for tree in trees]
-    # The farthest bin decides: each of them must have a sample near the place.
-    farthest = np.max(distances, axis=0)
+    farthest = np.zeros(len(candidates))
+    for rows, tree in zip(bins, trees, strict=True):
+        # All the samples that are taken from a bin must lie near the place.
+        last = min(settings.n_near, len(rows))
+        distance = tree.query(candidates, [last])[0][:, 0]
+        # The farthest bin decides.
+        farthest = np.maximum(farthest, distance)
     common = candidates[farthest.argmin()]
     near = []
     for rows, tree in zip(bins, trees, strict=True):

@@ -196,7 +196,7 @@ def test_too_few_samples_are_said_with_the_number_that_would_help():
         SampleWarning,
         match="neither half shows the same factors. About 1200 samples would help",
     ):
-        ManifoldFactorizer(2, random_state=0).fit(X)
+        ManifoldFactorizer(2, sense="geometry", random_state=0).fit(X)
 
 
 def test_a_hundred_samples_are_too_few_to_tell():

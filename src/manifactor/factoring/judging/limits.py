@@ -55,8 +55,9 @@ class EvidenceSettings:
     # a half.
     dimensions: float = 0.75
     # Share of samples that lie elsewhere than their neighbours by place: 0 on products,
-    # .02 and more where a chart folds.
-    folds: float = 0.01
+    # up to .015 where noise is a tenth of a factor's length, .03 and more where a chart
+    # folds.
+    folds: float = 0.02
     # Share of the product of the factors' ranges without samples: 0 to .001 on products
     # of any density, .003 and more where 2 % of the area are cut off.
     filling: float = 0.002

@@ -154,7 +154,9 @@ def _of_places(
             settings=measuring,
         ),
         "leakage": partial(leakage, factors, settings=measuring),
-        "dependence": partial(dependence, factors, settings=measuring, rng=rng),
+        "dependence": partial(
+            dependence, factors, by_ranks=False, settings=measuring, rng=rng
+        ),
     }
 
 
