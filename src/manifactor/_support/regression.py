@@ -34,8 +34,11 @@ def neighbour_means(
     [1.0, 0.0, 6.0, 5.0]
     """
     n = len(source)
-    workers = 1 if n <= serial_limit else -1
-    _, near = KDTree(source).query(source, n_neighbors + 1, workers=workers)
+    if source.shape[1] == 1:
+        near = nearest_on_line(source[:, 0], source[:, 0], n_neighbors + 1)
+    else:
+        workers = 1 if n <= serial_limit else -1
+        _, near = KDTree(source).query(source, n_neighbors + 1, workers=workers)
     # Every row has as many entries, so that the pointers of the CSR array are a range.
     pointers = np.arange(n + 1) * (n_neighbors + 1)
     ones = np.ones(near.size)
@@ -46,6 +49,28 @@ def neighbour_means(
         return (around @ values - values) / n_neighbors
 
     return means
+
+
+def nearest_on_line(places: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:
+    """Return which of places, (n,), are nearest to others, (m,), in ascending order.
+
+    They are a run of the ordered places: it begins with the first one that is not
+    farther away than the one `count` places after it.
+
+    Returns
+    -------
+    ndarray of int of shape (m, count)
+
+    Examples
+    --------
+    >>> nearest_on_line(np.array([5.0, 0.0, 6.0, 1.0]), np.array([0.2, 4.0]), 2)
+    array([[1, 3],
+           [0, 2]])
+    """
+    order = np.argsort(places, kind="stable")
+    ordered = places[order]
+    first = np.searchsorted((ordered[:-count] + ordered[count:]) / 2, at)
+    return order[first[:, None] + np.arange(count)]
 
 
 def neighbour_sums(

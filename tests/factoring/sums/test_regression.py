@@ -34,3 +34,20 @@ def test_copies_have_no_slope_and_do_no_harm():
     fit = local_fit(places, places, places[:1], 15)
     np.testing.assert_allclose(fit.means, 0, atol=1e-9)
     assert np.isfinite(fit.slopes).all()
+
+
+@pytest.mark.parametrize("topology", ["interval", "circle"])
+def test_the_order_along_a_curve_tells_the_same_neighbours_as_a_search(rng, topology):
+    along = rng.vonmises(0, 2, size=400)
+    places = {
+        "interval": along[:, None],
+        "circle": np.column_stack([np.cos(along), np.sin(along)]),
+    }[topology]
+    values = np.column_stack([np.cos(3 * along), along**2]) + rng.normal(size=(400, 2))
+    searched = local_fit(places, values, places[:50], 30)
+    ordered = local_fit(places, values, places[:50], 30, topology=topology)
+    np.testing.assert_allclose(ordered.means, searched.means)
+    np.testing.assert_allclose(ordered.slopes, searched.slopes, atol=1e-9)
+    assert choose_neighbors(places, values, topology=topology) == pytest.approx(
+        choose_neighbors(places, values)
+    )

@@ -276,10 +276,12 @@ def _angle_tells_all(
     angle = unit_vectors(places)
     by_place = predict(places, settings=settings.prediction)
     by_angle = predict(angle, settings=settings.prediction)
-    if foreign.shape[1]:
+    told = (by_place - by_angle).max() < settings.beside_angle
+    if not told and foreign.shape[1]:
         helped = predict(np.hstack([angle, foreign]), settings=settings.prediction)
         by_angle = np.maximum(by_angle, helped)
-    return bool((by_place - by_angle).max() < settings.beside_angle)
+        told = (by_place - by_angle).max() < settings.beside_angle
+    return bool(told)
 
 
 def interval_ends(

@@ -21,6 +21,13 @@ def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (n_functions - 1, n_functions - 1)
     """
+    key = block.tobytes()
+    if key not in geometry.measured:
+        geometry.measured[key] = _energy_along(geometry, block)
+    return geometry.measured[key]
+
+
+def _energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
     strength, axes = _directions(geometry, block)
     weak = geometry.settings.vanishing_strength * strength.mean()
     trust = np.sqrt(strength / (strength + weak))

@@ -1,6 +1,6 @@
 """Gradients of the functions at some of the samples, and their inner products."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,6 +62,9 @@ class Geometry:
     average : csr_array of shape (n_rows, n_rows)
         Mean over neighbouring rows.
     settings : GradientSettings
+    measured : dict
+        Energies along blocks that were measured, by the bytes of the block: `peel` asks
+        for each several times, and they cost more than all else there.
     """
 
     spectrum: Spectrum
@@ -69,6 +72,9 @@ class Geometry:
     gradients: np.ndarray
     average: sp.csr_array
     settings: GradientSettings = GradientSettings()
+    measured: dict[bytes, np.ndarray] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def eigenvalues(self) -> np.ndarray:

@@ -115,13 +115,7 @@ def without_energy(
     """
     if not blocks:
         return np.eye(len(geometry.eigenvalues))
-    return _pure(geometry, BlockEnergies.of(geometry, blocks), settings)
-
-
-def _pure(
-    geometry: Geometry, energies: "BlockEnergies", settings: PuritySettings
-) -> np.ndarray:
-    """The lowest functions without the energies along some blocks."""
+    energies = BlockEnergies.of(geometry, blocks)
     candidates = _penalised(geometry, energies, settings)
     polished = polish(geometry, candidates, energies.total, settings=settings)
     pure = energies.impurity(polished) < settings.max_impurity
@@ -255,10 +249,10 @@ def one_factor(
     functions: np.ndarray,
     *,
     settings: PuritySettings = PuritySettings(),
-) -> tuple[np.ndarray, np.ndarray | None]:
+) -> np.ndarray:
     """Return those of the functions that point where the lowest ones point.
 
-    The others are of a factor not found yet. Also the energy along them, if measured.
+    The others belong to a factor that was not found yet.
 
     Parameters
     ----------
@@ -276,8 +270,8 @@ def one_factor(
         share = _values(functions, energy) / eigenvalues
         own = low | (share > settings.min_own_energy)
         if (own == before).all():
-            return functions[:, own], energy
-    return functions[:, own], None
+            break
+    return functions[:, own]
 
 
 def refine(
@@ -305,31 +299,20 @@ def refine(
     if len(blocks) < 2:
         return tuple(blocks)
     refined = list(blocks)
-    # Energies along the blocks, where they were measured: this is what costs most.
-    energies: list[np.ndarray | None] = [None] * len(blocks)
     # The lowest functions are the most accurate: their factor is cleaned first, and
     # the others are computed from it.
     lowest = [geometry.rayleigh(block).min() for block in blocks]
     order = np.argsort(lowest)
     for _ in range(settings.n_passes):
         for f in order:
-            others = np.delete(np.arange(len(blocks)), f)
-            for g in others:
-                if energies[g] is None:
-                    energies[g] = energy_along(geometry, refined[g])
-            quanta = [geometry.rayleigh(refined[g]).min() for g in others]
-            along = BlockEnergies(
-                np.array([energies[g] for g in others]), np.array(quanta)
-            )
-            refined[f], energies[f] = _pure(geometry, along, settings), None
+            others = [block for g, block in enumerate(refined) if g != f]
+            refined[f] = without_energy(geometry, others, settings=settings)
             if not refined[f].shape[1]:
                 return ()
         if not unions:
-            found = [
+            refined = [
                 one_factor(geometry, block, settings=settings) for block in refined
             ]
-            refined = [block for block, _ in found]
-            energies = [energy for _, energy in found]
     return tuple(refined)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.regression import neighbour_sums
+from manifactor._support.regression import nearest_on_line, neighbour_sums
 from manifactor.factoring.prediction import thinned
 
 
@@ -144,17 +144,10 @@ def _neighbors_on_circle(angles: np.ndarray, at: np.ndarray, k: int) -> np.ndarr
 
 
 def _neighbors_on_line(places: np.ndarray, at: np.ndarray, k: int) -> np.ndarray:
-    """Indices of the nearest of places, (n,), nearest first.
-
-    They are a run of the ordered places: it begins with the first one that is not
-    farther away than the k-th after it.
-    """
-    order = np.argsort(places)
-    ordered = places[order]
-    first = np.searchsorted((ordered[:-k] + ordered[k:]) / 2, at)
-    run = first[:, None] + np.arange(k)
-    distance = np.abs(ordered[run] - at[:, None])
-    return np.take_along_axis(order[run], distance.argsort(axis=1), axis=1)
+    """Indices of the nearest of places, (n,), nearest first."""
+    near = nearest_on_line(places, at, k)
+    distance = np.abs(places[near] - at[:, None])
+    return np.take_along_axis(near, distance.argsort(axis=1), axis=1)
 
 
 def _without(near: np.ndarray, own: np.ndarray) -> np.ndarray:
