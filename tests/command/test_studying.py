@@ -36,6 +36,16 @@ def answered(monkeypatch):
     monkeypatch.setattr(calibration, "run", answers)
 
 
+@pytest.fixture
+def pictureless(monkeypatch):
+    """An installation without matplotlib."""
+
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(extras, "import_module", missing)
+
+
 @pytest.mark.slow
 def test_the_calibration_prints_a_table_and_draws_it(folder, capsys, answered):
     assert manifactor("bench calibration --problems 30 --out mine") == 0
@@ -47,7 +57,7 @@ def test_the_calibration_prints_a_table_and_draws_it(folder, capsys, answered):
     assert (folder / "mine.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_an_interrupted_calibration_continues(folder, capsys, monkeypatch):
+def test_an_interrupted_calibration_continues(folder, capsys, pictureless, monkeypatch):
     def stopped(n_problems, *, first=0):
         yield from answers(2)
         raise KeyboardInterrupt
@@ -58,9 +68,8 @@ def test_an_interrupted_calibration_continues(folder, capsys, monkeypatch):
     assert "kept in calibration.jsonl.part; repeat" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir()] == ["calibration.jsonl.part"]
     monkeypatch.setattr(calibration, "run", answers)
-    assert "it holds others" in refusal(
-        "bench calibration --problems 1", folder, capsys
-    )
+    assert manifactor("bench calibration --problems 1") == 2
+    assert "it holds others" in capsys.readouterr().err
     assert manifactor(line) == 0
     captured = capsys.readouterr()
     assert "continuing after 2 of 5 fits" in captured.err
@@ -70,11 +79,7 @@ def test_an_interrupted_calibration_continues(folder, capsys, monkeypatch):
     assert not (folder / "calibration.jsonl.part").exists()
 
 
-def test_the_calibration_does_without_a_picture(folder, capsys, answered, monkeypatch):
-    def missing(name):
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-    monkeypatch.setattr(extras, "import_module", missing)
+def test_the_calibration_does_without_a_picture(folder, capsys, answered, pictureless):
     assert manifactor("bench calibration --quick") == 0
     captured = capsys.readouterr()
     assert "no picture will be drawn: this needs the package matplotlib" in captured.err

@@ -1,13 +1,16 @@
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from manifactor import Evidence
+from manifactor import Evidence, SampleWarning
+from manifactor._support.warning import warn_caller
+from manifactor.factoring import senses
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.judging.criteria import criteria
 from manifactor.factoring.senses import FINDERS, TESTS_OF_PLACES, is_sound
-from manifactor.factoring.settings import SENSE_NAMES
+from manifactor.factoring.settings import SENSE_NAMES, FactoringSettings
 
 from .places import interval
 
@@ -62,3 +65,22 @@ def test_only_a_sum_may_have_gaussian_factors():
     assert not is_sound(gaussian)
     # Which sum it is does not matter.
     assert is_sound(replace(gaussian, sum="a sum"))
+
+
+@pytest.mark.parametrize("sound", [True, False])
+def test_the_geometry_warns_only_if_its_result_is_returned(monkeypatch, sound):
+    bad = two_factors(JUDGE["leakage"](0.5))
+
+    def geometry(*_, **__):
+        warn_caller("few samples", SampleWarning)
+        return bad
+
+    other = two_factors() if sound else bad
+    monkeypatch.setattr(senses, "find_in_functions", geometry)
+    monkeypatch.setattr(senses, "_may_try_others", lambda *_: True)
+    monkeypatch.setattr(senses, "_is_uneven", lambda *_: False)
+    monkeypatch.setattr(senses, "find_in_sense", lambda *_, **__: other)
+    with warnings.catch_warnings(record=True, action="always") as issued:
+        found = senses.find_in_all_senses(None, FactoringSettings(), rng=None)
+    assert found.evidence.verdict == ("product" if sound else "partial")
+    assert len(issued) == (0 if sound else 1)

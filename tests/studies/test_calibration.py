@@ -32,6 +32,7 @@ def answer(verdict, solved, *, kind="even", product=True, confidence=0.5):
     }
 
 
+@pytest.mark.slow
 def test_an_answer_is_compared_with_the_truth():
     found = record(1, SMALL)
     assert found["kind"] == "even"

@@ -46,3 +46,32 @@ def neighbour_means(
         return (around @ values - values) / n_neighbors
 
     return means
+
+
+def neighbour_sums(
+    weights: np.ndarray, near: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """Return weighted sums of values over neighbours, (m, c, q).
+
+    As a sparse product, so that values are not copied for each neighbourhood.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (m, c, k)
+        Several weights of each neighbour.
+    near : ndarray of int of shape (m, k)
+        The neighbours of each of m places.
+    values : ndarray of shape (n, q)
+
+    Examples
+    --------
+    >>> values = np.array([[1.0], [10.0], [100.0]])
+    >>> neighbour_sums(np.array([[[1, 2]]]), np.array([[0, 2]]), values).ravel()
+    array([201.])
+    """
+    m, c, k = weights.shape
+    columns = np.repeat(near, c, axis=0).ravel()
+    pointers = np.arange(0, weights.size + 1, k)
+    entries = (weights.ravel(), columns, pointers)
+    matrix = sp.csr_array(entries, shape=(m * c, len(values)))
+    return (matrix @ values).reshape(m, c, -1)

@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -20,3 +22,16 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 
 def _is_inside(names: dict) -> bool:
     return names.get("__name__", "").partition(".")[0] == PACKAGE
+
+
+@contextmanager
+def held_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Yield a list that collects the warnings of the context, which are not shown."""
+    with warnings.catch_warnings(record=True, action="always") as held:
+        yield held
+
+
+def issue(held: Iterable[warnings.WarningMessage]) -> None:
+    """Issue warnings that were held back, for the lines that they name."""
+    for each in held:
+        warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)

@@ -222,6 +222,7 @@ GRAMMAR: dict[str, Grammar] = {
         fit_options,
         _examples(
             "fit data.npz --out run",
+            "fit table.csv --drop id,label --standardise --out run",
             "fit z.50.pkl --particles particles.star --out run",
             "fit particles.star --view 180,120 --width 8 --out run",
         ),

@@ -184,8 +184,8 @@ def _note_missing_angles(given: Input) -> None:
 
 
 def _note_constant_columns(given: Input, *, many: int = 64) -> None:
-    # Harmless to the fit, but often a sign of a wrong file or of an empty column. Many
-    # columns are pixels, and dark ones are no news.
+    # Harmless to the fit, but often a sign of a wrong file or of an empty column. Among
+    # many columns, such as pixels, some are usually constant.
     samples = given.samples
     n_columns = samples.shape[1]
     if not len(samples) or n_columns > many:

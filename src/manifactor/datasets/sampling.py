@@ -244,7 +244,7 @@ def rotated_into(
     dimension: int,
     rng,
 ) -> np.ndarray:
-    """Rotate samples into a random subspace of a larger space."""
+    """Return samples in a random subspace of a larger space, (n_samples, dimension)."""
     n_features = X.shape[1]
     if dimension < n_features:
         raise ValueError(

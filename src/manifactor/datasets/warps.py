@@ -14,33 +14,33 @@ from manifactor.datasets.products import Samples, ring
 
 
 def exponential(z: np.ndarray) -> np.ndarray:
-    """Map strips to sectors of annuli, (n, 2)."""
+    """Return points of the plane, (n, 2): strips become sectors of annuli."""
     return _plane(np.exp(z))
 
 
 def square(z: np.ndarray) -> np.ndarray:
-    """Square complex numbers, (n, 2)."""
+    """Return the squares of complex numbers as points of the plane, (n, 2)."""
     return _plane(z**2)
 
 
 def bend(z: np.ndarray, *, strength: float = 0.2) -> np.ndarray:
-    """Bend the neighbourhood of 0, (n, 2)."""
+    """Return z + strength z^2 as points of the plane, (n, 2): lines become curves."""
     return _plane(z + strength * z**2)
 
 
 def stereographic(z: np.ndarray) -> np.ndarray:
-    """Map the plane to the unit sphere, (n, 3)."""
+    """Return points of the unit sphere, (n, 3)."""
     squared = np.abs(z) ** 2
     return np.c_[2 * z.real, 2 * z.imag, 1 - squared] / (1 + squared)[:, None]
 
 
 def mercator(z: np.ndarray) -> np.ndarray:
-    """Map a strip, with the imaginary part around, to the unit sphere, (n, 3)."""
+    """Return points of the unit sphere, (n, 3); the imaginary part is an angle."""
     return np.c_[ring(z.imag) / np.cosh(z.real)[:, None], np.tanh(z.real)]
 
 
 def catenoid(z: np.ndarray) -> np.ndarray:
-    """Map a strip, with the imaginary part around, to a catenoid, (n, 3)."""
+    """Return points of a catenoid, (n, 3); the imaginary part is an angle."""
     return np.c_[ring(z.imag) * np.cosh(z.real)[:, None], z.real]
 
 

@@ -10,7 +10,11 @@ from manifactor._support.choices import Choice, given
 from manifactor._support.warning import warn_caller
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factors.factor import Factor, selection
-from manifactor.factoring.from_functions import described_factors, one_factor
+from manifactor.factoring.from_functions import (
+    described,
+    described_factors,
+    one_factor,
+)
 from manifactor.factoring.judging.evidence import NoProductStructureWarning
 from manifactor.factoring.judging.weighing import (
     weigh_asked,
@@ -60,6 +64,7 @@ def factorize(
     n_functions = len(diffusion.distinct.eigenvalues)
     require_factoring(settings, n_functions=n_functions)
     found = METHODS[settings.method](diffusion, settings, rng=rng)
+    found = described(found, settings)
     # After all else, so that the factors are the same with and without it.
     if noise is not None:
         found = _with_noise_weighed(found, noise, settings, rng)

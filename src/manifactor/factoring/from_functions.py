@@ -27,6 +27,10 @@ def find_in_functions(
 ) -> Factorization:
     """Peel off blocks of pure functions, and weigh the factors that they describe.
 
+    Data that are one factor are returned without factors: `described` adds it, which
+    takes longer than all else here, and most such results give way to those of another
+    look.
+
     Parameters
     ----------
     diffusion : Diffusion
@@ -46,8 +50,7 @@ def find_in_functions(
             settings.evidence, further_product=settings.peeling.products.min_share
         )
         evidence = weigh_one(peeled, settings=limits, measuring=settings.measures)
-        whole = one_factor(diffusion, evidence, settings)
-        return replace(whole, splits=peeling.splits)
+        return Factorization((), evidence, diffusion, peeling.splits)
     factors = described_factors(
         diffusion.spectrum,
         [beside_constant(block) for block in blocks],
@@ -64,6 +67,14 @@ def find_in_functions(
         rng=rng,
     )
     return Factorization(factors, evidence, diffusion, peeling.splits)
+
+
+def described(found: Factorization, settings: FactoringSettings) -> Factorization:
+    """Return a result with factors: that of all data where it has none yet."""
+    if found.factors:
+        return found
+    whole = one_factor(found.diffusion, found.evidence, settings)
+    return replace(found, factors=whole.factors)
 
 
 def one_factor(

@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from manifactor._support.choices import Choice
+from manifactor._support.warning import held_warnings, issue
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.from_functions import find_in_functions
 from manifactor.factoring.from_samples import find_in_samples
@@ -46,8 +47,10 @@ def find_in_all_senses(
     geometry, for which more functions are computed where they miss a dimension.
     """
     others = _may_try_others(diffusion, settings)
-    found = find_in_functions(diffusion, settings, grow=not others, rng=rng)
+    with held_warnings() as held:
+        found = find_in_functions(diffusion, settings, grow=not others, rng=rng)
     if not others or found.evidence.verdict == "product":
+        issue(held)
         return found
     best, tried = found, ["geometry"]
     uneven = _is_uneven(diffusion, settings)
@@ -62,6 +65,9 @@ def find_in_all_senses(
             break
     if not is_sound(best):
         best = _with_more_functions(found, settings, rng)
+    # The warnings of the geometry say nothing of another result.
+    if best is found:
+        issue(held)
     sense = best.evidence.sense
     why = f"most tests are passed in it, of the senses {', '.join(tried)}"
     return replace(best, choices={**best.choices, "sense": Choice(sense, why)})

@@ -100,8 +100,8 @@ def _unknown(label: str, names: Sequence[str] | None, total: int) -> str:
 
 
 def _listed(names: Sequence[str], *, most: int = 8) -> str:
-    shown = [repr(name) for name in names[:most]]
-    return ", ".join([*shown, "..."] if len(names) > most else shown)
+    shown = ", ".join(repr(name) for name in names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
 @dataclass(frozen=True)

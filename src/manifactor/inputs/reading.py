@@ -184,7 +184,7 @@ class _Given:
     columns: ColumnChoice
 
     def require_volumes(self) -> None:
-        """Volumes are aligned already and have no particles behind them."""
+        """Refuse all that does not go with volumes, which have no particles."""
         of_images = self.settings != ImageSettings()
         given = {
             "--particles": self.particles is not None,
@@ -201,7 +201,7 @@ class _Given:
                 )
 
     def require_images(self, path: Path) -> None:
-        """Images have their own particles, and pixels for columns."""
+        """Refuse particles and columns, which images have already."""
         if self.particles is not None or self.indices is not None:
             raise ValueError(
                 f"--particles and --ind go with coordinates; {path} already is a file "
@@ -214,7 +214,7 @@ class _Given:
             )
 
     def require_table(self, path: Path) -> None:
-        """Coordinates have no view, and nothing to be masked or filtered."""
+        """Refuse a view and settings of images, which a table does not have."""
         of_images = replace(self.settings, standardise=False) != ImageSettings()
         if self.view is not None or of_images:
             raise ValueError(

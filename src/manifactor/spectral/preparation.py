@@ -153,7 +153,7 @@ def choose_preparation(
 def _choose_from_all(
     X: np.ndarray, found: PrincipalAxes, settings: PreparationSettings
 ) -> Choice:
-    """Choose from all components of samples in few columns."""
+    """Return the choice from all components of samples in few columns."""
     without = Choice(None, "no principal components are isotropic Gaussian noise")
     if X.shape[1] > settings.few_columns:
         leading = [found.leading(settings.most_components)]
@@ -169,7 +169,7 @@ def _choose_without_noise(
     otherwise: Choice,
     settings: PreparationSettings,
 ) -> Choice:
-    """Choose the components that are more than noise, isotropic or uneven."""
+    """Return the choice without noise, isotropic or uneven; else `otherwise`."""
     n_found, n_columns = len(found.variance), X.shape[1]
     noise = _isotropic_tail(X, found, settings)
     # Nothing sets noise apart from signal where there is no signal.
@@ -198,7 +198,7 @@ def _counts(X: np.ndarray, settings: PreparationSettings) -> Iterator[int]:
 def _choose_from_leading(
     X: np.ndarray, leading: Iterable[PrincipalAxes], settings: PreparationSettings
 ) -> Choice:
-    """Choose from leading components of samples in many columns.
+    """Return the choice from leading components of samples in many columns.
 
     `leading` has more and more of them, and is used as far as necessary.
     """
@@ -223,7 +223,7 @@ def _choose_from_leading(
 def _among_needed(
     X: np.ndarray, needed: PrincipalAxes, settings: PreparationSettings
 ) -> Choice:
-    """Drop noise from the components that distances in many columns depend on.
+    """Return the choice from the components that distances depend on.
 
     Noise may have few dimensions, such as that of few columns rotated into many.
     """

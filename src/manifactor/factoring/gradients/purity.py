@@ -115,7 +115,13 @@ def without_energy(
     """
     if not blocks:
         return np.eye(len(geometry.eigenvalues))
-    energies = BlockEnergies.of(geometry, blocks)
+    return _pure(geometry, BlockEnergies.of(geometry, blocks), settings)
+
+
+def _pure(
+    geometry: Geometry, energies: "BlockEnergies", settings: PuritySettings
+) -> np.ndarray:
+    """The lowest functions without the energies along some blocks."""
     candidates = _penalised(geometry, energies, settings)
     polished = polish(geometry, candidates, energies.total, settings=settings)
     pure = energies.impurity(polished) < settings.max_impurity
@@ -249,10 +255,10 @@ def one_factor(
     functions: np.ndarray,
     *,
     settings: PuritySettings = PuritySettings(),
-) -> np.ndarray:
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Return those of the functions that point where the lowest ones point.
 
-    The others belong to a factor that was not found yet.
+    The others are of a factor not found yet. Also the energy along them, if measured.
 
     Parameters
     ----------
@@ -265,10 +271,13 @@ def one_factor(
     low = np.arange(len(eigenvalues)) < lowest
     own = low
     for _ in range(settings.n_own_rounds):
+        before = own
         energy = energy_along(geometry, functions[:, own])
         share = _values(functions, energy) / eigenvalues
         own = low | (share > settings.min_own_energy)
-    return functions[:, own]
+        if (own == before).all():
+            return functions[:, own], energy
+    return functions[:, own], None
 
 
 def refine(
@@ -296,20 +305,31 @@ def refine(
     if len(blocks) < 2:
         return tuple(blocks)
     refined = list(blocks)
+    # Energies along the blocks, where they were measured: this is what costs most.
+    energies: list[np.ndarray | None] = [None] * len(blocks)
     # The lowest functions are the most accurate: their factor is cleaned first, and
     # the others are computed from it.
     lowest = [geometry.rayleigh(block).min() for block in blocks]
     order = np.argsort(lowest)
     for _ in range(settings.n_passes):
         for f in order:
-            others = [block for g, block in enumerate(refined) if g != f]
-            refined[f] = without_energy(geometry, others, settings=settings)
+            others = np.delete(np.arange(len(blocks)), f)
+            for g in others:
+                if energies[g] is None:
+                    energies[g] = energy_along(geometry, refined[g])
+            quanta = [geometry.rayleigh(refined[g]).min() for g in others]
+            along = BlockEnergies(
+                np.array([energies[g] for g in others]), np.array(quanta)
+            )
+            refined[f], energies[f] = _pure(geometry, along, settings), None
             if not refined[f].shape[1]:
                 return ()
         if not unions:
-            refined = [
+            found = [
                 one_factor(geometry, block, settings=settings) for block in refined
             ]
+            refined = [block for block, _ in found]
+            energies = [energy for _, energy in found]
     return tuple(refined)
 
 

@@ -55,9 +55,9 @@ class EvidenceSettings:
     # a half.
     dimensions: float = 0.75
     # Share of samples that lie elsewhere than their neighbours by place: 0 on products,
-    # .01 on those with so much noise that it counts as a dimension of the data, .02 and
-    # more where a chart folds.
-    folds: float = 0.015
+    # up to .015 where noise is a tenth of a factor's length, .03 and more where a chart
+    # folds.
+    folds: float = 0.02
     # Share of the product of the factors' ranges without samples: 0 to .001 on products
     # of any density, .003 and more where 2 % of the area are cut off.
     filling: float = 0.002
@@ -90,7 +90,6 @@ class EvidenceSettings:
     # the one that peeling was done with.
     further_product: float = 0.7
     # Permutation p-value up to which places are called dependent, and the leakage
-    # below which a significant dependence does not matter: errors of the places leave
-    # up to that much on even products of 1,500 samples, and are often significant.
+    # below which a significant dependence does not matter.
     significance: float = 0.01
-    weak_leakage: float = 0.1
+    weak_leakage: float = 0.05

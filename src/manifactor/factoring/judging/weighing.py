@@ -83,15 +83,22 @@ def weigh(
         sense=sense,
     )
     if evidence.agreement < settings.agreement:
-        n = len(peeling.looks[0].part)
-        warn_of_few_samples(
-            # The halves of twice as many samples are as large as all of these.
-            2 * n,
-            f"of {n} samples neither half shows the same factors",
-            density_of(diffusion, settings=measuring.evenness),
-            settings=settings,
-        )
+        _warn_of_halves(peeled, settings, measuring)
     return evidence
+
+
+def _warn_of_halves(
+    peeled: Peeled, settings: EvidenceSettings, measuring: MeasureSettings
+) -> None:
+    """Warn that neither half of the samples shows the same factors as all of them."""
+    n = len(peeled.peeling.looks[0].part)
+    warn_of_few_samples(
+        # The halves of twice as many samples are as large as all of these.
+        2 * n,
+        f"of {n} samples neither half shows the same factors",
+        density_of(peeled.diffusion, settings=measuring.evenness),
+        settings=settings,
+    )
 
 
 def _of_functions(
@@ -100,7 +107,7 @@ def _of_functions(
     measuring: MeasureSettings,
     peeled_with: PeelingSettings,
 ) -> dict[str, Callable[[], Any]]:
-    """What measures the factors' functions, by the names of the tests."""
+    """Functions that measure the factors' functions, by the names of the tests."""
     spectrum, peeling = peeled.diffusion.spectrum, peeled.peeling
     full, *halves = peeling.looks
     return {
@@ -132,7 +139,7 @@ def _of_places(
     measuring: MeasureSettings,
     rng: np.random.Generator,
 ) -> dict[str, Callable[[], Any]]:
-    """What measures how places depend on samples and on each other, by name."""
+    """Functions that measure what places tell of samples and of each other, by name."""
     inliers = ~diffusion.graph.outliers
     lowest = diffusion.spectrum.functions[:, 1 : 1 + settings.lowest_functions]
     directions = partial(explained, factors, inliers=inliers, settings=measuring)
@@ -147,7 +154,9 @@ def _of_places(
             settings=measuring,
         ),
         "leakage": partial(leakage, factors, settings=measuring),
-        "dependence": partial(dependence, factors, settings=measuring, rng=rng),
+        "dependence": partial(
+            dependence, factors, by_ranks=False, settings=measuring, rng=rng
+        ),
     }
 
 

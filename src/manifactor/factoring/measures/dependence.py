@@ -36,16 +36,21 @@ def leakage(
 def dependence(
     factors: Sequence[Factor],
     *,
+    by_ranks: bool = True,
     settings: MeasureSettings = MeasureSettings(),
     rng: np.random.Generator,
 ) -> float:
     """Return the permutation p-value of independent places.
 
     The statistic is the sum of squared correlations between features of the factors'
-    places: waves of an interval's ranks, else coordinates, their squares and products.
+    places: coordinates, their squares and products. For an interval these are, with
+    `by_ranks`, waves of its ranks, which see more: also errors of places that were read
+    off functions, which are flat at the ends of an interval.
     """
     thin = thinned(len(factors[0].embedding), settings.compared_samples)
-    first, *others = (_features(factor.embedding[thin], settings) for factor in factors)
+    first, *others = (
+        _features(factor.embedding[thin], by_ranks, settings) for factor in factors
+    )
     # One factor stays in place: only the order relative to it matters.
     seen = _correlation([first, *others])
     at_least_as_large = 0
@@ -65,9 +70,14 @@ def _correlation(features: Sequence[np.ndarray]) -> float:
     return total
 
 
-def _features(places: np.ndarray, settings: MeasureSettings) -> np.ndarray:
+def _features(
+    places: np.ndarray, by_ranks: bool, settings: MeasureSettings
+) -> np.ndarray:
     """Functions of places that tell them apart, centred and made orthonormal."""
-    features = _waves(places, settings) if places.shape[1] == 1 else _squares(places)
+    is_interval = places.shape[1] == 1
+    features = (
+        _waves(places, settings) if is_interval and by_ranks else _squares(places)
+    )
     # The square of a circle's cosine is 1 less that of its sine: one of them is
     # redundant, and rounding must not make a feature of it.
     centred = features - features.mean(axis=0)

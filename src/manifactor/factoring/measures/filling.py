@@ -93,6 +93,10 @@ def _near(place: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
     More than `count` of them where several are as near: an interval's coordinate ends
     at 0 and 1.
     """
-    squares = (place**2).sum(axis=1) - 2 * asked @ place.T
+    # Squared distances in one product, less what all samples have in common.
+    left = np.column_stack([-2 * asked, np.ones(len(asked))])
+    right = np.column_stack([place, (place**2).sum(axis=1)])
+    # Single precision tells places apart far better than their errors allow.
+    squares = left.astype(np.float32) @ right.astype(np.float32).T
     radius = np.partition(squares, count - 1, axis=1)[:, count - 1]
     return squares <= radius[:, None]

@@ -57,17 +57,17 @@ def folds(
     True
     """
     compared = _compare(placed, settings)
-    fits = placed.fits_to_all()
+    fits = placed.local_fits
     # The fit that each sample takes its directions from.
     joint = placed.joint
-    fit_of = KDTree(joint[placed.nodes]).query(joint[compared.rows])[1]
+    fit_of = KDTree(joint[placed.nodes]).query(joint[compared.asked])[1]
     shares = []
     for factor, own in enumerate(fits.directions):
         others = np.delete(fits.slopes, own, axis=1)
         planes = np.linalg.qr(others.transpose(0, 2, 1))[0][fit_of]
         shares.append(_folded_share(placed, factor, compared, planes, settings))
     share = max(shares)
-    error = np.sqrt(share * (1 - share) / len(compared.rows))
+    error = np.sqrt(share * (1 - share) / len(compared.asked))
     return Measurement(share, float(error))
 
 
@@ -77,7 +77,7 @@ class Compared:
 
     Attributes
     ----------
-    rows : ndarray of int of shape (m,)
+    asked : ndarray of int of shape (m,)
         The samples.
     near : ndarray of int of shape (m, k)
         Their nearest neighbours by their places on all factors.
@@ -85,19 +85,21 @@ class Compared:
         Whether a neighbour by place lies far away in the data.
     """
 
-    rows: np.ndarray
+    asked: np.ndarray
     near: np.ndarray
     far: np.ndarray
 
 
 def _compare(placed: PlacedSamples, settings: FoldSettings) -> Compared:
-    n, samples, joint = placed.n_samples, placed.samples, placed.joint
-    rows = np.arange(n)[thinned(n, settings.asked)]
-    # The nearest is the sample itself, or a copy of it.
-    near = KDTree(joint).query(joint[rows], min(settings.n_neighbors + 1, n))[1][:, 1:]
-    reach = settings.near**2 * _reach(samples, rows, near.shape[1])
-    distances = ((samples[near] - samples[rows][:, None]) ** 2).sum(axis=2)
-    return Compared(rows, near, distances > reach[:, None])
+    """Samples that are evenly spread, and their neighbours by place."""
+    n, samples = placed.n_samples, placed.samples
+    asked = np.arange(n)[thinned(n, settings.asked)]
+    joint = placed.joint
+    # The first is the sample itself, or a copy of it.
+    near = KDTree(joint).query(joint[asked], min(settings.n_neighbors + 1, n))[1][:, 1:]
+    reach = settings.near**2 * _reach(samples, asked, near.shape[1])
+    distances = ((samples[near] - samples[asked][:, None]) ** 2).sum(axis=2)
+    return Compared(asked, near, distances > reach[:, None])
 
 
 def _folded_share(
@@ -107,50 +109,54 @@ def _folded_share(
     planes: np.ndarray,
     settings: FoldSettings,
 ) -> float:
-    """Share of the samples compared that are folded along one factor.
+    """Share of the samples asked that are folded along one factor.
 
     `planes`, (m, p, d), are the directions of the other factors.
     """
     samples, place = placed.samples, placed.places[factor]
-    rows, near = compared.rows, compared.near
-    moves = _across(samples[near] - samples[rows][:, None], planes)
-    stride = place[near] - place[rows][:, None]
+    asked, near = compared.asked, compared.near
+    moves = _across(samples[near] - samples[asked][:, None], planes)
+    stride = place[near] - place[asked][:, None]
     # Twice, since places have errors of their own.
     excess = (moves**2).sum(axis=2) - 2 * (stride**2).sum(axis=2)
     usual = np.quantile(excess, settings.noise_quantile, axis=1)
     noise = max(0.0, float(np.median(usual)))
     # A difference of two samples has twice the noise of one.
-    extent = max(0.0, _extent(placed, factor, rows, planes, settings) - noise / 2)
-    far_off = excess > 2 * noise + settings.elsewhere**2 * extent
-    elsewhere = compared.far & far_off
+    extent = max(0.0, _extent(placed, factor, asked, planes, settings) - noise / 2)
+    far = compared.far
+    elsewhere = far & (excess > 2 * noise + settings.elsewhere**2 * extent)
     return float((elsewhere.mean(axis=1) > settings.folded).mean())
 
 
-def _reach(samples: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
+def _reach(samples: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
     """Squared distance of some samples to a nearest neighbour in the data, (m,)."""
     centred = samples - samples.mean(axis=0)
     squares = (centred**2).sum(axis=1)
-    n_blocks = ceil_div(len(rows) * len(samples), NUMBERS_AT_ONCE)
+    # In one product: squares less twice the inner products.
+    left = np.column_stack([-2 * centred, np.ones(len(centred))])
+    right = np.column_stack([centred, squares])
+    blocks = np.array_split(asked, ceil_div(len(asked) * len(samples), NUMBERS_AT_ONCE))
     reach = []
-    for block in np.array_split(rows, n_blocks):
-        distances = squares - 2 * centred[block] @ centred.T + squares[block, None]
+    for rows in blocks:
+        distances = left[rows] @ right.T
         # The nearest is the sample itself.
-        reach.append(np.partition(distances, count, axis=1)[:, count])
+        distances.partition(count, axis=1)
+        reach.append(distances[:, count] + squares[rows])
     return np.concatenate(reach)
 
 
 def _extent(
     placed: PlacedSamples,
     factor: int,
-    rows: np.ndarray,
+    asked: np.ndarray,
     planes: np.ndarray,
     settings: FoldSettings,
 ) -> float:
     """Mean square spread of the samples along a factor: what the others leave."""
     others = placed.without(factor)
     count = min(settings.n_neighbors + 1, placed.n_samples)
-    near = KDTree(others).query(others[rows], count)[1][:, 1:]
-    rest = placed.samples[rows] - placed.samples[near].mean(axis=1)
+    near = KDTree(others).query(others[asked], count)[1][:, 1:]
+    rest = placed.samples[asked] - placed.samples[near].mean(axis=1)
     rest = _across(rest[:, None], planes)
     # The mean of k neighbours has a k-th of their variance itself.
     return float((rest**2).sum(axis=2).mean()) / (1 + 1 / near.shape[1])

@@ -65,7 +65,7 @@ def gaussian_factors(
     >>> gaussian_factors(placed, samples).value
     2.0
     """
-    fits = placed.fits_to_all()
+    fits = placed.local_fits
     planes, flat = [], []
     for rows in fits.directions:
         plane, share = _mean_plane(fits.slopes[:, rows])

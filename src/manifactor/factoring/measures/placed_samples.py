@@ -6,11 +6,13 @@ but places and samples judge all methods alike.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
+from manifactor._support.regression import neighbour_sums
 from manifactor.factoring.prediction import thinned, thinned_rows
 
 # Numbers of the neighbours' samples in memory at a time; it steers no result.
@@ -118,6 +120,11 @@ class PlacedSamples:
         near = KDTree(joint[rows]).query(joint[self.nodes], count)[1]
         return rows[near.reshape(len(self.nodes), count)]
 
+    @cached_property
+    def local_fits(self) -> LocalFits:
+        """The local fits to the neighbourhoods of all nodes among all samples."""
+        return self.fits(self.neighbours(np.arange(self.n_samples), self.n_near))
+
     def fits(self, near: np.ndarray) -> LocalFits:
         """Return the local fits to neighbourhoods, (m, k) indices of samples."""
         size = near.shape[1] * self.samples.shape[1]
@@ -133,10 +140,6 @@ class PlacedSamples:
             ),
             parts[0].directions,
         )
-
-    def fits_to_all(self) -> LocalFits:
-        """Return the local fits to all samples."""
-        return self.fits(self.neighbours(np.arange(self.n_samples), self.n_near))
 
 
 def place_samples(
@@ -202,7 +205,7 @@ def _of_unit_spread(place: np.ndarray) -> np.ndarray:
 
 def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
     """The same with places scaled so that samples move as far as their places do."""
-    fits = placed.fits_to_all()
+    fits = placed.local_fits
     places = []
     for place, rows in zip(placed.places, fits.directions, strict=True):
         squares = (fits.slopes[:, rows] ** 2).sum(axis=2).mean(axis=1)
@@ -217,20 +220,33 @@ def _fit(placed: PlacedSamples, near: np.ndarray) -> LocalFits:
         for place, dimension in zip(placed.places, placed.dimensions, strict=True)
     ]
     moves = np.concatenate([inside for inside, _ in tangents], axis=2)
-    samples = _centred(placed.samples[near])
-    normal = moves.transpose(0, 2, 1) @ moves
-    n_moves = moves.shape[2]
+    moves = moves.transpose(0, 2, 1)
+    normal = moves @ moves.transpose(0, 2, 1)
+    n_moves = moves.shape[1]
     size = np.einsum("mdd->m", normal)
     # A neighbourhood may consist of copies of one sample.
     size = np.maximum(size, np.finfo(float).eps * (size.max() or 1.0))
-    normal = normal + placed.settings.ridge * size[:, None, None] * np.eye(n_moves)
-    inverse = np.linalg.inv(normal)
-    slopes = inverse @ (moves.transpose(0, 2, 1) @ samples)
-    rest = ((samples - moves @ slopes) ** 2).sum(axis=(1, 2))
+    ridge = placed.settings.ridge * size[:, None, None]
+    inverse = np.linalg.inv(normal + ridge * np.eye(n_moves))
+    # Squares of samples far from the origin would lose their digits.
+    samples = placed.samples - placed.samples.mean(axis=0)
+    joint = neighbour_sums(moves, near, samples)
+    slopes = inverse @ joint
+    # What the fits leave of the samples' squares, with their moves of mean 0.
+    fitted = (slopes * (joint + ridge * slopes)).sum(axis=(1, 2))
+    rest = np.maximum(_squares_around_mean(samples, near) - fitted, 0.0)
     freedom = max(1, near.shape[1] - 1 - n_moves)
     noise = (rest / freedom)[:, None, None] * inverse
     frames = tuple(frame for _, frame in tangents)
     return LocalFits(slopes, noise, frames, tuple(_slices(placed.dimensions)))
+
+
+def _squares_around_mean(samples: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """Sum of squared distances from the mean of each neighbourhood, (m,)."""
+    k = near.shape[1]
+    means = neighbour_sums(np.full((len(near), 1, k), 1 / k), near, samples)[:, 0]
+    squares = (samples**2).sum(axis=1)[near].sum(axis=1)
+    return squares - k * (means**2).sum(axis=1)
 
 
 def _centred(values: np.ndarray) -> np.ndarray:

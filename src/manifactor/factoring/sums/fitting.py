@@ -204,3 +204,8 @@ class Fitter:
     def tangled(self, factor: Fitted) -> bool:
         """Return whether a factor is a curve that covers a piece twice, or jumps."""
         return factor.sheet.tangled(settings=self.settings.reading.sheets)
+
+    def is_no_curve(self, factor: Fitted) -> bool:
+        """Return whether a factor is a tangled curve that leaves much unexplained."""
+        leaves = 1 - factor.sheet.explained
+        return leaves > self.settings.reading.curve_leaves and self.tangled(factor)

@@ -124,6 +124,9 @@ def _curves_or_surfaces(
     if add_up and not tangled and min(factor.shown for factor in first) > enough:
         return curves
     fill = add_up and min(fitter.shown_anew(samples, curves)) < enough
+    # A surface would be taken for several curves: more than there are parts.
+    if add_up and not tangled and not fill and len(curves) <= len(first):
+        return curves
     fitter = replace(fitter, surfaces=True)
     first = _first_factors(samples, max_factors, fitter, settings)
     if not tangled and all(factor.sheet.topology != "other" for factor in first):
@@ -153,6 +156,9 @@ def peel(
     while len(factors) < max_factors:
         rest = rest_of(samples, factors)
         if left < settings.floor or is_noise(rest, settings=settings):
+            break
+        # Surfaces come next: no further curve would make a curve of one.
+        if not fitter.surfaces and any(map(fitter.is_no_curve, factors)):
             break
         part = _parts(rest, settings)[0]
         new = fitter.fit(part, fitter.read(part))

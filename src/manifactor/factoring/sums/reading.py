@@ -22,8 +22,13 @@ from manifactor.spectral.outliers import without_outliers
 class ReadingSettings:
     """Settings of `read_factor`."""
 
-    # Samples that a factor is read from; all others are projected onto it.
-    samples: int = 2000
+    # Samples that a factor is read from; all others are projected onto it. They need
+    # to show the order of places only, which curves that are laid later make exact.
+    samples: int = 1000
+    # Share of them that are neighbours in their graph, at most: more would bridge the
+    # turns of a winding curve.
+    neighbourhood: float = 0.04
+    fewest_neighbors: int = 16
     # Main directions that a factor is read in, and the least share of the variance of
     # the first.
     directions: int = 12
@@ -148,7 +153,9 @@ def _reading(
     samples: np.ndarray, topology: str, places: np.ndarray, settings: ReadingSettings
 ) -> Reading:
     regression = settings.sheets.regression
-    _, explained = choose_neighbors(places, samples, settings=regression)
+    _, explained = choose_neighbors(
+        places, samples, topology=topology, settings=regression
+    )
     return Reading(topology, places, explained)
 
 
@@ -196,7 +203,10 @@ def _spectral_curves(
     with warnings.catch_warnings():
         # Pieces are joined, and nobody asked for the graph of what is left.
         warnings.simplefilter("ignore", DisconnectedGraphWarning)
-        graph = neighbor_graph(samples, min(n_neighbors, len(samples) - 1))
+        most = max(
+            settings.fewest_neighbors, int(settings.neighbourhood * len(samples))
+        )
+        graph = neighbor_graph(samples, min(n_neighbors, most, len(samples) - 1))
     graph, walk = without_outliers(samples, graph, affinity(graph))
     count = min(settings.n_functions, len(graph.distinct) - 1)
     solver = "dense" if len(graph.distinct) <= settings.dense_samples else "arpack"

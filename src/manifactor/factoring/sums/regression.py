@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
+from manifactor._support.regression import neighbour_sums
 from manifactor.factoring.prediction import thinned
 
 
@@ -48,12 +49,19 @@ def local_fit(
     at: np.ndarray,
     n_neighbors: int,
     *,
+    topology: str = "other",
     settings: RegressionSettings = RegressionSettings(),
 ) -> LocalFit:
     """Fit values, (n, q), by linear functions of their places, (n, c), around others.
 
     Linear and not constant: the slope of a strong factor across a neighbourhood would
     outweigh a weak factor.
+
+    Parameters
+    ----------
+    topology : "interval", "circle" or "other"
+        Places on an interval are one column, on a circle a cosine and a sine: their
+        order tells neighbours without a search.
 
     Examples
     --------
@@ -62,17 +70,25 @@ def local_fit(
     >>> round(float(fit.slopes[0, 0, 0]), 1)
     2.9
     """
-    near = _neighbors(KDTree(places), at, n_neighbors)
-    return _fit(places, values, at, near, settings)
+    near = _neighbors(places, at, n_neighbors, topology)
+    around = _places_around(places, near, settings)
+    slopes = np.linalg.solve(around.spread, neighbour_sums(around.off, near, values))
+    return LocalFit(_means(around, near, at, values), slopes)
 
 
 def choose_neighbors(
     places: np.ndarray,
     values: np.ndarray,
     *,
+    topology: str = "other",
     settings: RegressionSettings = RegressionSettings(),
 ) -> tuple[int, float]:
     """Choose the number of neighbours that predicts samples left out best.
+
+    Parameters
+    ----------
+    topology : "interval", "circle" or "other"
+        As for `local_fit`.
 
     Returns
     -------
@@ -84,13 +100,14 @@ def choose_neighbors(
     n = len(places)
     some = np.arange(n)[thinned(n, settings.left_out)]
     ladder = _affordable(settings, n)
-    near = _neighbors(KDTree(places), places[some], ladder[-1] + 1)
+    near = _neighbors(places, places[some], ladder[-1] + 1, topology)
     near = _without(near, some)
     total = float(((values[some] - values.mean(axis=0)) ** 2).sum())
     left = {}
     for k in ladder:
-        fit = _fit(places, values, places[some], near[:, :k], settings)
-        left[k] = float(((values[some] - fit.means) ** 2).sum())
+        around = _places_around(places, near[:, :k], settings)
+        means = _means(around, near[:, :k], places[some], values)
+        left[k] = float(((values[some] - means) ** 2).sum())
     best = min(ladder, key=lambda k: left[k])
     # The mean of k neighbours has a k-th of the noise itself.
     share = left[best] / (1 + 1 / best) / max(total, 1e-300)
@@ -103,11 +120,41 @@ def _affordable(settings: RegressionSettings, n_samples: int) -> list[int]:
     return [min(k, n_samples - 1) for k in settings.ladder if k <= most]
 
 
-def _neighbors(tree: KDTree, at: np.ndarray, n_neighbors: int) -> np.ndarray:
+def _neighbors(
+    places: np.ndarray, at: np.ndarray, n_neighbors: int, topology: str
+) -> np.ndarray:
     """Indices of the nearest places, nearest first, (m, k)."""
-    k = min(n_neighbors, tree.n)
-    near = tree.query(at, k)[1]
-    return near.reshape(len(at), k)
+    k = min(n_neighbors, len(places))
+    if topology == "other":
+        return KDTree(places).query(at, k)[1].reshape(len(at), k)
+    if topology == "circle":
+        return _neighbors_on_circle(_angle(places), _angle(at), k)
+    return _neighbors_on_line(places[:, 0], at[:, 0], k)
+
+
+def _angle(places: np.ndarray) -> np.ndarray:
+    return np.arctan2(places[:, 1], places[:, 0])
+
+
+def _neighbors_on_circle(angles: np.ndarray, at: np.ndarray, k: int) -> np.ndarray:
+    """As on a line, along three turns."""
+    turn = 2 * np.pi
+    line = np.concatenate([angles - turn, angles, angles + turn])
+    return _neighbors_on_line(line, at, k) % len(angles)
+
+
+def _neighbors_on_line(places: np.ndarray, at: np.ndarray, k: int) -> np.ndarray:
+    """Indices of the nearest of places, (n,), nearest first.
+
+    They are a run of the ordered places: it begins with the first one that is not
+    farther away than the k-th after it.
+    """
+    order = np.argsort(places)
+    ordered = places[order]
+    first = np.searchsorted((ordered[:-k] + ordered[k:]) / 2, at)
+    run = first[:, None] + np.arange(k)
+    distance = np.abs(ordered[run] - at[:, None])
+    return np.take_along_axis(order[run], distance.argsort(axis=1), axis=1)
 
 
 def _without(near: np.ndarray, own: np.ndarray) -> np.ndarray:
@@ -118,22 +165,51 @@ def _without(near: np.ndarray, own: np.ndarray) -> np.ndarray:
     return near[~itself].reshape(len(near), near.shape[1] - 1)
 
 
-def _fit(
-    places: np.ndarray,
-    values: np.ndarray,
-    at: np.ndarray,
-    near: np.ndarray,
-    settings: RegressionSettings,
-) -> LocalFit:
-    around = places[near]
-    centre = around.mean(axis=1)
-    around = around - centre[:, None]
-    level = values[near]
-    mean = level.mean(axis=1)
-    spread = around.transpose(0, 2, 1) @ around
-    ridge = settings.ridge * np.trace(spread, axis1=1, axis2=2) / places.shape[1]
+@dataclass(frozen=True)
+class _PlacesAround:
+    """Places in m neighbourhoods of k samples.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (m, c)
+        Mean place.
+    off : ndarray of shape (m, c, k)
+        Places less their mean.
+    spread : ndarray of shape (m, c, c)
+        Sums of the products of places, with a ridge.
+    """
+
+    centre: np.ndarray
+    off: np.ndarray
+    spread: np.ndarray
+
+
+def _places_around(
+    places: np.ndarray, near: np.ndarray, settings: RegressionSettings
+) -> _PlacesAround:
+    n_columns = places.shape[1]
+    # One column after the other: sums over neighbours then run along memory.
+    around = places.T.take(near, axis=1)
+    centre = around.mean(axis=2)
+    around -= centre[:, :, None]
+    off = around.transpose(1, 0, 2)
+    spread = off @ off.transpose(0, 2, 1)
+    ridge = settings.ridge * np.trace(spread, axis1=1, axis2=2) / n_columns
     # Copies have no spread at all.
     ridge = ridge + 1e-12 * places.var() + 1e-300
-    spread = spread + ridge[:, None, None] * np.eye(places.shape[1])
-    slopes = np.linalg.solve(spread, around.transpose(0, 2, 1) @ level)
-    return LocalFit(mean + np.einsum("mc,mcq->mq", at - centre, slopes), slopes)
+    return _PlacesAround(
+        centre.T, off, spread + ridge[:, None, None] * np.eye(n_columns)
+    )
+
+
+def _means(
+    around: _PlacesAround, near: np.ndarray, at: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """Values of the local fits at places, one in each neighbourhood, (m, q).
+
+    They are weighted means of the neighbours' values, with weights that depend on the
+    places alone: no slopes of many values need be solved for.
+    """
+    shift = np.linalg.solve(around.spread, (at - around.centre)[:, :, None])
+    weights = 1 / near.shape[1] + shift.transpose(0, 2, 1) @ around.off
+    return neighbour_sums(weights, near, values)[:, 0]

@@ -159,7 +159,9 @@ def lay_sheet(
 ) -> Sheet:
     """Lay a sheet through samples, (n, q), whose places, (n, c), are known roughly."""
     regression = settings.regression
-    k, explained = choose_neighbors(places, samples, settings=regression)
+    k, explained = choose_neighbors(
+        places, samples, topology=topology, settings=regression
+    )
     if topology == "other":
         sheet = _lay_surface(places, samples, k, settings)
     else:
@@ -191,7 +193,14 @@ def _lay_curve(
 ) -> Sheet:
     """A chain of nodes, with places by the length of the chain."""
     at = _curve_nodes(places, topology, n_neighbors, settings)
-    fit = local_fit(places, samples, at, n_neighbors, settings=settings.regression)
+    fit = local_fit(
+        places,
+        samples,
+        at,
+        n_neighbors,
+        topology=topology,
+        settings=settings.regression,
+    )
     closed = topology == "circle"
     means = fit.means
     ahead, behind = _shifted(means, closed)
