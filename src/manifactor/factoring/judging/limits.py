@@ -67,8 +67,8 @@ class EvidenceSettings:
     # Cosine between directions of different factors, and relative spread of lengths
     # along one over the others. Errors of places leave .1 on even products of 1,000
     # samples, .06 on those of 3,000 and .03 on those of 30,000.
-    metric: float = 0.05
-    metric_slack: float = 2.2
+    metric: float = 0.04
+    metric_slack: float = 2.7
     # Beyond this cosine directions belong to no factors, in any sense of a product: .5
     # on a parallelogram of 60 degrees, up to .26 between overlapping objects in images.
     oblique: float = 1 / 3

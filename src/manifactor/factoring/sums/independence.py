@@ -1,6 +1,7 @@
 """Linear parts of samples that are independent of each other."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -23,8 +24,13 @@ class IndependenceSettings:
     # Times that components are shuffled to measure the noise, which is large where they
     # have tails: its mean is accurate to a tenth.
     n_shuffles: int = 4
-    # Standard errors up to which a component has the cumulants of a Gaussian.
+    # Standard errors up to which a component has the cumulants of a Gaussian, at least.
     standard_errors: float = 4.0
+    # Rotating Gaussian noise until its cumulants are diagonal makes them large: up to
+    # 4.5 standard errors in 3 directions, 8 in 12. So many times those of a few draws
+    # of noise are allowed in 6,000 samples, which 1 in 200 other draws exceeds.
+    chance: float = 1.7
+    n_draws: int = 3
     # Two Gaussian components are one part if the standard error of their axes, in
     # radians, is larger: then more than a fiftieth of one leaks into the other. It is
     # smaller in 1 of 500 draws of equal variances.
@@ -199,12 +205,32 @@ def _with_principal_axes(
     Cumulants tell nothing of the axes of a Gaussian; its variances do.
     """
     white = samples[:, : len(deviation)] / deviation
-    gaussian = is_gaussian(white @ rotation, settings=settings)
+    by_chance = _errors_by_chance(*white.shape, settings)
+    allowed = replace(
+        settings,
+        standard_errors=max(settings.standard_errors, settings.chance * by_chance),
+    )
+    gaussian = is_gaussian(white @ rotation, settings=allowed)
     spread = rotation[:, gaussian].T * deviation
     turn = np.linalg.svd(spread, full_matrices=False)[0]
     turned = rotation.copy()
     turned[:, gaussian] = rotation[:, gaussian] @ turn
     return turned, gaussian
+
+
+@lru_cache(maxsize=64)
+def _errors_by_chance(n: int, r: int, settings: IndependenceSettings) -> float:
+    """Largest standard errors of cumulants of Gaussian noise, made diagonal, (n, r).
+
+    The mean over some draws.
+    """
+    rng = np.random.default_rng(0)
+    largest = []
+    for _ in range(settings.n_draws):
+        white = np.linalg.qr(rng.normal(size=(n, r)))[0] * np.sqrt(n)
+        errors = _standard_errors(white @ _diagonalizer(white, settings))
+        largest.append(np.max(errors))
+    return float(np.mean(largest))
 
 
 def is_gaussian(
@@ -215,10 +241,14 @@ def is_gaussian(
     Up to the errors of the estimates from Gaussian samples.
     """
     white = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-300)
+    return (_standard_errors(white) < settings.standard_errors).all(axis=0)
+
+
+def _standard_errors(white: np.ndarray) -> np.ndarray:
+    """Skewness and kurtosis in units of their errors for a Gaussian, (2, r)."""
+    n = len(white)
     skewness, kurtosis = (white**3).mean(axis=0), (white**4).mean(axis=0) - 3
-    allowed = settings.standard_errors / np.sqrt(len(values))
-    plain = np.abs(skewness) < allowed * np.sqrt(6)
-    return plain & (np.abs(kurtosis) < allowed * np.sqrt(24))
+    return np.abs([skewness * np.sqrt(n / 6), kurtosis * np.sqrt(n / 24)])
 
 
 def axes_errors(variances: np.ndarray, n_samples: int) -> np.ndarray:
