@@ -1,6 +1,6 @@
 """Linear parts of samples that are independent of each other."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
@@ -24,11 +24,14 @@ class IndependenceSettings:
     # Times that components are shuffled to measure the noise, which is large where they
     # have tails: its mean is accurate to a tenth.
     n_shuffles: int = 4
-    # Standard errors up to which a component has the cumulants of a Gaussian, at least.
+    # Standard errors up to which a column has the cumulants of a Gaussian.
     standard_errors: float = 4.0
-    # Rotating Gaussian noise until its cumulants are diagonal makes them large: up to
-    # 4.5 standard errors in 3 directions, 8 in 12. So many times those of a few draws
-    # of noise are allowed in 6,000 samples, which 1 in 200 other draws exceeds.
+    # Rotating Gaussian noise until its cumulants are diagonal makes them large. Three
+    # directions of 6,000 samples exceed these errors of skewness, kurtosis and low
+    # kurtosis, which has no tail, in 1 of 500 draws.
+    rotated_errors: tuple[float, float, float] = (5.0, 5.0, 3.5)
+    # More directions have larger ones, up to 8 in 12. So many times those of a few
+    # draws of noise are allowed.
     chance: float = 1.7
     n_draws: int = 3
     # Two Gaussian components are one part if the standard error of their axes, in
@@ -205,12 +208,11 @@ def _with_principal_axes(
     Cumulants tell nothing of the axes of a Gaussian; its variances do.
     """
     white = samples[:, : len(deviation)] / deviation
-    by_chance = _errors_by_chance(*white.shape, settings)
-    allowed = replace(
-        settings,
-        standard_errors=max(settings.standard_errors, settings.chance * by_chance),
+    limits = np.maximum(
+        settings.rotated_errors,
+        settings.chance * _errors_by_chance(*white.shape, settings),
     )
-    gaussian = is_gaussian(white @ rotation, settings=allowed)
+    gaussian = (_standard_errors(white @ rotation) < limits[:, None]).all(axis=0)
     spread = rotation[:, gaussian].T * deviation
     turn = np.linalg.svd(spread, full_matrices=False)[0]
     turned = rotation.copy()
@@ -219,18 +221,19 @@ def _with_principal_axes(
 
 
 @lru_cache(maxsize=64)
-def _errors_by_chance(n: int, r: int, settings: IndependenceSettings) -> float:
-    """Largest standard errors of cumulants of Gaussian noise, made diagonal, (n, r).
+def _errors_by_chance(n: int, r: int, settings: IndependenceSettings) -> np.ndarray:
+    """Largest `_standard_errors` of Gaussian noise with diagonal cumulants, (3,).
 
-    The mean over some draws.
+    The mean over some draws of n samples in r directions.
     """
     rng = np.random.default_rng(0)
     largest = []
     for _ in range(settings.n_draws):
-        white = np.linalg.qr(rng.normal(size=(n, r)))[0] * np.sqrt(n)
+        noise = rng.normal(size=(n, r))
+        white = np.linalg.qr(noise - noise.mean(axis=0))[0] * np.sqrt(n)
         errors = _standard_errors(white @ _diagonalizer(white, settings))
-        largest.append(np.max(errors))
-    return float(np.mean(largest))
+        largest.append(errors.max(axis=1))
+    return np.mean(largest, axis=0)
 
 
 def is_gaussian(
@@ -245,10 +248,14 @@ def is_gaussian(
 
 
 def _standard_errors(white: np.ndarray) -> np.ndarray:
-    """Skewness and kurtosis in units of their errors for a Gaussian, (2, r)."""
+    """Cumulants in units of their errors for a Gaussian, (3, r).
+
+    The size of the skewness, the kurtosis, and the kurtosis below that of a Gaussian.
+    """
     n = len(white)
     skewness, kurtosis = (white**3).mean(axis=0), (white**4).mean(axis=0) - 3
-    return np.abs([skewness * np.sqrt(n / 6), kurtosis * np.sqrt(n / 24)])
+    kurtosis *= np.sqrt(n / 24)
+    return np.array([np.abs(skewness) * np.sqrt(n / 6), kurtosis, -kurtosis])
 
 
 def axes_errors(variances: np.ndarray, n_samples: int) -> np.ndarray:
