@@ -44,7 +44,8 @@ def test_every_record_can_be_told_from_the_others():
     assert len(names) == sum(seeds for _, seeds in table)
     case, _ = table[0]
     assert names[0].items() <= {**asdict(case), "seed": 0}.items()
-    assert "n" not in names[0]
+    assert names[0]["n"] == 3000
+    assert "n" not in next(name for name in names if name["shape"] == "random")
 
 
 def test_the_table_has_every_group_and_every_baseline():

@@ -1,11 +1,11 @@
 """Factors found in the functions of a diffusion: blocks of orthogonal gradients."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from manifactor._support.warning import held_warnings, issue
 from manifactor.factoring.blocks import (
     as_many_as,
     peel_all_dimensions,
@@ -19,6 +19,7 @@ from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.judging.one_factor import weigh_one
 from manifactor.factoring.judging.weighing import weigh
 from manifactor.factoring.measures.poles import poles
+from manifactor.factoring.prediction import thinned_rows
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.spectrum import Spectrum
@@ -106,20 +107,27 @@ def _with_refused(
     shrinks to a point, as on a cone.
     """
     samples = peeled.diffusion.points
-    all_blocks = with_refused(peeled, settings)
     # Without samples nothing tells whether directions are orthogonal.
-    if all_blocks is None or samples is None or settings.n_asked is not None:
+    if samples is None or settings.n_asked is not None:
         return None
-    # What is not taken has nothing to warn of.
-    with warnings.catch_warnings(action="ignore"):
+    all_blocks = with_refused(peeled, settings)
+    if all_blocks is None:
+        return None
+    with held_warnings() as held:
         found = weigh_peeled(all_blocks, settings.strict, sense=sense, rng=rng)
     failed = {test.name for test in found.evidence.failed}
     if not failed <= TESTS_OF_LENGTHS:
         return None
-    inliers = ~peeled.diffusion.graph.outliers
-    places = [factor.embedding[inliers] for factor in found.factors]
-    shrunk = poles(places, samples[inliers], settings=settings.measures.places.poles)
-    return found if shrunk.value <= settings.evidence.poles else None
+    pole_settings = settings.measures.places.poles
+    rows = thinned_rows(~peeled.diffusion.graph.outliers, pole_settings.samples)
+    places = [factor.embedding[rows] for factor in found.factors]
+    if poles(places, samples[rows], settings=pole_settings).value > (
+        settings.evidence.poles
+    ):
+        return None
+    # What is not taken has nothing to warn of.
+    issue(held)
+    return found
 
 
 def described(found: Factorization, settings: FactoringSettings) -> Factorization:

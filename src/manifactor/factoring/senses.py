@@ -70,7 +70,8 @@ def find_in_all_senses(
     if best is found:
         issue(held)
     sense = best.evidence.sense
-    why = f"most tests are passed in it, of the senses {', '.join(tried)}"
+    why = "most tests are passed in it" if is_sound(best) else "no other is better"
+    why = f"{why}, of the senses {', '.join(tried)}"
     return replace(best, choices={**best.choices, "sense": Choice(sense, why)})
 
 

@@ -117,8 +117,10 @@ def gaussian_kurtosis(n_components: int, n_samples: int) -> tuple[float, float]:
 
     The error is that of the estimate from so many samples.
     """
-    expected = n_components * (n_components + 2)
-    return expected, np.sqrt(8 * expected / n_samples)
+    of_many = n_components * (n_components + 2)
+    # Lengths are measured by the samples' own covariance, which shortens the longest.
+    expected = of_many * (n_samples - 1) / (n_samples + 1)
+    return expected, np.sqrt(8 * of_many / n_samples)
 
 
 def first_noise_component(

@@ -171,11 +171,13 @@ def _choose_without_noise(
 ) -> Choice:
     """Return the choice without noise, isotropic or uneven; else `otherwise`."""
     n_found, n_columns = len(found.variance), X.shape[1]
+    if not n_found:
+        return Choice(None, "all samples are equal")
     noise = _isotropic_tail(X, found, settings)
     # Nothing sets noise apart from signal where there is no signal.
     if noise == n_found:
         gaussian = Choice(None, "all principal components look like one Gaussian")
-        return otherwise if otherwise.value else gaussian
+        return gaussian if otherwise.value is None else otherwise
     if n_columns <= settings.most_columns:
         kept = components_beside_noise(X, found, settings=settings.uneven_noise)
         if 0 < len(kept) < n_found - noise:
@@ -217,7 +219,12 @@ def _choose_from_leading(
     needed = _components_of_distances(X, found, settings.coarse_share, settings)
     if needed is not None:
         return _without_negligible(found, X, settings)
-    return Choice(None, _too_many(len(found.variance), X.shape[1]))
+    return Choice(
+        None,
+        f"the principal components beyond the first {len(found.variance)} of "
+        f"{X.shape[1]:,} are not only noise, and distances between neighbours depend "
+        "on them",
+    )
 
 
 def _among_needed(
@@ -328,21 +335,13 @@ def _without_negligible(
     found: PrincipalAxes, X: np.ndarray, settings: PreparationSettings
 ) -> Choice:
     n_kept, n_columns = len(found.variance), X.shape[1]
+    of = f"{n_kept} of {n_columns:,} principal components"
+    depend = f"distances between neighbours depend on {of}"
     if n_kept > settings.largest_kept_share * n_columns:
-        return Choice(None, _too_many(n_kept, n_columns))
+        return Choice(None, f"{depend}, too many for a projection to save time")
     share = found.rest[-1] / found.total
-    reason = (
-        f"distances between neighbours depend on {n_kept} of {n_columns:,} principal "
-        f"components; the others, {share:.0e} of the variance, were dropped"
-    )
+    reason = f"{depend}; the others, {share:.0e} of the variance, were dropped"
     return _kept(found, reason)
-
-
-def _too_many(n_found: int, n_columns: int) -> str:
-    return (
-        f"the principal components beyond the first {n_found} of {n_columns:,} are not "
-        "only noise, and distances between neighbours depend on them"
-    )
 
 
 def _kept(found: PrincipalAxes, reason: str) -> Choice:

@@ -22,7 +22,7 @@ class UnevenNoiseSettings:
     # Fewer components may be as many factors, each of its own size.
     fewest_components: int = 20
 
-    # Samples whose signs are drawn. More do not change a ratio.
+    # Samples whose signs are drawn: more hardly change a ratio of two variances.
     samples: int = 3000
 
     # Limits of the shape of noise, in which a Gaussian is 0. The kurtosis of an
@@ -96,7 +96,7 @@ def _first_noise_component(
     # Signal comes first: look at components 0, 1, 3, 7, ... and then in between.
     signal, first = -1, 0
     while first <= last and not is_noise(first):
-        signal, first = first, 2 * first + 1
+        signal, first = first, max(first + 1, min(2 * first + 1, last))
     if first > last:
         return None
     while first - signal > 1:
@@ -115,10 +115,13 @@ def _is_of_random_sign(
     """Whether a component has hardly more variance than random signs leave."""
     rng = np.random.default_rng(0)
     rest = samples - scores[:, :first] @ axes[:, :first].T
-    rest *= rng.choice([-1.0, 1.0], size=rest.shape)
+    signs = rng.choice([-1.0, 1.0], size=rest.shape)
     start = rng.normal(size=min(rest.shape))
-    largest = svds(rest, k=1, v0=start, return_singular_vectors=False)[0]
-    own = np.linalg.norm(scores[:, first])
+    # Both from these samples, of which fewer make the largest variance larger.
+    own, largest = (
+        svds(one, k=1, v0=start, tol=1e-3, return_singular_vectors=False)[0]
+        for one in (rest, rest * signs)
+    )
     return bool(own**2 < settings.random_sign_ratio * largest**2)
 
 
@@ -140,7 +143,7 @@ def _have_shape_of_noise(
     """Which components are Gaussian but for the size of the noise in each sample."""
     squares = scores**2 / (scores**2).mean(axis=0)
     others = squares.sum(axis=1, keepdims=True) - squares
-    even = scores / np.sqrt(others)
+    even = scores / np.sqrt(np.maximum(others, np.finfo(float).tiny))
     shape = kurtosis(even)
     return (
         (np.abs(skew(even)) < settings.largest_skewness)

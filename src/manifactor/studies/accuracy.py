@@ -161,8 +161,11 @@ def run(
 def jobs(table: Sequence[Row]) -> list[dict]:
     """Return what tells the records of a table apart, in its order."""
     found = [{**asdict(case), "seed": seed} for case, seed in _fits(table)]
-    # A random problem has its own number of samples, which only its record knows.
-    return [{name: job[name] for name in job if name != "n"} for job in found]
+    for job in found:
+        # It has its own number of samples, which only its record knows.
+        if job["shape"] == "random":
+            del job["n"]
+    return found
 
 
 def _fits(table: Sequence[Row]) -> list[tuple[Case, int]]:

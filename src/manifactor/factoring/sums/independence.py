@@ -30,9 +30,9 @@ class IndependenceSettings:
     # directions of 6,000 samples exceed these errors of skewness, kurtosis and low
     # kurtosis, which has no tail, in 1 of 500 draws.
     rotated_errors: tuple[float, float, float] = (5.0, 5.0, 3.5)
-    # More directions have larger ones, up to 8 in 12. So many times those of a few
-    # draws of noise are allowed.
-    chance: float = 1.7
+    # Multiple of the largest error in Gaussian noise that is allowed, in as many
+    # directions and samples: errors are up to 8 in 12 directions. Draws of noise.
+    noise_multiple: float = 1.7
     n_draws: int = 3
     # Two Gaussian components are one part if the standard error of their axes, in
     # radians, is larger: then more than a fiftieth of one leaks into the other. It is
@@ -210,7 +210,7 @@ def _with_principal_axes(
     white = samples[:, : len(deviation)] / deviation
     limits = np.maximum(
         settings.rotated_errors,
-        settings.chance * _errors_by_chance(*white.shape, settings),
+        settings.noise_multiple * np.array(_errors_by_chance(*white.shape, settings)),
     )
     gaussian = (_standard_errors(white @ rotation) < limits[:, None]).all(axis=0)
     spread = rotation[:, gaussian].T * deviation
@@ -221,8 +221,10 @@ def _with_principal_axes(
 
 
 @lru_cache(maxsize=64)
-def _errors_by_chance(n: int, r: int, settings: IndependenceSettings) -> np.ndarray:
-    """Largest `_standard_errors` of Gaussian noise with diagonal cumulants, (3,).
+def _errors_by_chance(
+    n: int, r: int, settings: IndependenceSettings
+) -> tuple[float, ...]:
+    """Largest `_standard_errors` of Gaussian noise with diagonal cumulants.
 
     The mean over some draws of n samples in r directions.
     """
@@ -233,7 +235,7 @@ def _errors_by_chance(n: int, r: int, settings: IndependenceSettings) -> np.ndar
         white = np.linalg.qr(noise - noise.mean(axis=0))[0] * np.sqrt(n)
         errors = _standard_errors(white @ _diagonalizer(white, settings))
         largest.append(errors.max(axis=1))
-    return np.mean(largest, axis=0)
+    return tuple(np.mean(largest, axis=0))
 
 
 def is_gaussian(

@@ -208,7 +208,7 @@ def _pruned(
     """
     kept: list[Fitted] = []
     for factor in sorted(factors, key=lambda factor: -factor.variance):
-        between = cumulant_between([*kept, factor])
+        between = cumulant_between([*kept, factor], settings=settings.independence)
         if between < settings.independence.max_cumulant:
             kept.append(factor)
     return factors if len(kept) == len(factors) else fitter.polish(samples, kept)
@@ -252,7 +252,7 @@ def _add_up(
         return False
     if crossing(factors) > settings.curves_cross:
         return False
-    between = cumulant_between(factors)
+    between = cumulant_between(factors, settings=settings.independence)
     return between < settings.independence.max_cumulant
 
 
@@ -265,7 +265,11 @@ def crossing(factors: Sequence[Fitted]) -> float:
     return max((float((c**2).mean()) for c in cosines), default=0.0)
 
 
-def cumulant_between(factors: Sequence[Fitted]) -> float:
+def cumulant_between(
+    factors: Sequence[Fitted],
+    *,
+    settings: IndependenceSettings = IndependenceSettings(),
+) -> float:
     """Return the largest cumulant between places on different factors.
 
     Places are made even first: on an uneven circle cumulants have large errors.
@@ -273,7 +277,7 @@ def cumulant_between(factors: Sequence[Fitted]) -> float:
     white = [_white(_even(factor.reading)) for factor in factors]
     label = np.repeat(np.arange(len(white)), [block.shape[1] for block in white])
     across = label[:, None] != label
-    depends = dependence(np.hstack(white))
+    depends = dependence(np.hstack(white), settings=settings)
     return float(depends[across].max(initial=0.0))
 
 
