@@ -212,7 +212,7 @@ def _with_principal_axes(
         settings.rotated_errors,
         settings.noise_multiple * np.array(_errors_by_chance(*white.shape, settings)),
     )
-    gaussian = (_standard_errors(white @ rotation) < limits[:, None]).all(axis=0)
+    gaussian = np.all(_standard_errors(white @ rotation) < limits[:, None], axis=0)
     spread = rotation[:, gaussian].T * deviation
     turn = np.linalg.svd(spread, full_matrices=False)[0]
     turned = rotation.copy()
@@ -246,7 +246,7 @@ def is_gaussian(
     Up to the errors of the estimates from Gaussian samples.
     """
     white = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-300)
-    return (_standard_errors(white) < settings.standard_errors).all(axis=0)
+    return np.all(_standard_errors(white) < settings.standard_errors, axis=0)
 
 
 def _standard_errors(white: np.ndarray) -> np.ndarray:
