@@ -25,9 +25,9 @@ def test_a_circles_range_and_its_complement_cover_the_circle(low, high, at):
 @given(low=degrees, width=st.floats(0, 359), share=st.floats(0, 1))
 def test_what_lies_on_the_way_up_is_in_the_range(low, width, share):
     width = round(width, 5)
-    at = round(low + share * width, 5) % 360
+    at = round(round(low + share * width, 5) % 360, 5)
     inside = Place(np.radians([at]), "circle")
-    assert inside.between(low, round(low + width, 5) % 360)[0]
+    assert inside.between(low, round(round(low + width, 5) % 360, 5))[0]
 
 
 def test_the_ends_of_a_range_belong_to_it():
