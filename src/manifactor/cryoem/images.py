@@ -138,10 +138,8 @@ def image_components(
         scores = _projected(view, basis, mean, axes)
     if standardise:
         weights = 1 / scores.std(axis=0, dtype=float)
-    elif n_components is None:
-        weights = component_weights(ratio, settings=settings.weighting)
     else:
-        weights = np.ones(len(ratio))
+        weights = _weights(ratio, n_components, settings)
     return Components(
         samples=scores * weights,
         signal_to_noise=ratio,
@@ -150,6 +148,15 @@ def image_components(
         mask_radius=radius,
         n_coefficients=basis.count,
     )
+
+
+def _weights(
+    ratio: np.ndarray, n_components: int | None, settings: ImageSettings
+) -> np.ndarray:
+    """Weights by signal to noise, or 1 if the number of components was given."""
+    if n_components is None:
+        return component_weights(ratio, settings=settings.weighting)
+    return np.ones(len(ratio))
 
 
 def _square_side(shape: tuple[int, ...], min_side: int) -> int:

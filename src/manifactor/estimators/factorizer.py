@@ -66,7 +66,7 @@ class ManifoldFactorizer(SpectralEstimator):
         off a factor that was found, and fit again.
     random_state : int, RandomState or None
         For the eigensolver and the parts of many samples. The search for factors draws
-        the same random numbers in every fit, so that no verdict depends on the seed.
+        the same random numbers in every fit.
     callback : callable or None
         Called as ``callback(stage, fraction)``.
 

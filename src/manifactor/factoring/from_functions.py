@@ -42,9 +42,9 @@ def find_in_functions(
 ) -> Factorization:
     """Peel off blocks of pure functions, and weigh the factors that they describe.
 
-    Data that are one factor are returned without factors: `described` adds it, which
-    takes longer than all else here, and most such results give way to those of another
-    look.
+    Data that are one factor are returned without factors. `described` adds it to the
+    result that is taken, since describing it takes time and most such results give way
+    to those of another sense.
 
     Parameters
     ----------
@@ -121,9 +121,8 @@ def _with_refused(
     pole_settings = settings.measures.places.poles
     rows = thinned_rows(~peeled.diffusion.graph.outliers, pole_settings.samples)
     places = [factor.embedding[rows] for factor in found.factors]
-    if poles(places, samples[rows], settings=pole_settings).value > (
-        settings.evidence.poles
-    ):
+    shrunk = poles(places, samples[rows], settings=pole_settings)
+    if shrunk.value > settings.evidence.poles:
         return None
     # What is not taken has nothing to warn of.
     issue(held)

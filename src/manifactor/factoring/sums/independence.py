@@ -26,12 +26,12 @@ class IndependenceSettings:
     n_shuffles: int = 4
     # Standard errors up to which a column has the cumulants of a Gaussian.
     standard_errors: float = 4.0
-    # Rotating Gaussian noise until its cumulants are diagonal makes them large. Three
-    # directions of 6,000 samples exceed these errors of skewness, kurtosis and low
-    # kurtosis, which has no tail, in 1 of 500 draws.
+    # The same of components that were rotated until their cumulants are diagonal, for
+    # skewness, kurtosis and low kurtosis: the rotation makes cumulants of Gaussian
+    # noise large. Low kurtosis has no tail.
     rotated_errors: tuple[float, float, float] = (5.0, 5.0, 3.5)
-    # Multiple of the largest error in Gaussian noise that is allowed, in as many
-    # directions and samples: errors are up to 8 in 12 directions. Draws of noise.
+    # Multiple of the errors in Gaussian noise of as many directions and samples that is
+    # allowed, too, and the draws of noise: in 12 directions errors are up to 8.
     noise_multiple: float = 1.7
     n_draws: int = 3
     # Two Gaussian components are one part if the standard error of their axes, in

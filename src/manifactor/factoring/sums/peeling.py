@@ -44,8 +44,8 @@ class SumSettings:
     # A Gaussian part is no noise if its variance is larger than this, in units of the
     # weakest part that is not Gaussian: a quarter of its width.
     gaussian_share: float = 1 / 16
-    # How far the kurtosis of a direction with an edge or a hole lies below a
-    # Gaussian's at least; an interval's lies 1.2 below, a circle's 1.5.
+    # How far the kurtosis of a direction with an edge or a hole lies below that of
+    # Gaussian noise at least; an interval's lies 1.2 below, a circle's 2.
     edge: float = 0.4
     # Directions of the rest in which edges are looked for, and the least variance of
     # such a direction, relative to the first: the lowest of many kurtoses is low by
