@@ -67,6 +67,17 @@ def _replace_folder(new: Path, folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder in which files can be written, unless it exists.
+
+    The parent must exist: a misspelt path makes no tree of folders.
+    """
+    if not folder.exists():
+        require_writable(folder.parent)
+        folder.mkdir()
+    require_writable(folder)
+
+
 def require_writable(folder: Path) -> None:
     """Refuse a folder in which nothing can be written."""
     try:

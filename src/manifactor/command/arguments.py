@@ -149,9 +149,12 @@ def _bench_options(command) -> None:
     add(command, "--quick", text, action="store_true")
     text = "calibration: number of random problems (default: 2000, or 20 with --quick)"
     add(command, "--problems", text, type=int, metavar="N")
-    text = "file to write, one line of JSON for each fit (default: QUESTION.jsonl)"
-    add(command, "--out", text, metavar="FILE")
-    add_overwrite(command, "replace an existing file")
+    text = (
+        "folder for QUESTION.jsonl (a line for each fit), QUESTION.md (the table) and "
+        "the picture of calibration (default: the current folder)"
+    )
+    add(command, "--out", text, metavar="FOLDER", default=".")
+    add_overwrite(command, "replace the files of an earlier benchmark")
 
 
 def _reproduce_options(command) -> None:

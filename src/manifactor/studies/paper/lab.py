@@ -3,11 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from joblib import Parallel, delayed
-
-from manifactor._support.threads import interrupts_held
 from manifactor.studies.paper.finding import Found, Job, drawn, find
 from manifactor.studies.paper.section import Settings
+from manifactor.studies.processes import map_processes
 
 # The figures show these two; rates over seeds cover all of `finding.WAYS`.
 COMPARED = ("published", "default")
@@ -68,14 +66,9 @@ class Lab:
         draws: dict[tuple, list[Job]] = {}
         for job in jobs:
             draws.setdefault((job.case, job.n, job.seed), []).append(job)
-        parallel = Parallel(n_jobs=self.n_jobs or -1, return_as="generator")
-        # Ctrl-C reaches all processes of a terminal; only the parent must answer it.
-        with interrupts_held():
-            coming = parallel(
-                delayed(_in_turn)(function, group) for group in draws.values()
-            )
+        groups = [(function, group) for group in draws.values()]
         done: dict = {}
-        for results in coming:
+        for results in map_processes(_in_turn, groups, n_jobs=self.n_jobs):
             done |= results
             if self.callback is not None:
                 # One more than the jobs: drawing the figure comes after them.
