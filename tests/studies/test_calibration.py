@@ -1,8 +1,12 @@
+import io
 import json
 from dataclasses import replace
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from manifactor import ManifoldFactorizer
 from manifactor.datasets.problems import ProblemSettings
@@ -142,7 +146,20 @@ def test_on_a_problem_with_one_factor_the_verdict_none_is_right(
     assert not found["solved"]
 
 
-def test_the_diagram_is_drawn_of_a_single_answer():
+@pytest.mark.slow
+def test_the_diagram_is_drawn_of_a_single_answer_for_light_and_dark_screens():
     files = diagram([answer("none", True)])
-    assert sorted(files) == [".png", ".svg"]
+    image = Image.open(io.BytesIO(files[".png"])).convert("L")
+    assert np.asarray(image).min() < 128
+    text = files[".svg"].decode()
+    assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+    # Background, text and curves have colours of both.
+    assert "prefers-color-scheme: dark" in text
+    for name in ("--ground", "--ink", "--category-1", "--soft"):
+        assert text.count(f"{name}: #") == 2
+        assert f"var({name}" in text
+    assert "none" in text
+
+
+def test_without_a_verdict_there_is_no_diagram():
     assert diagram([answer("error: no convergence", False)]) == {}

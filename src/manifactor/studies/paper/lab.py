@@ -32,8 +32,7 @@ class Lab:
     def find(self, jobs: Sequence[Job]) -> list[Found]:
         """Return what each job found."""
         # Figures share most of their fits.
-        new = [job for job in jobs if job not in self.known]
-        self.known.update(self._run(find, new))
+        self.known.update(self._run(find, self._unknown(jobs)))
         return [self.known[job] for job in jobs]
 
     def compare(
@@ -57,8 +56,12 @@ class Lab:
         What was found is not kept: over many seeds it would fill the memory.
         """
         numbers = {job: self.known[job].numbers for job in jobs if job in self.known}
-        numbers |= self._run(measure, [job for job in jobs if job not in self.known])
+        numbers |= self._run(measure, self._unknown(jobs))
         return [numbers[job] for job in jobs]
+
+    def _unknown(self, jobs: Sequence[Job]) -> list[Job]:
+        """Return the jobs that were not run yet, each once."""
+        return [job for job in dict.fromkeys(jobs) if job not in self.known]
 
     def _run(self, function: Callable, jobs: Sequence[Job]) -> dict:
         """Return results by job; jobs on the same draw run in one process, in turn."""
