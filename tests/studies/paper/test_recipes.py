@@ -1,7 +1,6 @@
 import json
 import sys
 from dataclasses import replace
-from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from manifactor.studies.paper import recipes
 from manifactor.studies.paper.lab import Lab
 from manifactor.studies.paper.recipes import RECIPES, chosen, reproduce
 from manifactor.studies.paper.section import Settings
-from manifactor.views.plots.appearance import PlotSettings
+from manifactor.views import plots
 
 
 @pytest.fixture
@@ -50,6 +49,13 @@ def with_stand_in(job):
     return replace(job, case=STAND_INS.get(job.case, job.case))
 
 
+def coarse(figure):
+    """Few pixels, and labels that overlap, show that a figure is neither empty nor black."""
+    # To fit the labels in takes longer than to draw them.
+    figure.set_layout_engine("none")
+    return plots.picture(figure, settings=plots.PlotSettings(resolution=40))
+
+
 def sections(folder: Path) -> dict:
     return json.loads((folder / "numbers.json").read_text())["sections"]
 
@@ -59,8 +65,6 @@ def test_a_quick_run_of_everything_leaves_numbers_figures_and_one_page(
     tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    # Few pixels show as well as many that a figure is neither empty nor black.
-    coarse = partial(recipes.picture, settings=PlotSettings(resolution=40))
     monkeypatch.setattr(recipes, "picture", coarse)
     monkeypatch.setattr(recipes, "Lab", FewFits)
     folder = tmp_path / "reproduction"
