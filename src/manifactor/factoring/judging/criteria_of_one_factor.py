@@ -74,8 +74,7 @@ def _criteria_of_reasons(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "it cannot be told whether the data are a product: they have more "
             "dimensions than their lowest functions, but none of "
             "the {functions} functions shows another factor clearly: the spectrum is "
-            "too short, or the samples are too few, to see a much smaller one; raise "
-            "`n_functions` or add samples",
+            "too short, or the samples are too few, to see a much smaller one",
         ),
         at_least(
             "blocks",
