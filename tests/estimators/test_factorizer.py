@@ -363,5 +363,8 @@ def test_a_sum_does_not_warn_of_a_graph_that_it_does_not_need(rng):
         fit = ManifoldFactorizer(random_state=0).fit(X)
     assert (fit.verdict_, fit.evidence_.sense) == ("product", "sum")
     assert len(np.unique(fit.components_)) == 2
-    with pytest.warns(DisconnectedGraphWarning, match="2 components"):
+    with (
+        pytest.warns(DisconnectedGraphWarning, match="2 components"),
+        pytest.warns(NoProductStructureWarning, match="2 clusters"),
+    ):
         ManifoldFactorizer(sense="geometry", random_state=0).fit(X)

@@ -278,7 +278,9 @@ def _density_choice(settings: DiffusionSettings) -> Choice:
     value = settings.density_correction
     if value != DiffusionSettings.density_correction:
         return given(value)
-    return Choice(value, "functions of the manifold, whatever the sampling density")
+    return Choice(
+        value, "eigenfunctions of the manifold, whatever the sampling density"
+    )
 
 
 def _require_distinct(n_functions: int, n_distinct: int) -> None:

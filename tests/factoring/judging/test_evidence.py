@@ -51,10 +51,10 @@ def test_evidence_reads_as_prose():
     evidence = Evidence(tests, TWO_FACTORS, dependence=0.5, details="no more to say")
     assert str(evidence) == (
         "Several factors were found, but not every test of a product was passed. "
-        "Functions of single factors and their products make up 50% of the low "
-        "spectrum, not 75%, as on a twisted product or with a factor missing. A "
-        "sample's place on one factor predicts at most 15% of another. The places show "
-        "no clear dependence on each other (permutation p = 0.500). No more to say. "
+        "Eigenfunctions of single factors and their products make up 50% of the low "
+        "spectrum, not 75%, as on a twisted product, with a factor missing, or with "
+        "noise. A sample's place (coordinate) on one factor predicts at most 15% of "
+        "another. The places show no clear dependence on each other (permutation p = 0.500). No more to say. "
         f"What to do: {ADVICE['completeness']}"
     )
 
@@ -168,7 +168,7 @@ def test_a_product_is_called_one_and_the_reason_reads_as_prose():
     [
         (
             "sphere",
-            "vary in all directions of the data and do not fall apart",
+            "in all directions of the data and do not divide into blocks",
             "blocks",
         ),
         ("parallelogram", "look irreducible", "further product"),

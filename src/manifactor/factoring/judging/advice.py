@@ -123,7 +123,9 @@ ADVICE = {
     "samples": "Add samples: a thousand show most products of two curves.",
     "agreement": "Add samples, or remove noise: average, or leave out noisy columns.",
     "uncertainty": "Add samples, or remove noise: average, or leave out noisy columns.",
-    "reliability": "Average, or leave out noisy columns: single places are uncertain.",
+    "reliability": (
+        "Average, or leave out noisy columns: single coordinates are uncertain."
+    ),
     "clusters": "Fit each cluster by itself, or add samples between them.",
     "evenness": UNEVEN,
     "triplets": "Leave `method` at its default.",

@@ -35,10 +35,13 @@ VERDICTS = {
 # Sentences for tests that were passed; failed tests are described by `reason`.
 SENTENCES = {
     "completeness": (
-        "Functions of single factors and their products make up {:.0%} of the low "
-        "spectrum."
+        "Eigenfunctions of single factors and their products make up {:.0%} of the "
+        "low spectrum."
     ),
-    "leakage": "A sample's place on one factor predicts at most {:.0%} of another.",
+    "leakage": (
+        "A sample's place (coordinate) on one factor predicts at most {:.0%} of "
+        "another."
+    ),
     "agreement": "The factors found in half of the samples agree to {:.0%}.",
 }
 
