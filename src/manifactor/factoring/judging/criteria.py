@@ -170,7 +170,7 @@ def _criteria_of_sums(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             settings.reliability,
             "smallest share of the variance of places on a factor that is no noise, "
             "where the size of the noise is known",
-            "noise makes up {noise_share:.0%} of the variance of coordinates on factor "
+            "noise makes up {noise_share:.0%} of the variance of places on factor "
             "{factor}",
         ),
     )
