@@ -19,6 +19,27 @@ def test_simulate_fit_and_report_follow_each_other(data, folder, capsys):
     assert "bandwidth" in out
     assert out.endswith("\nReport: data-run/report.html\n")
     assert (folder / "data-run" / "report.html").is_file()
+    assert manifactor("report data-run --out page") == 0
+    assert (folder / "page.html").is_file()
+
+
+def test_a_page_that_cannot_be_written_is_refused_before_it_is_drawn(
+    data, folder, capsys, monkeypatch
+):
+    assert manifactor("fit data.npz --method sum --out run") == 0
+    (folder / "old.html").touch()
+    for line, message in [
+        ("report run --out no/page.html", "writable folder: No such file"),
+        ("report run --out old.html", "old.html does. Choose another --out, or"),
+    ]:
+        assert message in refusal(line, folder, capsys)
+
+    def refused(**_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.mkdtemp", refused)
+    message = refusal("report run", folder, capsys)
+    assert "Read-only file system. Give another file with --out." in message
 
 
 @pytest.mark.slow

@@ -162,7 +162,8 @@ def _require_delimiter(
     found, how = DELIMITER_NAMES[best], f"sep={best or SPACES!r}"
     if _points(parts) != parts:
         found, how = f"{found} and decimal commas", f"{how}, decimal=','"
-    if not _is_header(_points(_splits(first, delimiter)[best]), _points(parts)):
+    top = _splits(first, delimiter).get(best, first)
+    if not _is_header(_points(top), _points(parts)):
         how = f"{how}, header=None"
     raise ValueError(
         f"{path} must have {DELIMITER_NAMES[delimiter]} between its columns and "
@@ -172,9 +173,10 @@ def _require_delimiter(
 
 
 def _splits(cells: Sequence[str], delimiter: str | None) -> dict[str | None, list[str]]:
-    """Return the cells of a line by each delimiter that may be its own."""
+    """Return the cells of a line by its delimiter, and by others that it has."""
     text = (delimiter or " ").join(cells)
-    return {**{other: text.split(other) for other in ";\t,"}, delimiter: list(cells)}
+    others = {other: text.split(other) for other in ";\t," if other in text}
+    return {**others, delimiter: list(cells)}
 
 
 def _points(cells: Sequence[str]) -> list[str]:
