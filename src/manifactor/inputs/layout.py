@@ -175,8 +175,10 @@ def _require_delimiter(
 def _splits(cells: Sequence[str], delimiter: str | None) -> dict[str | None, list[str]]:
     """Return the cells of a line by its delimiter, and by others that it has."""
     text = (delimiter or " ").join(cells)
-    others = {other: text.split(other) for other in ";\t," if other in text}
-    return {**others, delimiter: list(cells)}
+    splits: dict[str | None, list[str]] = {
+        other: text.split(other) for other in ";\t," if other in text
+    }
+    return splits | {delimiter: list(cells)}
 
 
 def _points(cells: Sequence[str]) -> list[str]:
