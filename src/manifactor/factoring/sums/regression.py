@@ -5,7 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.regression import nearest_on_line, neighbour_sums
+from manifactor._support.regression import (
+    nearest_on_line,
+    neighbour_sums,
+    without_itself,
+)
 from manifactor.factoring.prediction import thinned
 
 
@@ -98,10 +102,10 @@ def choose_neighbors(
         the regression has not seen.
     """
     n = len(places)
-    some = np.arange(n)[thinned(n, settings.left_out)]
+    some = thinned(n, settings.left_out)
     ladder = _affordable(settings, n)
     near = _neighbors(places, places[some], ladder[-1] + 1, topology)
-    near = _without(near, some)
+    near = without_itself(near, some)
     total = float(((values[some] - values.mean(axis=0)) ** 2).sum())
     left = {}
     for k in ladder:
@@ -148,14 +152,6 @@ def _neighbors_on_line(places: np.ndarray, at: np.ndarray, k: int) -> np.ndarray
     near = nearest_on_line(places, at, k)
     distance = np.abs(places[near] - at[:, None])
     return np.take_along_axis(near, distance.argsort(axis=1), axis=1)
-
-
-def _without(near: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Neighbours of samples without the samples themselves, (m, k - 1)."""
-    itself = near == own[:, None]
-    # Among copies, the last one stands for the sample.
-    itself[~itself.any(axis=1), -1] = True
-    return near[~itself].reshape(len(near), near.shape[1] - 1)
 
 
 @dataclass(frozen=True)
