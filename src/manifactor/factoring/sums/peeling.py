@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
+from manifactor.factoring.edges import has_edge
 from manifactor.factoring.factors.circles import on_circle
-from manifactor.factoring.gradients.residuals import has_edge
 from manifactor.factoring.sums.directions import DirectionSettings, main_directions
 from manifactor.factoring.sums.fitting import (
     Fitted,
