@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manifactor._support.arithmetic import quotient
 from manifactor._support.regression import neighbour_means
 
 
@@ -75,4 +76,4 @@ def predictability(
     # The sample itself is no neighbour: a function would predict its own noise.
     rest = target - neighbour_means(source, k)(target)
     left = (rest**2).mean(axis=0) / (1 + 1 / k)
-    return np.clip(1 - left / np.maximum(target.var(axis=0), 1e-300), 0, 1)
+    return np.clip(1 - quotient(left, target.var(axis=0)), 0, 1)

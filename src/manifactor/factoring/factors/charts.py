@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.arithmetic import ceil_div
+from manifactor._support.arithmetic import ceil_div, quotient
 from manifactor._support.threads import map_panels
 from manifactor.factoring.prediction import thinned
 from manifactor.spectral.spectrum import Spectrum
@@ -122,7 +122,7 @@ class Chart:
         # Where one factor turns the functions of another, as on a Moebius band, their
         # variances are exchanged and the sum of them stays the same.
         variance, axes = np.linalg.eigh(mean)
-        scaled = axes / np.sqrt(np.maximum(variance, 1e-300))
+        scaled = axes / np.sqrt(np.maximum(variance, np.finfo(float).tiny))
         relative = scaled.T @ spread @ scaled
         deviation = np.abs(np.linalg.eigvalsh(relative) - 1).max(axis=1)
         return float(np.sqrt(weights @ deviation**2))
@@ -210,8 +210,8 @@ def _shrunk_regression(
     coefficients = inverse @ (weighted.T @ values)
     variance = weights**2 @ (values - basis @ coefficients) ** 2
     error = np.sqrt(np.diag(inverse)[:, None] * variance)
-    size = np.maximum(np.abs(coefficients), 1e-300)
-    shrink = np.maximum(0, 1 - (certain * error / size) ** 2)
+    doubt = np.minimum(1, quotient(certain * error, np.abs(coefficients)))
+    shrink = 1 - doubt**2
     # The mean over all samples is no correction.
     shrink[0] = 1.0
     return coefficients * shrink

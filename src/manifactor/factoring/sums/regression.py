@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
+from manifactor._support.arithmetic import quotient
 from manifactor._support.regression import (
     nearest_on_line,
     neighbour_sums,
@@ -30,6 +31,8 @@ class RegressionSettings:
     # Ridge, of the widest direction of a neighbourhood: places that extend in fewer
     # directions than they have columns have no slope along the others.
     ridge: float = 0.02
+    # Ridge, of the variance of all places, where a neighbourhood has no spread: copies.
+    least_ridge: float = 1e-12
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ def choose_neighbors(
         left[k] = float(((values[some] - means) ** 2).sum())
     best = min(ladder, key=lambda k: left[k])
     # The mean of k neighbours has a k-th of the noise itself.
-    share = left[best] / (1 + 1 / best) / max(total, 1e-300)
+    share = quotient(left[best] / (1 + 1 / best), total)
     return best, 1 - share
 
 
@@ -184,8 +187,7 @@ def _places_around(
     off = around.transpose(1, 0, 2)
     spread = off @ off.transpose(0, 2, 1)
     ridge = settings.ridge * np.trace(spread, axis1=1, axis2=2) / n_columns
-    # Copies have no spread at all.
-    ridge = ridge + 1e-12 * places.var() + 1e-300
+    ridge = ridge + settings.least_ridge * places.var() + np.finfo(float).tiny
     return _PlacesAround(
         centre.T, off, spread + ridge[:, None, None] * np.eye(n_columns)
     )
