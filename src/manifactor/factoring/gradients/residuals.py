@@ -1,11 +1,11 @@
 """Whether what factors leave of the samples is noise, or a factor that was missed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from manifactor._support.regression import neighbour_means
-from manifactor.factoring.edges import has_edge
+from manifactor.factoring.edges import EdgeSettings, has_edge
 from manifactor.factoring.prediction import PredictionSettings, thinned
 
 
@@ -15,11 +15,8 @@ class ResidualSettings:
 
     # Length of what is left, relative to the samples', up to which it is rounding.
     rounding: float = 1e-9
-    # Least variance of a direction that counts, relative to the largest.
-    thick: float = 0.01
-    # How far the kurtosis of a direction with an edge or a hole lies below that of
-    # Gaussian noise at least; an interval's lies 1.2 below, a circle's or a sphere's 2.
-    edge: float = 0.4
+    # What an edge or a hole of it is.
+    edges: EdgeSettings = field(default_factory=EdgeSettings)
 
 
 def leaves_noise(
@@ -51,10 +48,7 @@ def leaves_noise(
     places, samples = places[thin], samples[thin]
     k = min(prediction.n_neighbors, len(places) - 1)
     rest = samples - neighbour_means(places, k)(samples)
-    left, strength, _ = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
     size = np.linalg.norm(samples - samples.mean(axis=0))
-    if strength[0] <= settings.rounding * size:
+    if np.linalg.norm(rest - rest.mean(axis=0)) <= settings.rounding * size:
         return True
-    # Directions far thinner than the thickest are rounding, or noise of the regression.
-    thick = strength**2 > settings.thick * strength[0] ** 2
-    return not has_edge(left[:, thick] * np.sqrt(len(left)), settings.edge)
+    return not has_edge(rest, settings=settings.edges)

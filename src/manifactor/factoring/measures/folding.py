@@ -11,9 +11,6 @@ from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.placed_samples import PlacedSamples
 from manifactor.factoring.prediction import thinned
 
-# Distances in memory at a time; it steers no result.
-DISTANCES_AT_ONCE = 2**23
-
 
 @dataclass(frozen=True)
 class FoldSettings:
@@ -37,6 +34,8 @@ class FoldSettings:
     # Noise is read from this quantile of the squared distances to the neighbours of a
     # sample: with two branches, half of the neighbours lie on its own.
     noise_quantile: float = 0.2
+    # Distances in memory at a time; it steers no result.
+    distances_at_once: int = 2**23
 
 
 def folds(
@@ -101,9 +100,10 @@ def _compare(placed: PlacedSamples, settings: FoldSettings) -> Compared:
     joint = placed.joint
     near = KDTree(joint).query(joint[asked], min(settings.n_neighbors + 1, n))[1]
     near = without_itself(near, asked)
-    reach = settings.largest_distance_ratio**2 * _reach(samples, asked, near.shape[1])
+    reach = _reach(samples, asked, near.shape[1], settings)
     distances = ((samples[near] - samples[asked][:, None]) ** 2).sum(axis=2)
-    return Compared(asked, near, distances > reach[:, None])
+    largest = settings.largest_distance_ratio**2 * reach
+    return Compared(asked, near, distances > largest[:, None])
 
 
 def _folded_share(
@@ -132,14 +132,16 @@ def _folded_share(
     return float((elsewhere.mean(axis=1) > settings.folded).mean())
 
 
-def _reach(samples: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
+def _reach(
+    samples: np.ndarray, asked: np.ndarray, count: int, settings: FoldSettings
+) -> np.ndarray:
     """Squared distance of some samples to a nearest neighbour in the data, (m,)."""
     centred = samples - samples.mean(axis=0)
     squares = (centred**2).sum(axis=1)
     # In one product: squares less twice the inner products.
     left = np.column_stack([-2 * centred, np.ones(len(centred))])
     right = np.column_stack([centred, squares])
-    n_blocks = ceil_div(len(asked) * len(samples), DISTANCES_AT_ONCE)
+    n_blocks = ceil_div(len(asked) * len(samples), settings.distances_at_once)
     blocks = np.array_split(asked, n_blocks)
     reach = []
     for rows in blocks:
