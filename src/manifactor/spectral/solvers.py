@@ -40,15 +40,7 @@ class SolverSettings:
     filter: FilterSettings = field(default_factory=FilterSettings)
 
 
-def dense(
-    matrix,
-    n_pairs: int,
-    *,
-    tolerance: float,
-    rng: Generator,
-    settings: SolverSettings = SolverSettings(),
-    **_,
-) -> Pairs:
+def dense(matrix, n_pairs: int, **_) -> Pairs:
     """Compute the largest eigenpairs by a full decomposition of LAPACK's."""
     n = matrix.shape[0]
     wanted = (n - n_pairs, n - 1)
@@ -61,7 +53,6 @@ def arpack(
     matrix,
     n_pairs: int,
     *,
-    tolerance: float,
     rng: Generator,
     settings: SolverSettings = SolverSettings(),
     **_,
