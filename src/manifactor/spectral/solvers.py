@@ -13,6 +13,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from manifactor._support.choices import Choice, given
+from manifactor._support.errors import NothingFoundError
 from manifactor._support.threads import one_blas_thread
 from manifactor.spectral.chebyshev import filtered
 from manifactor.spectral.device_operator import DeviceOperator
@@ -77,7 +78,7 @@ def arpack(
     try:
         values, vectors = eigsh(matrix, k=n_pairs, which="LA", tol=residual, v0=start)
     except ArpackNoConvergence as error:
-        raise ValueError(
+        raise NothingFoundError(
             "ARPACK did not converge on these samples; choose `solver='chebyshev'` "
             "or 'dense'."
         ) from error

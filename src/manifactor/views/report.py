@@ -131,8 +131,8 @@ def factors_section(run: Run, fit: ManifoldFactorizer, settings: ReportSettings)
         for one, other in combinations(lines, 2)
     ]
     note = paragraph(
-        "Samples by their places on two factors. Where the places are independent, all "
-        "rows look alike, and all columns.",
+        "Samples by their places (coordinates) on two factors. Where these are "
+        "independent, all rows look alike, and all columns.",
         kind="broad",
     )
     inside = panels(*pairs, note)
