@@ -78,15 +78,22 @@ def make_folder(folder: Path) -> None:
     require_writable(folder)
 
 
-def require_writable(folder: Path) -> None:
-    """Refuse a folder in which nothing can be written."""
+def require_writable(folder: Path, *, remedy: str = "") -> None:
+    """Refuse a folder in which nothing can be written.
+
+    Parameters
+    ----------
+    folder : Path
+    remedy : str
+        What to do instead, as a sentence at the end of the message.
+    """
     try:
         # Permissions alone do not tell: root has all of them, and disks are read-only.
         os.rmdir(tempfile.mkdtemp(dir=folder))
     except OSError as error:
         raise ValueError(
             f"the output goes into {folder}, which must be a writable folder: "
-            f"{error.strerror}."
+            f"{error.strerror}. {remedy}".rstrip()
         ) from error
 
 
