@@ -1,6 +1,7 @@
 """Work that is spread over processes."""
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from typing import Any
@@ -35,4 +36,10 @@ def map_processes(
         # Ctrl-C reaches all processes of a terminal; only this one must answer it.
         with interrupts_held():
             results = parallel(delayed(work)(*job) for job in jobs)
-        yield from results
+        try:
+            for result in results:  # noqa: UP028, `yield from` would close them
+                yield result
+        finally:
+            # joblib warns of results that nobody takes; an interrupt wants none.
+            with warnings.catch_warnings(action="ignore"):
+                results.close()
