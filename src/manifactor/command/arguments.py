@@ -211,6 +211,7 @@ GRAMMAR: dict[str, Grammar] = {
         _examples(
             "simulate torus --n 3000 --seed 1 --out data.npz",
             "simulate molecule --n 2500 --snr 10 --out data",
+            "simulate molecule --views all --n 60000 --out data",
         ),
     ),
     "fit": Grammar(
