@@ -34,7 +34,7 @@ class ViewSettings:
     # Images made at a time, which bounds the memory: 18 MB for 48 pixels.
     batch_size: int = 2000
     # Smallest width of an atom in pixels: the sum of a narrower Gaussian over pixels
-    # depends on its place by more than a part in ten thousand.
+    # differs from its integral by more than 3 parts in ten thousand.
     smallest_blur: float = 0.7
     # The direction in which `simulate_particles` projects, where noise is calibrated.
     calibrated_view: tuple[float, float, float] = (180.0, 120.0, -90.0)
@@ -182,8 +182,8 @@ def simulate_views(
         The rotor turns, and the rest is stretched along x, or along x and y; the rest
         is stretched along x and y, and the rotor is at rest; nothing moves.
     signal_to_noise : float or None
-        As in :func:`simulate_particles`, in its view and for the motions "x": the noise
-        is the same for all motions. None or infinity for no noise.
+        As in :func:`simulate_particles`, in its view and for the motions "x", so that
+        all motions have the same noise. None or infinity for no noise.
     correlation : float
         Of the Gaussian copula of the angle and the x-stretch, in [-1, 1].
     view_correlation : float
