@@ -138,7 +138,7 @@ def _particle(
         "rlnOriginYAngst": y,
     }
     columns = {
-        "rlnImageName": f"{i + 1:06d}@{stack}",
+        "rlnImageName": _as_value(f"{i + 1:06d}@{stack}"),
         "rlnOpticsGroup": "1",
         "rlnMicrographName": "simulated.mrc",
         **_formatted(pose),
@@ -148,6 +148,11 @@ def _particle(
     # Half-sets, as RELION's refinement and postprocessing need them.
     columns["rlnRandomSubset"] = str(1 + i % 2)
     return columns
+
+
+def _as_value(text: str) -> str:
+    """Return a text as one value of a STAR file, in quotes if it has spaces."""
+    return f'"{text}"' if len(text.split()) > 1 else text
 
 
 def _ctf(defocus: float) -> dict[str, float]:
