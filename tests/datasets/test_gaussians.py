@@ -5,6 +5,7 @@ from manifactor.cryoem.particles import euler_matrices
 from manifactor.datasets.gaussians import _coefficients, _features, project
 from manifactor.datasets.ion_channel import channel
 from manifactor.datasets.molecule import Molecule
+from manifactor.datasets.projection import ROUTES, Frame
 
 SMALL = {"size": 48, "pixel_size": 5.5, "blur": 4.0}
 
@@ -67,3 +68,24 @@ def test_every_image_has_the_mass_of_the_molecule_and_no_denormal_numbers(rng):
     np.testing.assert_allclose(images.sum(axis=(1, 2)), 5256, rtol=1e-4)
     assert images.dtype == np.float32
     assert images.min() >= np.finfo(np.float32).tiny
+
+
+def test_the_view_of_the_demo_is_that_of_its_own_painter():
+    reach = np.array([40.0, 0.0])
+    frame = Frame(54, 4.0, -30.0).around(channel(), reach)
+    angle, stretch = np.array([0.2, 1.1]), np.array([[30.0, 0.0], [-20.0, 0.0]])
+    painted = ROUTES["atoms"](channel(), frame, reach, 4.0)(angle, stretch)
+    # The painter's rows are centred on the middle height, between two pixels.
+    off_centre = [0.0, 0.5 - frame.middle / 4.0]
+    images = project(
+        channel(),
+        angle,
+        stretch,
+        euler_matrices(np.tile(frame.view, (2, 1))),
+        shift=np.tile(off_centre, (2, 1)),
+        size=54,
+        pixel_size=4.0,
+        blur=4.0,
+    )
+    for first, second in zip(painted, images, strict=True):
+        assert np.corrcoef(first.ravel(), second.ravel())[0, 1] > 0.998

@@ -37,7 +37,7 @@ def sphere(
     marks : sequence of ndarray of shape (3,)
         Directions to number, from 1.
     """
-    filled = np.flatnonzero(values > 0)
+    filled = np.flatnonzero(values > 0).tolist()
     polygons = [_outline(*_bounds(cells, cell)) for cell in filled]
     collection = extra("matplotlib.collections").PolyCollection(
         polygons, array=values[filled], cmap=LINE_MAP, edgecolors="face", linewidths=0.2
