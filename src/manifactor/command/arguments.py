@@ -73,6 +73,13 @@ def _with_joined_views(argv: Sequence[str]) -> list[str]:
     return joined
 
 
+def _report_options(command) -> None:
+    add_run(command)
+    text = "page to write, .html (default: RUN/report.html, which is replaced)"
+    add(command, "--out", text, metavar="FILE")
+    add_overwrite(command, "replace an existing file of --out")
+
+
 def _explore_options(command) -> None:
     add_run(command)
     text = "port of the page on this machine (default: 8642, or any free port)"
@@ -239,8 +246,8 @@ GRAMMAR: dict[str, Grammar] = {
     "report": Grammar(
         "describe a run in words, and write RUN/report.html",
         "Print a description of a run, and write a page with figures to "
-        "RUN/report.html.",
-        add_run,
+        "RUN/report.html, or to another file.",
+        _report_options,
     ),
     "explore": Grammar(
         "look at a run in the browser and select samples",
