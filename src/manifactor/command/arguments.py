@@ -18,6 +18,7 @@ from manifactor.command.options import (
     view,
 )
 from manifactor.command.simulate_options import demo_options, simulate_options
+from manifactor.command.viewing import views_options
 from manifactor.runs.bridges import BRIDGES
 from manifactor.runs.selection import SELECTIONS
 
@@ -221,7 +222,15 @@ GRAMMAR: dict[str, Grammar] = {
         _examples(
             "simulate torus --n 3000 --seed 1 --out data.npz",
             "simulate molecule --n 2500 --snr 10 --out data",
+            "simulate molecule --views all --n 60000 --out data",
         ),
+    ),
+    "views": Grammar(
+        "show from which directions particles are seen",
+        "List the most populated viewing directions of particles with poses, draw a "
+        "map of all directions, and print the command that fits the best view.",
+        views_options,
+        _examples("views particles.star", "views J12_particles.cs --width 8"),
     ),
     "fit": Grammar(
         "factor samples, images of one view, or volumes, and write a run folder",

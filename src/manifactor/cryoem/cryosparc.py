@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.particles import Particles, matrix_angles
 
 # Our own fields start with this; those of an earlier run are replaced.
 CS_PREFIX = "manifactor/"
@@ -124,18 +124,7 @@ def euler_angles(poses: np.ndarray) -> np.ndarray:
     ndarray of shape (n, 3)
     """
     inverse = -np.asarray(poses, dtype=float)
-    matrix = Rotation.from_rotvec(inverse).as_matrix()
-    # Seen along the axis only rot + psi is determined: then rot is 0 and all is psi.
-    # Poses are in single precision, so a smaller tilt than this is none.
-    x, y, z = matrix[:, 2].T
-    tilted = np.hypot(x, y) > 1e-7
-    psi_tilted = np.arctan2(matrix[:, 1, 2], -matrix[:, 0, 2])
-    psi_along_axis = np.arctan2(matrix[:, 0, 1], matrix[:, 1, 1])
-    rot = np.where(tilted, np.arctan2(y, x), 0.0)
-    # Rounding may leave a cosine just beyond 1.
-    tilt = np.arccos(np.clip(z, -1, 1))
-    psi = np.where(tilted, psi_tilted, psi_along_axis)
-    return np.degrees(np.column_stack([rot, tilt, psi]))
+    return matrix_angles(Rotation.from_rotvec(inverse).as_matrix())
 
 
 def write_cryosparc(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:

@@ -1,5 +1,6 @@
 """MRC files: open stacks and volumes, write them."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,40 @@ def write_stack(
     """
     _require_three_axes("images", images)
     _write(path, images, pixel_size, stack=True)
+
+
+def write_stack_in_parts(
+    path: Path,
+    parts: Iterable[np.ndarray],
+    *,
+    shape: tuple[int, int, int],
+    pixel_size: float,
+) -> None:
+    """Write a stack that does not fit into memory, part by part.
+
+    Parameters
+    ----------
+    path : Path
+    parts : iterable of ndarray of shape (any, height, width)
+        Consecutive images of the stack, read once.
+    shape : tuple of int
+        Number, height and width of all images.
+    pixel_size : float
+        In Angstrom.
+    """
+    require_number("pixel_size", pixel_size, above=0)
+    mrcfile = extra("mrcfile")
+    with mrcfile.new_mmap(path, shape=shape, mrc_mode=2, overwrite=True) as file:
+        file.set_image_stack()
+        file.voxel_size = pixel_size
+        # Minimum, maximum and mean are not known yet; programs do not need them.
+        file.reset_header_stats()
+        start = file.data.offset
+    # Written as a plain file: pages of a memory map would count as memory in use.
+    with path.open("r+b") as stack:
+        stack.seek(start)
+        for part in parts:
+            stack.write(np.ascontiguousarray(part, dtype=np.float32).data)
 
 
 def write_volume(

@@ -151,3 +151,18 @@ def euler_matrices(angles: np.ndarray) -> np.ndarray:
     # SciPy's rotations turn vectors, RELION's the frame: hence the transpose.
     image_to_molecule = Rotation.from_euler("ZYZ", angles, degrees=True)
     return image_to_molecule.as_matrix().transpose(0, 2, 1)
+
+
+def matrix_angles(matrices: np.ndarray) -> np.ndarray:
+    """Return rot, tilt and psi in degrees, (n, 3), of RELION's matrices, (n, 3, 3)."""
+    # Seen along the axis only rot + psi is determined: then rot is 0 and all is psi.
+    # Poses may be in single precision, so a smaller tilt than this is none.
+    x, y, z = matrices[:, 2].T
+    tilted = np.hypot(x, y) > 1e-7
+    psi_tilted = np.arctan2(matrices[:, 1, 2], -matrices[:, 0, 2])
+    psi_along_axis = np.arctan2(matrices[:, 0, 1], matrices[:, 1, 1])
+    rot = np.where(tilted, np.arctan2(y, x), 0.0)
+    # Rounding may leave a cosine just beyond 1.
+    tilt = np.arccos(np.clip(z, -1, 1))
+    psi = np.where(tilted, psi_tilted, psi_along_axis)
+    return np.degrees(np.column_stack([rot, tilt, psi]))

@@ -46,9 +46,7 @@ class View:
                 "phases can be flipped where the defocus is known; the particles have "
                 "none."
             )
-        # Flipping twice would bring the wrong phases back.
-        corrected = [np.any(known.get(name, 0)) for name in CORRECTED]
-        if any(corrected):
+        if _is_corrected(known):
             raise ValueError(
                 "the CTF of these images is corrected already, as their STAR file "
                 "says. Do not flip it."
@@ -83,6 +81,18 @@ class View:
     @cached_property
     def _turned(self) -> np.ndarray | None:
         return None if self.particles is None else self.particles.turned()
+
+
+def can_flip(particles: Particles) -> bool:
+    """Return whether the CTF of particles is known, and not corrected yet."""
+    known = particles.microscope
+    return "defocus_u" in known and not _is_corrected(known)
+
+
+def _is_corrected(known: dict[str, np.ndarray]) -> bool:
+    """Return whether the STAR file says that the CTF of images is corrected."""
+    # Flipping twice would bring the wrong phases back.
+    return any(np.any(known.get(name, 0)) for name in CORRECTED)
 
 
 def aligned(
