@@ -303,7 +303,7 @@ def change(run, **entries):
         ),
         (
             lambda run: replaced(run / "coordinates.csv", "-5,0,0,0,0"),
-            "whole, from 0, and ascend",
+            "whole, from 0, and differ",
         ),
         (
             lambda run: replaced(run / "coordinates.csv", "1,400,1,0,1"),

@@ -29,6 +29,7 @@ ENTRIES = {
     "n_samples": int,
     "n_fitted": int,
     "images": dict,
+    "particle_choice": dict,
     "arguments": dict,
     "components": dict,
     "columns": dict,
@@ -270,8 +271,8 @@ def _misplaced(columns: np.ndarray, places: Sequence[Place], record: dict) -> st
         return f"row {row} has NaN or inf values"
     numbers = columns[:, 0]
     whole = (numbers % 1 == 0).all() and numbers.min(initial=0) >= 0
-    if not whole or (np.diff(numbers) <= 0).any():
-        return "the numbers of the samples must be whole, from 0, and ascend"
+    if not whole or len(np.unique(numbers)) < len(numbers):
+        return "the numbers of the samples must be whole, from 0, and differ"
     highest = {"interval": 1, "circle": 360}
     for number, place in enumerate(places, start=1):
         high = highest.get(place.topology)
