@@ -94,9 +94,17 @@ def _select_options(command) -> None:
     )
     bounds = {"nargs": 2, "metavar": ("LOW", "HIGH")}
     add(command, "--range", text, type=float, **bounds, **repeated)
+    text = (
+        "range of any other column of numbers: of coordinates.csv, of the particles "
+        "(rlnDefocusU, ctf/df1_A) or of the table that was fitted; may be repeated"
+    )
+    bounds = {"nargs": 3, "metavar": ("NAME", "LOW", "HIGH")}
+    add(command, "--column", text, **bounds, **repeated)
     # Samples far from all that were fitted have a coordinate, but confidence 0.
     text = "smallest confidence on every factor, in [0, 1]"
     add(command, "--min-confidence", text, type=float, default=0.0, metavar="C")
+    text = "write all samples that were not selected instead"
+    add(command, "--invert", text, action="store_true")
     endings = ", ".join(SELECTIONS)
     text = f"file to write; its ending chooses the format: {endings}"
     add(command, "--out", text, required=True, metavar="FILE")
@@ -241,12 +249,13 @@ GRAMMAR: dict[str, Grammar] = {
     ),
     "select": Grammar(
         "write the samples in a range of a factor, for other programs",
-        "Write the samples whose coordinates lie in the given ranges, for RELION, "
-        "cryoSPARC, cryoDRGN or as a table.",
+        "Write the samples whose coordinates lie in the given ranges, or all others, "
+        "for RELION, cryoSPARC, cryoDRGN or as a table.",
         _select_options,
         _examples(
             "select run --factor 1 --range .2 .4 --out subset.star",
             "select run --factor 2 --range 350 10 --out part.csv",
+            "select run --column rlnClassNumber 3 3 --invert --out rest.star",
         ),
     ),
     "average": Grammar(

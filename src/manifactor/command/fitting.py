@@ -28,7 +28,7 @@ from manifactor.views.words import about_particles, summary
 def fit(arguments: Namespace) -> None:
     """Factor an input, or several views side by side, and write a run folder."""
     tasks = tasks_of(arguments)
-    out = Path(arguments.out or f"{tasks[0].path.with_suffix('').name}-run")
+    out = Path(arguments.out or f"{tasks[0].path.absolute().with_suffix('').name}-run")
     _require_compatible(arguments, n_tasks=len(tasks))
     _require_inputs_outside(tasks, out)
     if len(tasks) > 1:
