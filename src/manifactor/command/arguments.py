@@ -127,6 +127,9 @@ def _average_options(command) -> None:
     # motion, too.
     text = "weight samples so that all bins have the same distribution of other factors"
     add(command, "--match", text, action="store_true")
+    # By how much the halves of a bin differ is what of its average is noise.
+    text = "average both half sets of every bin, too, and print how they correlate"
+    add(command, "--halves", text, action="store_true")
     text = "average the images seen from this direction only, in degrees"
     add(command, "--view", text, type=view, metavar="ROT,TILT")
     add_view_width(command)

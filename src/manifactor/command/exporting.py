@@ -79,7 +79,11 @@ def average(arguments: Namespace) -> None:
     if arguments.view is not None:
         run = run.seen_from(arguments.view, width=width)
     averages = averaging.average(
-        run, arguments.factor, n_bins=arguments.bins, matched=arguments.match
+        run,
+        arguments.factor,
+        n_bins=arguments.bins,
+        matched=arguments.match,
+        halves=arguments.halves,
     )
     with whole_folder(out) as folder:
         written = averaging.write_averages(averages, folder)

@@ -9,10 +9,17 @@ import numpy as np
 from manifactor.cryoem.pictures import png_bytes, strip
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors import ownership
-from manifactor.runs.averaging import average
+from manifactor.runs.averaging import Averages, average
 from manifactor.runs.run import Run
 from manifactor.views import plots
-from manifactor.views.markup import drawing, figure, image, paragraph, scrolled
+from manifactor.views.markup import (
+    drawing,
+    figure,
+    image,
+    paragraph,
+    saved,
+    scrolled,
+)
 from manifactor.views.plots.appearance import PlotSettings
 from manifactor.views.plots.fits import length
 
@@ -167,7 +174,16 @@ def averages(
     png = png_bytes(strip(found.images, captions=found.captions[0]))
     picture = image(png, f"Strip of {n_bins} mean images. {text}")
     box = scrolled(picture, f"Averages along factor {number}")
-    return figure(box, escape(text), kind="strip")
+    return figure(box, escape(text), kind="strip") + _movie_links(found, number)
+
+
+def _movie_links(found: Averages, number: int) -> str:
+    """Return links that save the movies of averages, which the page itself holds."""
+    links = [
+        saved(content, f"factor{number}{kind}", kind.removeprefix(".").upper())
+        for kind, content in found.movies.items()
+    ]
+    return f"<p>Movie along the factor: {', '.join(links)}.</p>\n"
 
 
 def joint(
