@@ -72,6 +72,13 @@ def _with_joined_views(argv: Sequence[str]) -> list[str]:
     return joined
 
 
+def _report_options(command) -> None:
+    add_run(command)
+    # Off by default: the images are read once more.
+    text = "write a movie along each factor beside the page, as GIF and MP4"
+    add(command, "--movies", text, action="store_true")
+
+
 def _explore_options(command) -> None:
     add_run(command)
     text = "port of the page on this machine (default: 8642, or any free port)"
@@ -242,7 +249,7 @@ GRAMMAR: dict[str, Grammar] = {
         "describe a run in words, and write RUN/report.html",
         "Print a description of a run, and write a page with figures to "
         "RUN/report.html.",
-        add_run,
+        _report_options,
     ),
     "explore": Grammar(
         "look at a run in the browser and select samples",

@@ -11,7 +11,7 @@ from manifactor._support.extras import extra
 from manifactor._support.files import require_writable
 from manifactor.command.terminal import show
 from manifactor.runs.folder import read_run
-from manifactor.views.report import write_report
+from manifactor.views.report import write_movies, write_report
 from manifactor.views.words import report_text
 
 
@@ -22,6 +22,9 @@ def report(arguments: Namespace) -> None:
     # The text first: it needs no matplotlib, the page does.
     show(report_text(record, estimator))
     show(f"Report: {write_report(folder, estimator)}")
+    if arguments.movies:
+        movies = ", ".join(map(str, write_movies(folder)))
+        show(f"Movies: {movies or 'none, as no factor has one dimension'}")
 
 
 def explore(arguments: Namespace) -> None:

@@ -120,13 +120,6 @@ def image(png: bytes, alt: str) -> str:
     return f'<img alt="{escape(alt)}" src="data:image/png;base64,{content}">'
 
 
-def saved(content: bytes, name: str, text: str) -> str:
-    """Return a link that saves a file, which the page itself holds, under a name."""
-    encoded = base64.b64encode(content).decode()
-    address = f"data:application/octet-stream;base64,{encoded}"
-    return f'<a download="{escape(name)}" href="{address}">{escape(text)}</a>'
-
-
 def drawing(svg: str, alt: str) -> str:
     """Return a drawing of `plots.svg` with its description."""
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1)
