@@ -208,6 +208,8 @@ def _misshapen(record: dict) -> str:
         return "components must have text, and numbers as signal_to_noise and weights"
     if not _whole_columns(record.get("columns")):
         return "columns must have total, numbers, names, mean and scale"
+    if not _whole_choice(record.get("particle_choice", {})):
+        return "particle_choice must have a folder, a pixel size and lists of numbers"
     view = record.get("view") or [0.0, 0.0]
     two_angles = len(view) == 2 and all(isinstance(angle, Real) for angle in view)
     return "" if two_angles else "view must be two angles"
@@ -226,6 +228,17 @@ def _whole_components(components: dict) -> bool:
     ]
     named = isinstance(components.get("text"), str)
     return named and all(isinstance(number, Real) for number in numbers)
+
+
+def _whole_choice(choice: dict) -> bool:
+    folder, size = choice.get("datadir"), choice.get("pixel_size")
+    groups = [choice.get(name, []) for name in ("classes", "optics_groups")]
+    return (
+        (folder is None or isinstance(folder, str))
+        and (size is None or (isinstance(size, Real) and size > 0))
+        and all(isinstance(numbers, list) for numbers in groups)
+        and all(isinstance(number, int) for numbers in groups for number in numbers)
+    )
 
 
 def _whole_columns(columns: dict | None) -> bool:
