@@ -48,7 +48,11 @@ def test_the_version_is_printed(capsys):
     [
         (ValueError("two\n lines"), 2, "error: two lines"),
         (MemoryError(), 2, "error: MemoryError"),
-        (PermissionError(13, "not yours", "a.npz"), 2, "error: [Errno 13] not yours"),
+        (
+            PermissionError(13, "not yours", "a.npz"),
+            2,
+            "error: a.npz cannot be used: not yours. Check",
+        ),
         (KeyboardInterrupt(), 130, "interrupted; no partial output was left."),
         (KeyboardInterrupt("half is kept"), 130, "interrupted; half is kept."),
     ],

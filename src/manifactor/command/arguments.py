@@ -77,6 +77,9 @@ def _report_options(command) -> None:
     # Off by default: the images are read once more.
     text = "write a movie along each factor beside the page, as GIF and MP4"
     add(command, "--movies", text, action="store_true")
+    text = "page to write, .html (default: RUN/report.html, which is replaced)"
+    add(command, "--out", text, metavar="FILE")
+    add_overwrite(command, "replace an existing file of --out")
 
 
 def _explore_options(command) -> None:
@@ -167,9 +170,12 @@ def _bench_options(command) -> None:
     add(command, "--quick", text, action="store_true")
     text = "calibration: number of random problems (default: 2000, or 20 with --quick)"
     add(command, "--problems", text, type=int, metavar="N")
-    text = "file to write, one line of JSON for each fit (default: QUESTION.jsonl)"
-    add(command, "--out", text, metavar="FILE")
-    add_overwrite(command, "replace an existing file")
+    text = (
+        "folder for QUESTION.jsonl (a line for each fit), QUESTION.md (the table) and "
+        "the picture of calibration (default: the current folder)"
+    )
+    add(command, "--out", text, metavar="FOLDER", default=".")
+    add_overwrite(command, "replace the files of an earlier benchmark")
 
 
 def _reproduce_options(command) -> None:
@@ -248,7 +254,7 @@ GRAMMAR: dict[str, Grammar] = {
     "report": Grammar(
         "describe a run in words, and write RUN/report.html",
         "Print a description of a run, and write a page with figures to "
-        "RUN/report.html.",
+        "RUN/report.html, or to another file.",
         _report_options,
     ),
     "explore": Grammar(

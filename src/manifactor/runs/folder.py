@@ -235,7 +235,7 @@ def _whole_choice(choice: dict) -> bool:
     groups = [choice.get(name, []) for name in ("classes", "optics_groups")]
     return (
         (folder is None or isinstance(folder, str))
-        and (size is None or (isinstance(size, Real) and size > 0))
+        and (size is None or (isinstance(size, Real) and float(size) > 0))
         and all(isinstance(numbers, list) for numbers in groups)
         and all(isinstance(number, int) for numbers in groups for number in numbers)
     )

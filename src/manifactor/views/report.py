@@ -45,15 +45,18 @@ def write_report(
     folder: Path,
     fit: ManifoldFactorizer | None = None,
     *,
+    out: Path | None = None,
     settings: ReportSettings = ReportSettings(),
 ) -> Path:
-    """Write report.html into a run folder, whole or not at all; return its path.
+    """Write the page of a run, whole or not at all; return its path.
 
     Parameters
     ----------
     folder : Path
     fit : ManifoldFactorizer or None
         The run's own fit, if it was read already.
+    out : Path or None
+        The file to write; None for report.html in the run folder.
     settings : ReportSettings
     """
     run = open_run(folder)
@@ -61,15 +64,25 @@ def write_report(
         fit = read_run(folder)[1]
     # The whole page first: an error leaves the old report in place.
     content = report_page(run, fit, settings=settings).encode()
-    path = folder / REPORT_NAME
+    path = out or folder / REPORT_NAME
     _write_bytes(path, content)
     return path
 
 
 def write_movies(
-    folder: Path, *, settings: ReportSettings = ReportSettings()
+    folder: Path,
+    *,
+    page: Path | None = None,
+    settings: ReportSettings = ReportSettings(),
 ) -> list[Path]:
     """Write a movie along every interval and circle of a run beside its report.
+
+    Parameters
+    ----------
+    folder : Path
+    page : Path or None
+        The report; None for report.html in the folder.
+    settings : ReportSettings
 
     Returns
     -------
@@ -77,13 +90,14 @@ def write_movies(
         GIF files, and MP4 files if an encoder is installed.
     """
     run = open_run(folder)
+    page = page or folder / REPORT_NAME
     written = []
     for number, place in enumerate(run.places, start=1):
         if place.topology == "other":
             continue
         found = figures.averages_along(run, number, settings=settings.figures)
         for kind, content in found.movies.items():
-            path = folder / f"report-factor{number}{kind}"
+            path = page.with_name(f"{page.stem}-factor{number}{kind}")
             _write_bytes(path, content)
             written.append(path)
     return written
@@ -158,8 +172,8 @@ def factors_section(run: Run, fit: ManifoldFactorizer, settings: ReportSettings)
         for one, other in combinations(lines, 2)
     ]
     note = paragraph(
-        "Samples by their places on two factors. Where the places are independent, all "
-        "rows look alike, and all columns.",
+        "Samples by their places (coordinates) on two factors. Where these are "
+        "independent, all rows look alike, and all columns.",
         kind="broad",
     )
     inside = panels(*pairs, note)
