@@ -82,7 +82,7 @@ def test_a_mistake_in_the_program_keeps_its_traceback(monkeypatch):
 def test_warnings_are_one_line_on_standard_error(folder, capsys, rng):
     X = np.r_[rng.uniform(size=(200, 2)), rng.uniform(size=(100, 2)) + 9]
     np.savetxt(folder / "two.csv", X, delimiter=",")
-    assert manifactor("fit two.csv --n-neighbors 10") == 0
+    assert manifactor("fit two.csv --n-neighbors 10 --sense geometry") == 0
     err = capsys.readouterr().err
     expected = "warning: the neighbour graph has 2 components of 200, 100 samples"
     assert f"manifactor: {expected}" in err
