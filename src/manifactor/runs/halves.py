@@ -43,8 +43,8 @@ class HalfAverages:
         if not len(known):
             return "no bin has samples of both half sets"
         return (
-            f"the averages of half sets correlate by {known.min():.2f} to "
-            f"{known.max():.2f}"
+            f"the averages of half sets correlate by {known.min():.3f} to "
+            f"{known.max():.3f}"
         )
 
 
