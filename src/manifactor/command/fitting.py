@@ -14,6 +14,7 @@ from manifactor.command.terminal import ProgressBars, note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.files import array_name
+from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import ImageSettings, Input
 from manifactor.runs.archive import is_run, load
 from manifactor.runs.checkpoints import Checkpoints
@@ -61,6 +62,12 @@ def _task(arguments: Namespace, path: Path, view: tuple[float, float] | None) ->
         width=arguments.width,
         images=images,
         columns=ColumnChoice(arguments.columns, arguments.drop),
+        choice=ParticleChoice(
+            arguments.datadir,
+            arguments.pixel_size,
+            tuple(arguments.classes),
+            tuple(arguments.optics_groups),
+        ),
         settings={name: getattr(arguments, name) for name in SETTINGS},
         seed=arguments.seed,
         n_fitted=arguments.fit_samples,
@@ -97,6 +104,8 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     """Fit one input, or print what that would cost."""
     _require_usable_paths(out, arguments)
     given = task.read()
+    for text in given.notes:
+        note(text)
     _note_missing_angles(given)
     _note_array(given)
     cost = task.forecast(given)

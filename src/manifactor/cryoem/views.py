@@ -46,6 +46,11 @@ class View:
                 "phases can be flipped where the defocus is known; the particles have "
                 "none."
             )
+        if not self.source.pixel_size_stated:
+            raise ValueError(
+                "phases can be flipped where the pixel size is known; no file states "
+                "it. Give it in Angstrom with --pixel-size."
+            )
         if _is_corrected(known):
             raise ValueError(
                 "the CTF of these images is corrected already, as their STAR file "
@@ -72,7 +77,8 @@ class View:
     def _aligned(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if self.particles is None:
             return images
-        turn, shift = self._turned, self.particles.shift
+        turn = self._turned
+        shift = self.particles.shift_at(self.source.pixel_size)
         psi = np.zeros(len(rows)) if turn is None else turn[rows]
         shifts = np.zeros((len(rows), 2)) if shift is None else shift[rows]
         return aligned(images, psi, shifts)

@@ -29,6 +29,7 @@ ENTRIES = {
     "n_samples": int,
     "n_fitted": int,
     "images": dict,
+    "particle_choice": dict,
     "arguments": dict,
     "components": dict,
     "columns": dict,
@@ -207,6 +208,8 @@ def _misshapen(record: dict) -> str:
         return "components must have text, and numbers as signal_to_noise and weights"
     if not _whole_columns(record.get("columns")):
         return "columns must have total, numbers, names, mean and scale"
+    if not _whole_choice(record.get("particle_choice", {})):
+        return "particle_choice must have a folder, a pixel size and lists of numbers"
     view = record.get("view") or [0.0, 0.0]
     two_angles = len(view) == 2 and all(isinstance(angle, Real) for angle in view)
     return "" if two_angles else "view must be two angles"
@@ -225,6 +228,17 @@ def _whole_components(components: dict) -> bool:
     ]
     named = isinstance(components.get("text"), str)
     return named and all(isinstance(number, Real) for number in numbers)
+
+
+def _whole_choice(choice: dict) -> bool:
+    folder, size = choice.get("datadir"), choice.get("pixel_size")
+    groups = [choice.get(name, []) for name in ("classes", "optics_groups")]
+    return (
+        (folder is None or isinstance(folder, str))
+        and (size is None or (isinstance(size, Real) and float(size) > 0))
+        and all(isinstance(numbers, list) for numbers in groups)
+        and all(isinstance(number, int) for numbers in groups for number in numbers)
+    )
 
 
 def _whole_columns(columns: dict | None) -> bool:
@@ -270,8 +284,8 @@ def _misplaced(columns: np.ndarray, places: Sequence[Place], record: dict) -> st
         return f"row {row} has NaN or inf values"
     numbers = columns[:, 0]
     whole = (numbers % 1 == 0).all() and numbers.min(initial=0) >= 0
-    if not whole or (np.diff(numbers) <= 0).any():
-        return "the numbers of the samples must be whole, from 0, and ascend"
+    if not whole or len(np.unique(numbers)) < len(numbers):
+        return "the numbers of the samples must be whole, from 0, and differ"
     highest = {"interval": 1, "circle": 360}
     for number, place in enumerate(places, start=1):
         high = highest.get(place.topology)

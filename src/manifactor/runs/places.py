@@ -97,7 +97,7 @@ def _require_range(topology: str, low: float, high: float) -> None:
     if topology == "other":
         raise ValueError(
             "a range needs a factor that is an interval or a circle; this one has more "
-            "dimensions. Select by its columns in coordinates.csv."
+            "dimensions. Select by its columns in coordinates.csv with --column."
         )
     if topology == "interval" and not 0 <= low <= high <= 1:
         raise ValueError(

@@ -12,6 +12,7 @@ from manifactor._support.stages import Stages
 from manifactor.cryoem.formats import particles_with
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
+from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import ImageSettings, Input, read_input
 from manifactor.runs.confounders import confounders
 from manifactor.runs.fitting import fit_input, plan_fit
@@ -33,7 +34,8 @@ class Task:
     width : float or None
     images : ImageSettings
     columns : ColumnChoice
-        These six as in `read_input`.
+    choice : ParticleChoice
+        These seven as in `read_input`.
     settings : dict
         Parameters of the factorizer.
     seed : int
@@ -48,6 +50,7 @@ class Task:
     width: float | None = None
     images: ImageSettings = field(default_factory=ImageSettings)
     columns: ColumnChoice = field(default_factory=ColumnChoice)
+    choice: ParticleChoice = field(default_factory=ParticleChoice)
     settings: dict = field(default_factory=dict)
     seed: int = 0
     n_fitted: int | str = "auto"
@@ -76,6 +79,7 @@ class Task:
             str(self.path.absolute()),
             *view,
             *_options(files, {}),
+            *_repeated(self.choice.options),
             *_options({"width": self.width}, {"width": usual.width}),
             *_options(asdict(self.images), asdict(usual.images)),
             *_options(asdict(self.columns), asdict(usual.columns)),
@@ -94,6 +98,7 @@ class Task:
             width=self.width,
             settings=self.images,
             columns=self.columns,
+            choice=self.choice,
             rng=np.random.default_rng(self.seed),
         )
 
@@ -154,6 +159,7 @@ class Task:
             "view": self.view,
             "width": self.width,
             "images": asdict(self.images),
+            "particle_choice": self.choice.record,
             "arguments": self.settings,
             "fit_samples": self.n_fitted,
             "reproduce": shlex.join(["manifactor", *self.arguments]),
@@ -214,6 +220,15 @@ def _options(given: Mapping, usual: Mapping) -> list[str]:
         out.append(f"--{name.replace('_', '-')}")
         if value is not True:
             out.append(_shortest(value) if isinstance(value, float) else str(value))
+    return out
+
+
+def _repeated(options: Mapping[str, list]) -> list[str]:
+    """Return options as arguments, each repeated for every value."""
+    out: list[str] = []
+    for name, values in options.items():
+        for value in values:
+            out += [name, _shortest(value) if isinstance(value, float) else str(value)]
     return out
 
 
