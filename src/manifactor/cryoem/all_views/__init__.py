@@ -7,5 +7,6 @@ principal : the mean volume and the principal volumes, in which all particles di
 directions : an even grid of views, and how well they show the motions
 motions : intervals and circles as features of a volume, and a grid of places
 placing : the places of all particles on the motions that were found
+model : a molecule in any state, from any direction
 factoring : all of it, from transforms to places
 """

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manifactor._support.stages import Stages
+from manifactor._support.stages import Stages, fingerprint
 from manifactor.cryoem.all_views.motions import MOMENTS, Motions, MotionSettings
 from manifactor.cryoem.all_views.placing import (
     Placed,
@@ -80,20 +80,13 @@ def factor_all_views(
     settings : AllViewsSettings
     """
     stages = stages or Stages()
-    with stages.timed("principal volumes"):
-        principal = principal_volumes(
-            transforms,
-            rng=np.random.default_rng(seed),
-            symmetry=symmetry,
-            report=lambda done: stages.report("principal volumes", done),
-            settings=settings.principal,
-        )
+    principal = _principal(transforms, seed, symmetry, stages, settings)
     require_motion(principal)
     rows = surest(principal, settings)
     fit = ManifoldFactorizer(
         **{**(parameters or {}), "preparation": "none", "random_state": seed}
     )
-    fit.fit(samples_of(principal)[rows])
+    fit.fit(samples_of(principal)[rows], stages=stages)
     topologies = tuple(factor.topology for factor in fit.factors_)
     if not set(topologies) <= set(MOMENTS):
         return AllViews(fit, rows, principal, None)
@@ -110,6 +103,28 @@ def factor_all_views(
             settings=settings.placing,
         )
     return AllViews(fit, rows, principal, placed)
+
+
+def _principal(
+    transforms: Transforms,
+    seed: int,
+    symmetry: str,
+    stages: Stages,
+    settings: AllViewsSettings,
+) -> PrincipalVolumes:
+    key = fingerprint(transforms.values, symmetry, seed, settings.principal)
+
+    def compute() -> PrincipalVolumes:
+        return principal_volumes(
+            transforms,
+            rng=np.random.default_rng(seed),
+            symmetry=symmetry,
+            report=lambda done: stages.report("principal volumes", done),
+            settings=settings.principal,
+        )
+
+    with stages.timed("principal volumes"):
+        return stages.recall("principal volumes", key, compute)
 
 
 def require_motion(principal: PrincipalVolumes) -> None:

@@ -1,7 +1,6 @@
 """Low Fourier coefficients of images of all views, in units of the noise."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,6 +9,7 @@ from scipy import fft
 from scipy.spatial.transform import Rotation
 
 from manifactor._support.parameters import require_number
+from manifactor._support.stages import Stages, fingerprint
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.images import circular_mask
 from manifactor.cryoem.particles import Particles, euler_matrices
@@ -118,7 +118,7 @@ def read_transforms(
     rng: np.random.Generator,
     low_pass: float | None = None,
     mask_radius: float | None = None,
-    report: Callable[[float], None] = lambda fraction: None,
+    stages: Stages | None = None,
     settings: TransformSettings = TransformSettings(),
 ) -> Transforms:
     """Read all images once and keep their low Fourier coefficients.
@@ -132,29 +132,23 @@ def read_transforms(
         Draws the images that noise is measured in.
     low_pass, mask_radius : float or None
         Angstrom. None for a twelfth of the box, and for a ball that fills the box.
-    report : callable
-        Called with the fraction that is done.
+    stages : Stages or None
+        Times and reports the reading, and keeps its result.
     settings : TransformSettings
     """
+    stages = stages or Stages()
     angles = _known_angles(particles)
     size = _square_side(source.shape)
     box = size * source.pixel_size
     grid = _grid(box, size, low_pass, mask_radius, settings)
-    scale = _noise(source, grid, rng, settings) ** -0.5
-    column, row = grid.plane.T
-    # The first pixel of an image lies half a box before its centre.
-    centred = np.exp(1j * np.pi * 2 * (size // 2) / size * (column + row))
-    factor = (centred * scale).astype(np.complex64)
-    values = np.empty((len(source), len(grid.plane)), np.complex64)
-    done = 0
-    for here, images in source.blocks():
-        spectra = fft.rfft2(images, norm="ortho", workers=-1)
-        values[here] = spectra[:, row, column] * factor
-        if particles.shift is not None:
-            cycles = particles.shift[here] @ grid.plane.T / size
-            values[here] *= np.exp(-2j * np.pi * cycles)
-        done += len(here)
-        report(done / len(source))
+    key = fingerprint(particles.fingerprint, particles.shift, grid, settings)
+
+    def read() -> np.ndarray:
+        noise = _noise(source, grid, rng, settings)
+        return _read_values(source, particles.shift, grid, noise, stages)
+
+    with stages.timed("images"):
+        values = stages.recall("images", key, read)
     has_ctf = "defocus_u" in particles.microscope
     return Transforms(
         grid,
@@ -163,6 +157,32 @@ def read_transforms(
         box=box,
         optics=particles if has_ctf else None,
     )
+
+
+def _read_values(
+    source: ImageSource | ImageArray,
+    shift: np.ndarray | None,
+    grid: VolumeGrid,
+    noise: np.ndarray,
+    stages: Stages,
+) -> np.ndarray:
+    """Return the coefficients of all images, centred, in units of the noise."""
+    size = source.shape[0]
+    column, row = grid.plane.T
+    # The first pixel of an image lies half a box before its centre.
+    centred = np.exp(2j * np.pi * (size // 2) / size * (column + row))
+    factor = (centred / np.sqrt(noise)).astype(np.complex64)
+    values = np.empty((len(source), len(grid.plane)), np.complex64)
+    done = 0
+    for here, images in source.blocks():
+        spectra = fft.rfft2(images, norm="ortho", workers=-1)
+        values[here] = spectra[:, row, column] * factor
+        if shift is not None:
+            cycles = shift[here] @ grid.plane.T / size
+            values[here] *= np.exp(-2j * np.pi * cycles)
+        done += len(here)
+        stages.report("images", done / len(source))
+    return values
 
 
 def _known_angles(particles: Particles) -> np.ndarray:
