@@ -173,6 +173,13 @@ def _particle_options(particles: Options) -> None:
     how = {"type": view, "action": "append", "metavar": "ROT,TILT"}
     add(particles, "--view", text, **how)
     add_view_width(particles)
+    text = (
+        "use the particles of all views, whose angles must be known: every particle "
+        "gets one place on each motion, with its deviation"
+    )
+    add(particles, "--all-views", text, action="store_true")
+    text = "point group of the molecule, such as C4, for --all-views"
+    add(particles, "--symmetry", text, default="C1", metavar="GROUP")
 
 
 def _image_options(images: Options) -> None:

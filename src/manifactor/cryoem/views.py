@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy import fft, ndimage
 
-from manifactor.cryoem.ctf import Optics, contrast_transfer
+from manifactor.cryoem.ctf import Optics, contrast_transfer_at
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageArray, ImageSource
 
@@ -160,12 +160,19 @@ def particle_ctf(
     pixel_size: float,
 ) -> np.ndarray:
     """Compute the contrast transfer function of each particle on ``rfft2``'s grid."""
+    rows, columns = np.fft.fftfreq(size, pixel_size), np.fft.rfftfreq(size, pixel_size)
+    x, y = np.meshgrid(columns, rows)
+    return particle_ctf_at(particles, x, y)
+
+
+def particle_ctf_at(particles: Particles, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Compute the CTF of each particle at frequencies (x, y) in 1 / Angstrom."""
     known = particles.microscope
     # What is not known of the microscope is that of most of today.
     optics = Optics(**{name: known[name] for name in OPTICS if name in known})
-    return contrast_transfer(
-        size,
-        pixel_size,
+    return contrast_transfer_at(
+        x,
+        y,
         known["defocus_u"],
         known.get("defocus_v", known["defocus_u"]),
         angle=known.get("defocus_angle", 0.0),

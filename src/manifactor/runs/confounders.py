@@ -4,7 +4,7 @@ What is known, besides their images, are poses, the microscope's settings and gr
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -61,6 +61,12 @@ class Confounder:
     r2: float
     p: float
     meaning: str
+
+
+def confounder_records(*arguments, **keywords) -> list[dict]:
+    """Return what `confounders` finds, as run.json has it."""
+    found = confounders(*arguments, **keywords)
+    return [{**asdict(each), "meaning": each.meaning} for each in found]
 
 
 def confounders(

@@ -14,7 +14,7 @@ import sklearn
 from manifactor._support.files import require_writable, whole_folder
 from manifactor._support.version import __version__
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.archive import FORMAT, is_run, load, save
+from manifactor.runs.archive import FORMAT, is_run, load, save, write_tree
 from manifactor.runs.places import Place, fitted_places, from_table, table_as_csv
 from manifactor.runs.tree import ARCHIVE_VERSION
 
@@ -41,6 +41,7 @@ ENTRIES = {
     "tests": list,
     "confounders": list,
     "leakage": list,
+    "all_views": dict,
 }
 # What each item of a list has.
 ITEMS: dict[str, dict[str, type]] = {
@@ -58,6 +59,7 @@ def write_run(
     places: Sequence[Place] | None = None,
     rows: np.ndarray | None = None,
     files: Mapping[str, bytes] | None = None,
+    trees: Mapping[str, object] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a run folder: factorization.npz, coordinates.csv and run.json.
@@ -76,6 +78,8 @@ def write_run(
         input has.
     files : mapping of str to bytes or None
         More files of the run.
+    trees : mapping of str to object or None
+        Records of the run, as .npz files of these names.
     overwrite : bool
     """
     folder = Path(folder)
@@ -88,6 +92,8 @@ def write_run(
         (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
         for name, content in (files or {}).items():
             (beside / name).write_bytes(content)
+        for name, tree in (trees or {}).items():
+            write_tree(beside / name, tree)
         (beside / "run.json").write_text(text, encoding="utf-8")
 
 
