@@ -170,6 +170,16 @@ class SphereCells:
         before = np.concatenate([[0], np.cumsum(self.per_band)])
         return 1 - 2 * before / len(self)
 
+    @property
+    def centres(self) -> np.ndarray:
+        """The directions of the cells' centres, (n_cells, 3)."""
+        z = np.repeat((self.heights[:-1] + self.heights[1:]) / 2, self.per_band)
+        first = np.repeat(np.cumsum(self.per_band) - self.per_band, self.per_band)
+        position = np.arange(len(self)) - first + 0.5
+        rot = 2 * np.pi * position / np.repeat(self.per_band, self.per_band) - np.pi
+        across = np.sqrt(1 - z**2)
+        return np.column_stack([across * np.cos(rot), across * np.sin(rot), z])
+
     def index(self, directions: np.ndarray) -> np.ndarray:
         """Return the cell of each direction, counted along rot and then along tilt."""
         x, y, z = directions.T

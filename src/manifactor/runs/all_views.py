@@ -15,7 +15,7 @@ from manifactor.cryoem.all_views.factoring import (
     samples_of,
 )
 from manifactor.cryoem.all_views.model import MotionModel
-from manifactor.cryoem.all_views.placing import Placed, even_places
+from manifactor.cryoem.all_views.placing import Placed
 from manifactor.cryoem.all_views.transforms import Transforms, read_transforms
 from manifactor.cryoem.formats import particles_with, read_particles
 from manifactor.cryoem.particles import Particles
@@ -24,11 +24,10 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.folder import write_run
+from manifactor.runs.motions import MODEL_FILE, UNKNOWN, even_scale
 from manifactor.runs.places import Place, all_places, coordinate_columns
 from manifactor.runs.run import last_changed
 from manifactor.runs.task import changed_options, choices_as_json
-
-MODEL_FILE = "motions.npz"
 
 
 @dataclass(frozen=True)
@@ -205,24 +204,16 @@ def places_of(found: AllViews) -> tuple[Place, ...]:
 
 def _place(factor: Factor, place: np.ndarray, deviation: np.ndarray) -> Place:
     """Return even places in the coordinate of a factor."""
-    coordinate = np.sort(np.asarray(factor.coordinate))
-    even = even_places(coordinate)
-    period = 2 * np.pi if factor.topology == "circle" else None
-    if period is not None:
-        even = np.concatenate([even - 1, even, even + 1])
-        turns = [coordinate - period, coordinate, coordinate + period]
-        coordinate = np.concatenate(turns)
+    scale = even_scale(factor)
     # The slope over a tenth of the motion: between two samples it is accidental.
-    ends = [np.interp(place + side, even, coordinate) for side in (-0.05, 0.05)]
+    ends = [scale.coordinates(place + side) for side in (-0.05, 0.05)]
     slope = (ends[1] - ends[0]) / 0.1
-    found = np.interp(place, even, coordinate)
-    # Even places have this deviation, so that an image that shows nothing has no
-    # confidence.
-    unknown = np.sqrt(1 / 12)
+    found = scale.coordinates(place)
     return Place(
-        found if period is None else found % period,
+        found % (2 * np.pi) if factor.topology == "circle" else found,
         factor.topology,
-        confidence=np.clip(1 - deviation / unknown, 0, 1),
+        # An image that shows nothing has no confidence.
+        confidence=np.clip(1 - deviation / UNKNOWN, 0, 1),
         deviation=deviation * slope,
     )
 

@@ -50,6 +50,8 @@ class Averages:
         Angstrom.
     halves : HalfAverages or None
         Means of half of the samples of every bin.
+    pixel_size_stated : bool
+        Whether a file says the pixel size.
     """
 
     means: np.ndarray
@@ -59,6 +61,12 @@ class Averages:
     matching: Matching
     pixel_size: float
     halves: HalfAverages | None = None
+    pixel_size_stated: bool = True
+
+    @property
+    def width(self) -> float | None:
+        """Width of an image in Angstrom; None if it is unknown."""
+        return self.pixel_size * self.images.shape[2] if self.pixel_size_stated else None
 
     @property
     def of_volumes(self) -> bool:
@@ -82,7 +90,7 @@ class Averages:
     def captions(self) -> list[list[str]]:
         """Of the bins along each factor."""
         pairs = zip(self.places, self.centres, strict=True)
-        return [_captions(place, centres) for place, centres in pairs]
+        return [place_captions(place, centres) for place, centres in pairs]
 
     def __str__(self) -> str:
         matching = self.matching
@@ -103,7 +111,8 @@ class Averages:
         return text if self.halves is None else f"{text}; {self.halves}"
 
 
-def _captions(place: Place, centres: np.ndarray) -> list[str]:
+def place_captions(place: Place, centres: np.ndarray) -> list[str]:
+    """Return displayed coordinates on a factor in words."""
     # Bins are rarely narrower than a degree or a hundredth.
     form = "{:.0f}°" if place.topology == "circle" else "{:.2f}"
     return [form.format(centre) for centre in centres]
@@ -162,13 +171,14 @@ def average(
     weights, blocks = matching.weights, images.blocks(rows)
     shape = (n_bins,) * len(places)
     found = (shape, centres, places, matching, source.pixel_size)
+    stated = source.pixel_size_stated
     if not halves:
         means = weighted_means(blocks, labels, weights=weights, n_bins=n_cells)
-        return Averages(means, *found)
+        return Averages(means, *found, pixel_size_stated=stated)
     means, both = half_averages(
         blocks, labels, half_sets(run), weights=weights, n_bins=n_cells
     )
-    return Averages(means, *found, halves=both)
+    return Averages(means, *found, halves=both, pixel_size_stated=stated)
 
 
 def _places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:

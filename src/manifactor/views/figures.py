@@ -6,13 +6,20 @@ from html import escape
 
 import numpy as np
 
-from manifactor.cryoem.pictures import png_bytes, strip
+from manifactor.cryoem.pictures import enlarged, png_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors import ownership
 from manifactor.runs.averaging import Averages, average
 from manifactor.runs.run import Run
 from manifactor.views import plots
-from manifactor.views.markup import drawing, figure, image, paragraph, scrolled
+from manifactor.views.markup import (
+    drawing,
+    figure,
+    paragraph,
+    scale_bar,
+    scrolled,
+    tiles,
+)
 from manifactor.views.plots.appearance import PlotSettings
 from manifactor.views.plots.fits import length
 
@@ -30,6 +37,9 @@ class FigureSettings:
 
     # Averages along a factor: as many as a page shows side by side.
     average_bins: int = 12
+
+    # Pixels of the smaller side of an average at least: a page shows it as large.
+    tile: int = 96
 
     # Samples that are averaged: the mean of more looks the same and takes longer.
     most_averaged: int = 20_000
@@ -162,9 +172,12 @@ def averages(
     if total > most:
         amount = f"{most:,} of {total:,} {kind}, drawn at random"
     text = f"Means of {amount}, along the factor: {found}."
-    png = png_bytes(strip(found.images, captions=found.captions[0]))
-    picture = image(png, f"Strip of {n_bins} mean images. {text}")
-    box = scrolled(picture, f"Averages along factor {number}")
+    box = tiles(
+        [png_bytes(tile) for tile in enlarged(found.images, settings.tile)],
+        found.captions[0],
+        label=f"Strip of {n_bins} mean images. {text}",
+        bar=scale_bar(found.width) if found.width else None,
+    )
     return figure(box, escape(text), kind="strip")
 
 

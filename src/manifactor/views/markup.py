@@ -1,8 +1,10 @@
 """Pieces of HTML: escaped text, tables, figures, and the page around them."""
 
 import base64
+import math
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib import resources
@@ -120,6 +122,78 @@ def image(png: bytes, alt: str) -> str:
     # Inside the page for the same reason as its style.
     content = base64.b64encode(png).decode()
     return f'<img alt="{escape(alt)}" src="data:image/png;base64,{content}">'
+
+
+@dataclass(frozen=True)
+class ScaleBar:
+    """A bar of a round length, drawn into an image.
+
+    Attributes
+    ----------
+    length : float
+        Angstrom.
+    share : float
+        Of the image's width.
+    """
+
+    length: float
+    share: float
+
+
+def scale_bar(width: float, *, most: float = 0.4) -> ScaleBar:
+    """Return the longest bar of 1, 2 or 5 times a power of ten, up to a share.
+
+    Parameters
+    ----------
+    width : float
+        Of the image, in Angstrom.
+    most : float
+
+    Examples
+    --------
+    >>> scale_bar(264.0)
+    ScaleBar(length=100.0, share=0.3787878787878788)
+    """
+    power = 10.0 ** math.floor(math.log10(most * width))
+    length = power * max(step for step in (1, 2, 5) if step * power <= most * width)
+    return ScaleBar(length, length / width)
+
+
+def tiles(
+    pngs: Sequence[bytes],
+    captions: Sequence[str],
+    *,
+    label: str,
+    bar: ScaleBar | None = None,
+) -> str:
+    """Return images side by side, as many as the page is wide, with captions.
+
+    A box to tick enlarges them.
+
+    Parameters
+    ----------
+    pngs : sequence of bytes
+    captions : sequence of str
+        One for each image.
+    label : str
+        Describes all images.
+    bar : ScaleBar or None
+        Drawn into the first image.
+    """
+    drawn = "" if bar is None else _bar(bar)
+    cells = ""
+    for png, caption in zip(pngs, captions, strict=True):
+        cells += f'<div><div class="tile">{image(png, "")}{drawn}</div>'
+        cells += f"{escape(caption)}</div>"
+        drawn = ""
+    box = f'<div class="tiles" role="img" aria-label="{escape(label)}">{cells}</div>'
+    tick = '<label class="enlarge"><input type="checkbox" /> Enlarge</label>'
+    return f"{box}\n{tick}\n"
+
+
+def _bar(bar: ScaleBar) -> str:
+    share = f"width: {bar.share:.1%}"
+    return f'<div class="bar" style="{share}">{bar.length:g} Å</div>'
 
 
 def drawing(svg: str, alt: str) -> str:

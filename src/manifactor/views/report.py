@@ -5,7 +5,6 @@ that makes the run again. Every function but `write_report` returns HTML.
 """
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import combinations
@@ -14,10 +13,12 @@ from pathlib import Path
 from manifactor._support.files import write_whole
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
+from manifactor.runs.motions import RunMotions, open_motions
 from manifactor.runs.run import Run, open_run
-from manifactor.views import figures, tables, words
+from manifactor.views import figures, motion_figures, tables, words
 from manifactor.views.figures import FigureSettings
 from manifactor.views.markup import contents, page, paragraph, section, stylesheet
+from manifactor.views.motion_figures import MotionFigureSettings
 
 REPORT_NAME = "report.html"
 # The run folder that the page's command writes.
@@ -39,6 +40,7 @@ class ReportSettings:
     listed_eigenvalues: int = 6
 
     figures: FigureSettings = field(default_factory=FigureSettings)
+    motions: MotionFigureSettings = field(default_factory=MotionFigureSettings)
 
 
 def write_report(
@@ -90,17 +92,26 @@ def write_movies(
         GIF files, and MP4 files if an encoder is installed.
     """
     run = open_run(folder)
+    motions = open_motions(run, read_run(folder)[1])
     page = page or folder / REPORT_NAME
     written = []
     for number, place in enumerate(run.places, start=1):
         if place.topology == "other":
             continue
-        found = figures.averages_along(run, number, settings=settings.figures)
-        for kind, content in found.movies.items():
+        for kind, content in _movies(run, motions, number, settings).items():
             path = page.with_name(f"{page.stem}-factor{number}{kind}")
             _write_bytes(path, content)
             written.append(path)
     return written
+
+
+def _movies(
+    run: Run, motions: RunMotions | None, number: int, settings: ReportSettings
+) -> dict[str, bytes]:
+    """Return movies along a factor, counted from 1, by the ending of their files."""
+    if motions is not None:
+        return motion_figures.movies(motions, number - 1, settings=settings.motions)
+    return figures.averages_along(run, number, settings=settings.figures).movies
 
 
 def _write_bytes(path: Path, content: bytes) -> None:
@@ -114,9 +125,9 @@ def report_page(
     settings: ReportSettings = ReportSettings(),
 ) -> str:
     """Return the whole page."""
-    record = run.record
+    record, motions = run.record, open_motions(run, fit)
     bodies = {
-        "factors": factors_section(run, fit, settings),
+        "factors": factors_section(run, fit, settings, motions=motions),
         "evidence": _spectrum_and_angles(fit, settings)
         + paragraph(words.tests_sentence(fit))
         + evidence_section(fit),
@@ -130,21 +141,22 @@ def report_page(
     for name, body in bodies.items():
         sections += section(name, SECTIONS[name], body)
     title = f"{words.input_name(record)}: {words.verdict_sentence(fit)}"
-    top = verdict_section(record, fit, run.warnings) + contents(SECTIONS)
+    top = verdict_section(run, fit) + contents(SECTIONS)
     return page(title, top + sections, style=stylesheet("report.css"))
 
 
-def verdict_section(
-    record: dict,
-    fit: ManifoldFactorizer,
-    more_warnings: Sequence[str] = (),
-) -> str:
+def verdict_section(run: Run, fit: ManifoldFactorizer) -> str:
     """Return what was found in one sentence, warnings, the reasons, the samples."""
+    record = run.record
     warnings = words.warnings(record)
-    alerts = [*warnings, *more_warnings]
+    alerts = [*warnings, *run.warnings]
     # Warnings stand above already.
     unwarned = [] if warnings else words.confounder_sentences(record)
-    remarks = [*words.preparation_sentences(record), *unwarned]
+    remarks = [
+        *words.preparation_sentences(record),
+        *words.all_views_sentences(record, run.places),
+        *unwarned,
+    ]
     return "".join(
         [
             f"<h1>Factors of {escape(words.input_name(record))}</h1>\n",
@@ -157,11 +169,20 @@ def verdict_section(
     )
 
 
-def factors_section(run: Run, fit: ManifoldFactorizer, settings: ReportSettings) -> str:
+def factors_section(
+    run: Run,
+    fit: ManifoldFactorizer,
+    settings: ReportSettings,
+    *,
+    motions: RunMotions | None = None,
+) -> str:
     """Return every factor with its pictures, then the pairs of factors."""
     body = ""
     for f in range(len(fit.factors_)):
-        body += _factor(run, fit, f, settings)
+        body += _factor(run, fit, f, settings, motions)
+    if motions is not None:
+        inside = motion_figures.particle_map(motions, settings=settings.motions)
+        body += section("views", "Views", inside, level=3)
     numbered = enumerate(fit.factors_)
     # Only these have a coordinate to draw against another.
     lines = [f for f, factor in numbered if factor.coordinate is not None]
@@ -180,17 +201,30 @@ def factors_section(run: Run, fit: ManifoldFactorizer, settings: ReportSettings)
     return body + section("independence", "Independence", inside, level=3)
 
 
-def _factor(run: Run, fit: ManifoldFactorizer, f: int, settings: ReportSettings) -> str:
+def _factor(
+    run: Run,
+    fit: ManifoldFactorizer,
+    f: int,
+    settings: ReportSettings,
+    motions: RunMotions | None,
+) -> str:
     factor = fit.factors_[f]
     line = factor.coordinate is not None
     pictures = [figures.embedding(fit, f, settings=settings.figures)]
     if line:
         pictures.append(figures.histogram(fit, f, settings=settings.figures))
     # A single factor is all of the data: its places cannot be in doubt.
-    if len(fit.factors_) > 1 and (factor.confidence < 1).any():
+    doubtful = len(fit.factors_) > 1 and (factor.confidence < 1).any()
+    # All particles, not only those fitted, have a deviation, which the view explains.
+    if motions is not None:
+        shown = motion_figures.deviation_map(motions, f, settings=settings.motions)
+        pictures.append(shown)
+    elif doubtful:
         pictures.append(figures.confidence(fit, f, settings=settings.figures))
     body = paragraph(_eigenvalues(factor, settings)) + panels(*pictures)
-    if line:
+    if motions is not None:
+        body += motion_figures.images_along(motions, f, settings=settings.motions)
+    elif line:
         body += figures.averages(run, f + 1, settings=settings.figures)
     return section(f"factor-{f + 1}", f"Factor {f + 1}: {factor.shape}", body, level=3)
 

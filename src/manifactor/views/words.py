@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 
+import numpy as np
+
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
+from manifactor.runs.places import Place
 from manifactor.views import tables
 
 # Characters of a line of plain text; most terminals are at least as wide.
@@ -26,8 +29,19 @@ NO_PRODUCT = {
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six")
 
 
-def report_text(record: dict, fit: ManifoldFactorizer) -> str:
-    """Return the report of a run as plain text."""
+def report_text(
+    record: dict, fit: ManifoldFactorizer, places: Sequence[Place] = ()
+) -> str:
+    """Return the report of a run as plain text.
+
+    Parameters
+    ----------
+    record : dict
+        What run.json says.
+    fit : ManifoldFactorizer
+    places : sequence of Place
+        Of all samples; deviations are told from them.
+    """
     command = record.get("command", "run")
     introduction = [
         f"{command} of {record.get('input', 'unknown input')}",
@@ -35,6 +49,7 @@ def report_text(record: dict, fit: ManifoldFactorizer) -> str:
         summary(fit),
         samples_sentence(record, fit),
         *preparation_sentences(record),
+        *all_views_sentences(record, places),
         *confounder_sentences(record),
     ]
     shown = (
@@ -119,8 +134,7 @@ def shapes_in_words(factors: Sequence[Factor]) -> str:
     """Return the factors' shapes, equal ones counted: a circle and two intervals."""
     counts = Counter(factor.shape for factor in factors)
     shapes = [_plural(shape, count) for shape, count in counts.items()]
-    *first, last = shapes
-    return f"{', '.join(first)} and {last}" if first else last
+    return _listed(shapes)
 
 
 def _plural(shape: str, count: int) -> str:
@@ -147,6 +161,58 @@ def preparation_sentences(record: dict) -> list[str]:
     """Return how images or volumes became samples; nothing for other inputs."""
     components = record.get("components")
     return [f"Samples: {components['text']}."] if components else []
+
+
+def all_views_sentences(record: dict, places: Sequence[Place] = ()) -> list[str]:
+    """Return what was found in particles of all views; nothing for other inputs."""
+    found = record.get("all_views")
+    if found is None:
+        return []
+    rank = len(found.get("information", []))
+    correlations = _listed([f"{r:.2f}" for r in found.get("agreement", [])[:rank]])
+    sentences = [
+        "Particles of all views, one coordinate for all: "
+        f"{_count(rank, 'principal volume')}, on which two half sets of images agree "
+        f"(correlations {correlations}).",
+    ]
+    consistency = found.get("consistency")
+    if consistency:
+        each = [f"{r:.2f} on factor {f}" for f, r in enumerate(consistency, start=1)]
+        sentences.append(
+            "Consistency between views, the correlation of volumes from two sets of "
+            f"views: {_listed(each)}; 1 if a place means the same in all views."
+        )
+    return [*sentences, *_deviation_sentences(places)]
+
+
+def _deviation_sentences(places: Sequence[Place]) -> list[str]:
+    """Return how surely particles are placed, if that is known."""
+    medians = [
+        f"{_displayed(float(np.median(place.displayed_deviation)), place)} on factor "
+        f"{number}"
+        for number, place in enumerate(places, start=1)
+        if place.displayed_deviation is not None
+    ]
+    if not medians:
+        return []
+    return [
+        f"All {len(places[0]):,} particles are placed; the median deviation is "
+        f"{_listed(medians)}."
+    ]
+
+
+def _displayed(value: float, place: Place) -> str:
+    return f"{value:.0f}°" if place.topology == "circle" else f"{value:.2f}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{_numeral(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def _listed(items: Sequence[str]) -> str:
+    """Return items as a list in a sentence: "a, b and c"."""
+    *first, last = items or ["none"]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def confounder_sentences(record: dict) -> list[str]:

@@ -1,6 +1,7 @@
 """A molecule in any state, from any direction: what a run of all views keeps."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import fft
@@ -51,7 +52,8 @@ class MotionModel:
         size : int
             Pixels; the box keeps its width.
         """
-        sharp = self.grid.bounded(self.state(places)[None])[0]
+        features = self.motions.features(np.atleast_2d(places))
+        sharp = features[0] @ self._bounded
         values = self.grid.slices(rotations) @ sharp
         column, row = self.grid.plane.T
         half = size // 2 + 1
@@ -65,6 +67,12 @@ class MotionModel:
         first = inside & (column == 0)
         spectra[:, -row[first], 0] = shifted[:, first].conj()
         return fft.irfft2(spectra, s=(size, size))
+
+    @cached_property
+    def _bounded(self) -> np.ndarray:
+        """Volumes that are real and inside the ball; that is linear in them."""
+        # Once for all images: a slider is followed by an image of each place.
+        return self.grid.bounded(self.volumes).astype(np.complex64)
 
     def densities(self, places: np.ndarray) -> np.ndarray:
         """Return the molecule in real space, centred in the middle of a cube.

@@ -1,0 +1,197 @@
+"""The motions of a run of all views: the molecule at any place, from any direction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifactor.cryoem.all_views.model import MotionModel
+from manifactor.cryoem.all_views.placing import even_places
+from manifactor.cryoem.particles import euler_matrices, matrix_angles
+from manifactor.estimators import ManifoldFactorizer
+from manifactor.factoring.factors.factor import Factor
+from manifactor.runs.archive import read_tree
+from manifactor.runs.places import Place
+from manifactor.runs.run import Run
+
+MODEL_FILE = "motions.npz"
+# Standard deviation of even places: that of an image which shows nothing of a motion.
+UNKNOWN = float(np.sqrt(1 / 12))
+
+
+@dataclass(frozen=True)
+class EvenScale:
+    """A factor's coordinate against places that are spread evenly over [0, 1].
+
+    Attributes
+    ----------
+    even, coordinate : ndarray of shape (n,)
+        Both ascending; of three turns of a circle.
+    topology : "interval" or "circle"
+    """
+
+    even: np.ndarray
+    coordinate: np.ndarray
+    topology: str
+
+    def coordinates(self, even: np.ndarray) -> np.ndarray:
+        """Return the coordinates of even places, beyond 0 and 2 pi on a circle."""
+        return np.interp(even, self.even, self.coordinate)
+
+    def even_places(self, coordinates: np.ndarray) -> np.ndarray:
+        """Return the even places of coordinates."""
+        found = np.interp(coordinates, self.coordinate, self.even)
+        return found % 1 if self.topology == "circle" else found
+
+    def displayed(self, even: np.ndarray) -> np.ndarray:
+        """Return the coordinates of even places as people read them."""
+        found = Place(self.coordinates(even), self.topology).displayed
+        return found % 360 if self.topology == "circle" else found
+
+
+def even_scale(factor: Factor) -> EvenScale:
+    """Return the scale of an interval or a circle, from the samples fitted."""
+    coordinate = np.sort(np.asarray(factor.coordinate))
+    even = even_places(coordinate)
+    if factor.topology == "circle":
+        even = np.concatenate([even - 1, even, even + 1])
+        turns = [coordinate - 2 * np.pi, coordinate, coordinate + 2 * np.pi]
+        coordinate = np.concatenate(turns)
+    return EvenScale(even, coordinate, factor.topology)
+
+
+@dataclass(frozen=True)
+class ImagesAlong:
+    """Mean images of the molecule along one of its motions.
+
+    Attributes
+    ----------
+    images : ndarray of shape (n, size, size)
+    places : Place
+        On the motion.
+    view : tuple of float
+        rot and tilt in degrees.
+    """
+
+    images: np.ndarray
+    places: Place
+    view: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class RunMotions:
+    """The motions of a run, in the coordinates of its factors.
+
+    Attributes
+    ----------
+    model : MotionModel
+    scales : tuple of EvenScale
+        One for each motion.
+    """
+
+    model: MotionModel
+    scales: tuple[EvenScale, ...]
+
+    def image(
+        self, at: Sequence[float], view: tuple[float, float], *, size: int
+    ) -> np.ndarray:
+        """Return the mean image at displayed coordinates, (size, size).
+
+        Parameters
+        ----------
+        at : sequence of float
+            On every motion; degrees on a circle.
+        view : tuple of float
+            rot and tilt in degrees.
+        size : int
+            Pixels.
+        """
+        pairs = zip(self.scales, at, strict=True)
+        places = [
+            scale.even_places(
+                Place.from_displayed(np.array([value]), scale.topology).coordinate
+            )[0]
+            for scale, value in pairs
+        ]
+        return self.model.images(np.array(places), rotation(view), size=size)[0]
+
+    def along(
+        self,
+        motion: int,
+        *,
+        count: int,
+        size: int,
+        view: tuple[float, float] | None = None,
+    ) -> ImagesAlong:
+        """Return mean images along a motion, the others in their middle.
+
+        Parameters
+        ----------
+        motion : int
+            From 0.
+        count : int
+            Images, at the centres of as many bins.
+        size : int
+            Pixels.
+        view : tuple of float or None
+            rot and tilt in degrees; None for the view that shows the motion best.
+        """
+        view = self.best_view(motion) if view is None else view
+        scale = self.scales[motion]
+        circle = scale.topology == "circle"
+        shares = (np.arange(count) + (0 if circle else 0.5)) / count
+        coordinates = shares * 2 * np.pi if circle else shares
+        places = np.full((count, len(self.scales)), 0.5)
+        places[:, motion] = scale.even_places(coordinates)
+        images = [
+            self.model.images(place, rotation(view), size=size)[0] for place in places
+        ]
+        return ImagesAlong(np.stack(images), Place(coordinates, scale.topology), view)
+
+    def best_view(self, motion: int) -> tuple[float, float]:
+        """Return rot and tilt, in whole degrees, of the view that shows a motion best.
+
+        The least deviation of a few particles is accidental: cells with fewer than half
+        of the usual number do not count.
+        """
+        views = self.model.views
+        seen = views.counts > 0
+        enough = seen & (views.counts >= np.median(views.counts[seen]) / 2)
+        deviations = np.where(enough, views.deviations[:, motion], np.inf)
+        return angles_of(views.directions[[deviations.argmin()]])[0]
+
+
+def rotation(view: tuple[float, float]) -> np.ndarray:
+    """Return the rotation of a view, (1, 3, 3), without a turn in its plane."""
+    return euler_matrices(np.array([[*view, 0.0]]))
+
+
+def angles_of(directions: np.ndarray) -> list[tuple[float, float]]:
+    """Return rot and tilt of directions, in whole degrees."""
+    frames = np.zeros((len(directions), 3, 3))
+    frames[:, 2] = directions
+    # Zero is added to turn -0 into 0.
+    angles = np.round(matrix_angles(frames)[:, :2]) + 0.0
+    return [(float(rot), float(tilt)) for rot, tilt in angles]
+
+
+def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
+    """Return the motions of a run of all views; None for any other run.
+
+    None, too, if a factor is no interval and no circle: then there is no model.
+    """
+    path = run.folder / MODEL_FILE
+    if not is_of_all_views(run.record) or not path.exists():
+        return None
+    model = read_tree(path)
+    if len(model.motions.topologies) != len(fit.factors_):
+        raise ValueError(
+            f"{path} must have the {len(fit.factors_)} factors of the run; it has "
+            f"{len(model.motions.topologies)}. Fit again."
+        )
+    return RunMotions(model, tuple(even_scale(factor) for factor in fit.factors_))
+
+
+def is_of_all_views(record: dict) -> bool:
+    """Return whether run.json is that of particles of all views."""
+    return "all_views" in record

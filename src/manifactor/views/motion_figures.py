@@ -1,0 +1,163 @@
+"""Pictures of a run of all views: maps of the sphere, and the molecule as it moves."""
+
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from manifactor.cryoem.directions import sphere_cells
+from manifactor.cryoem.movies import movie_bytes
+from manifactor.cryoem.pictures import enlarged, png_bytes
+from manifactor.runs.averaging import place_captions
+from manifactor.runs.motions import UNKNOWN, RunMotions, angles_of
+from manifactor.views import plots
+from manifactor.views.figures import drawn
+from manifactor.views.markup import drawing, figure, scale_bar, tiles
+
+
+@dataclass(frozen=True)
+class MotionFigureSettings:
+    """Settings of the pictures of motions."""
+
+    # Images along a motion, of a movie along it, and their pixels: the model has no
+    # finer detail.
+    images: int = 7
+    frames: int = 24
+    pixels: int = 160
+
+    # A direction is blind to a motion if the deviation of its particles is above this
+    # share of that of an image which shows nothing.
+    blind: float = 0.75
+
+    # Width and height of a map in inches.
+    map: tuple[float, float] = (4.6, 2.5)
+
+
+def particle_map(
+    motions: RunMotions,
+    *,
+    settings: MotionFigureSettings = MotionFigureSettings(),
+) -> str:
+    """Return the number of particles in each direction."""
+    views = motions.model.views
+    counts = views.counts
+    fullest = angles_of(views.directions[[counts.argmax()]])[0]
+    text = (
+        f"{counts.sum():,} particles by direction: {counts.min():,} to "
+        f"{counts.max():,} in each of {len(counts)} cells of half the sphere, most "
+        f"near {_view(fullest)}. Opposite directions, whose images are mirrored, count "
+        "as one."
+    )
+    label = f"particles in 1/{len(counts)} of the half sphere"
+    return _map("particles", motions, counts, label, text, settings=settings)
+
+
+def deviation_map(
+    motions: RunMotions,
+    motion: int,
+    *,
+    settings: MotionFigureSettings = MotionFigureSettings(),
+) -> str:
+    """Return how well each direction shows a motion, counted from 0."""
+    return _map(
+        f"seen{motion + 1}",
+        motions,
+        motions.model.views.deviations[:, motion],
+        "deviation, share of the motion",
+        blind_sentence(motions, motion, settings=settings),
+        highest=UNKNOWN,
+        settings=settings,
+    )
+
+
+def blind_sentence(
+    motions: RunMotions,
+    motion: int,
+    *,
+    settings: MotionFigureSettings = MotionFigureSettings(),
+) -> str:
+    """Return which directions are blind to a motion, counted from 0."""
+    views = motions.model.views
+    deviations = np.where(views.counts > 0, views.deviations[:, motion], 0.0)
+    worst = angles_of(views.directions[[deviations.argmax()]])[0]
+    best = motions.best_view(motion)
+    blind = deviations > settings.blind * UNKNOWN
+    known = (
+        f"Deviation of places by direction, {UNKNOWN:.2f} where images show nothing "
+        f"of the motion. It is seen best from {_view(best)}."
+    )
+    if not blind.any():
+        return (
+            f"{known} No direction is blind to it: the deviation is at most "
+            f"{deviations.max():.2f}, from {_view(worst)}."
+        )
+    share = views.counts[blind].sum() / views.counts.sum()
+    return (
+        f"{known} Directions near {_view(worst)} are blind to it (deviation up to "
+        f"{deviations.max():.2f}): {share:.0%} of the particles have no sure place."
+    )
+
+
+def _view(view: tuple[float, float]) -> str:
+    rot, tilt = view
+    return f"rot {rot:.0f}°, tilt {tilt:.0f}°"
+
+
+def _map(
+    name: str,
+    motions: RunMotions,
+    values: np.ndarray,
+    label: str,
+    text: str,
+    *,
+    highest: float | None = None,
+    settings: MotionFigureSettings,
+) -> str:
+    """Return a value of each direction on the map of the sphere."""
+    cells = sphere_cells()
+    directions = motions.model.views.directions
+    # A view and the one from behind have one value.
+    nearest = np.abs(cells.centres @ directions.T).argmax(axis=1)
+    shown = np.nan_to_num(values[nearest].astype(float))
+
+    def draw(ax) -> None:
+        plots.sphere(ax, cells, shown, label=label, highest=highest)
+        # An image of the cells is smaller than their outlines.
+        ax.collections[0].set_rasterized(True)
+
+    picture = drawing(drawn(name, settings.map, draw), f"Map of the sphere. {text}")
+    return figure(picture, escape(text), kind="cloud sphere")
+
+
+def images_along(
+    motions: RunMotions,
+    motion: int,
+    *,
+    settings: MotionFigureSettings = MotionFigureSettings(),
+) -> str:
+    """Return images of the molecule along a motion, counted from 0."""
+    found = motions.along(motion, count=settings.images, size=settings.pixels)
+    others = ", the other motions in their middle" if len(motions.scales) > 1 else ""
+    text = (
+        f"The molecule at {settings.images} places on factor {motion + 1}, seen from "
+        f"{_view(found.view)}, which shows this motion best{others}: slices of the "
+        "volumes that all particles together gave, without CTF."
+    )
+    box = tiles(
+        [png_bytes(tile) for tile in enlarged(found.images, settings.pixels)],
+        place_captions(found.places, found.places.displayed),
+        label=f"Strip of {settings.images} mean images. {text}",
+        bar=scale_bar(motions.model.box),
+    )
+    return figure(box, escape(text), kind="strip")
+
+
+def movies(
+    motions: RunMotions,
+    motion: int,
+    *,
+    settings: MotionFigureSettings = MotionFigureSettings(),
+) -> dict[str, bytes]:
+    """Return movies along a motion, by the ending of their files."""
+    found = motions.along(motion, count=settings.frames, size=settings.pixels)
+    return movie_bytes(found.images, circular=found.places.topology == "circle")
