@@ -121,7 +121,9 @@ class Run:
                 f"averages need images or volumes; {self.folder} was fitted to numbers "
                 "alone. Fit again with --particles, or fit the images themselves."
             )
-        if particles is not None:
+        if particles is not None and "all_views" in self.record:
+            _require_view(particles, self.folder)
+        elif particles is not None:
             require_one_view(particles)
         phase_flip = bool(self.record.get("images", {}).get("phase_flip", False))
         return run_images(
@@ -163,6 +165,18 @@ class Run:
                 f"{factor}."
             )
         return self.places[factor - 1]
+
+
+def _require_view(particles: Particles, folder: Path) -> None:
+    """Refuse the particles of all views, where one can be picked."""
+    try:
+        require_one_view(particles)
+    except ValueError:
+        raise ValueError(
+            f"images of one view can be averaged; {folder} has particles of all views. "
+            "Pick one with --view ROT,TILT; manifactor report and explore show the "
+            "molecule along each motion from any direction."
+        ) from None
 
 
 def open_run(folder) -> Run:

@@ -46,7 +46,7 @@ class FigureSettings:
 
     # Width and height in inches of a picture, and of one across two columns.
     panel: tuple[float, float] = (3.3, 2.9)
-    wide: tuple[float, float] = (6.4, 2.9)
+    wide: tuple[float, float] = (5.2, 2.7)
 
     plots: PlotSettings = field(default_factory=PlotSettings)
 

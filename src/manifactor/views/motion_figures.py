@@ -30,7 +30,7 @@ class MotionFigureSettings:
     blind: float = 0.75
 
     # Width and height of a map in inches.
-    map: tuple[float, float] = (4.6, 2.5)
+    map: tuple[float, float] = (3.3, 2.1)
 
 
 def particle_map(
@@ -65,7 +65,6 @@ def deviation_map(
         motions.model.views.deviations[:, motion],
         "deviation, share of the motion",
         blind_sentence(motions, motion, settings=settings),
-        highest=UNKNOWN,
         settings=settings,
     )
 
@@ -89,12 +88,12 @@ def blind_sentence(
     if not blind.any():
         return (
             f"{known} No direction is blind to it: the deviation is at most "
-            f"{deviations.max():.2f}, from {_view(worst)}."
+            f"{deviations.max():.2g}, from {_view(worst)}."
         )
     share = views.counts[blind].sum() / views.counts.sum()
     return (
         f"{known} Directions near {_view(worst)} are blind to it (deviation up to "
-        f"{deviations.max():.2f}): {share:.0%} of the particles have no sure place."
+        f"{deviations.max():.2g}): {share:.0%} of the particles have no sure place."
     )
 
 
@@ -110,7 +109,6 @@ def _map(
     label: str,
     text: str,
     *,
-    highest: float | None = None,
     settings: MotionFigureSettings,
 ) -> str:
     """Return a value of each direction on the map of the sphere."""
@@ -121,7 +119,7 @@ def _map(
     shown = np.nan_to_num(values[nearest].astype(float))
 
     def draw(ax) -> None:
-        plots.sphere(ax, cells, shown, label=label, highest=highest)
+        plots.sphere(ax, cells, shown, label=label)
         # An image of the cells is smaller than their outlines.
         ax.collections[0].set_rasterized(True)
 
@@ -140,8 +138,8 @@ def images_along(
     others = ", the other motions in their middle" if len(motions.scales) > 1 else ""
     text = (
         f"The molecule at {settings.images} places on factor {motion + 1}, seen from "
-        f"{_view(found.view)}, which shows this motion best{others}: slices of the "
-        "volumes that all particles together gave, without CTF."
+        f"{_view(found.view)}, which shows this motion best{others}: projections "
+        "of the volumes that all particles together gave, without CTF."
     )
     box = tiles(
         [png_bytes(tile) for tile in enlarged(found.images, settings.pixels)],

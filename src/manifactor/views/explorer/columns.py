@@ -60,7 +60,7 @@ def place_columns(
     *,
     settings: ColumnSettings = ColumnSettings(),
 ) -> dict[str, Column]:
-    """Return places and confidence on every factor, and where to draw them."""
+    """Return places on every factor, how sure they are, and where to draw them."""
     columns: dict[str, Column] = {}
     for number, place in enumerate(places, start=1):
         columns |= _columns_of_factor(number, place, settings)
@@ -86,6 +86,10 @@ def _columns_of_factor(
         confidence = np.ones(len(place))
     sure = Column(f"confidence on {label}", confidence, "confidence")
     columns[f"{name}_confidence"] = sure
+    if place.displayed_deviation is not None:
+        columns[f"{name}_deviation"] = Column(
+            f"deviation on {label}", place.displayed_deviation, "deviation"
+        )
     if circle:
         # Beside the angle: a picture of a circle must not be cut open at 0 degrees.
         inner = settings.inner_radius

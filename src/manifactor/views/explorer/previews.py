@@ -43,11 +43,17 @@ class PreviewSettings:
 
 @dataclass(frozen=True)
 class Look:
-    """How a volume is cut, and how many single samples are shown beside the mean."""
+    """How a volume is cut, and how many single samples are shown beside the mean.
+
+    A model of the molecule is seen from ``view``, rot and tilt in degrees, at the
+    displayed coordinates ``at`` on all factors.
+    """
 
     axis: int = 0
     depth: float = 0.5
     singles: int = 12
+    view: tuple[float, float] = (0.0, 0.0)
+    at: tuple[float, ...] = ()
 
 
 class Preview(Protocol):
@@ -123,6 +129,14 @@ class _Pictures:
     count: int
     why: str = ""
     settings: PreviewSettings = field(default_factory=PreviewSettings)
+
+    @property
+    def width(self) -> float | None:
+        """Width of a square picture in Angstrom; None if it is unknown."""
+        source = self.source.source if isinstance(self.source, View) else self.source
+        square = len(set(source.shape)) == 1
+        known = square and source.pixel_size_stated
+        return source.pixel_size * source.shape[0] if known else None
 
 
 class Images(_Pictures):

@@ -37,8 +37,15 @@ def place(body: Any, scene: Scene) -> dict:
         "mode": _known("mode", mode, MODES),
         "count": _whole("count", count, 1, most),
         # Rounding in a link may move a number just outside.
-        "look": Look(axis, min(max(depth, 0), 1)),
+        "look": Look(axis, min(max(depth, 0), 1), view=_view(body)),
     }
+
+
+def _view(body: Any) -> tuple[float, float]:
+    """Return rot and tilt of a direction, by default that along the axis."""
+    given = _listed("view", body.get("view", [0, 0]), 2, 2)
+    rot, tilt = (_number("view", value) for value in given)
+    return rot % 360, min(max(tilt, 0.0), 180.0)
 
 
 def _inside(where: Any, limits: Sequence[Sequence[float]]) -> list[float]:

@@ -3,7 +3,7 @@
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -14,6 +14,7 @@ from manifactor.cryoem.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors import ownership
 from manifactor.runs.folder import read_run
+from manifactor.runs.motions import open_motions
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import SELECTIONS, selection
@@ -27,6 +28,7 @@ from manifactor.views.explorer.columns import (
     place_columns,
     view_of,
 )
+from manifactor.views.explorer.molecule import Molecule
 from manifactor.views.explorer.neighbourhoods import (
     Strata,
     held,
@@ -41,7 +43,7 @@ from manifactor.views.explorer.previews import (
     PreviewSettings,
     open_preview,
 )
-from manifactor.views.markup import paragraph
+from manifactor.views.markup import paragraph, scale_bar
 from manifactor.views.report import diagnostics_section, evidence_section
 
 MODES = ("matched", "held")
@@ -124,12 +126,7 @@ class Scene:
             "shown": len(self.shown),
             "factors": [self._factor(number) for number in numbers],
             "columns": columns,
-            "preview": {
-                "kind": preview.kind,
-                "count": preview.count,
-                "why": preview.why,
-                "limits": getattr(preview, "limits", None),
-            },
+            "preview": _described_preview(preview),
             "inner": self.settings.columns.inner_radius,
             # The page refuses more before it asks.
             "most_averaged": min(self.settings.most_averaged, len(run.rows)),
@@ -186,6 +183,7 @@ class Scene:
         look : Look
         """
         places = self.run.places
+        look = replace(look, at=tuple(where[0] for where in at))
         point = point_of(places, at, factor if mode == "matched" else None)
         rows, weights = self.strata[mode, factor].nearest(point, count)
         # Matched samples are spread over the other factors: no reach to tell.
@@ -198,6 +196,7 @@ class Scene:
             "samples": self.run.rows[first].tolist(),
             # Four decimals are more than the page shows.
             "places": [np.round(each, 4).tolist() for each in nearest],
+            "deviations": [_deviations(place, first) for place in places],
             **self.preview.shown(rows, weights, look),
         }
 
@@ -243,7 +242,11 @@ class Scene:
     def evidence(self) -> dict:
         """Return the evidence and the diagnostics of the report as HTML."""
         record, fit = self.run.record, self.fit
-        sentences = [words.evidence(fit), *words.about_particles(record)]
+        sentences = [
+            words.evidence(fit),
+            *words.all_views_sentences(record, self.run.places),
+            *words.about_particles(record),
+        ]
         parts = [
             *map(paragraph, sentences),
             evidence_section(fit),
@@ -257,7 +260,12 @@ def open_scene(folder, *, settings: SceneSettings = SceneSettings()) -> Scene:
     """Return a run folder, opened for looking."""
     run = open_run(folder)
     _, fit = read_run(run.folder)
-    preview = open_preview(run, settings=settings.preview)
+    motions = open_motions(run, fit)
+    preview = (
+        open_preview(run, settings=settings.preview)
+        if motions is None
+        else Molecule(motions)
+    )
     columns = place_columns(run.places, settings=settings.columns)
     if "particles" in run.record:
         # Where particles cannot be read, the preview says why.
@@ -296,6 +304,25 @@ def _extent(place: Place) -> dict:
     low, high = place.coordinate.min(axis=0), place.coordinate.max(axis=0)
     limits = np.column_stack([low, high])
     return {"limits": limits.tolist(), "start": place.coordinate[0].tolist()}
+
+
+def _deviations(place: Place, rows: np.ndarray) -> list[float] | None:
+    """Return the displayed deviations of samples, None if they are unknown."""
+    deviation = place.displayed_deviation
+    return None if deviation is None else np.round(deviation[rows], 4).tolist()
+
+
+def _described_preview(preview: Preview) -> dict:
+    """Return what the page needs to show samples."""
+    width = getattr(preview, "width", None)
+    return {
+        "kind": preview.kind,
+        "count": preview.count,
+        "why": preview.why,
+        "limits": getattr(preview, "limits", None),
+        "bar": asdict(scale_bar(width)) if width else None,
+        "views": getattr(preview, "views", None),
+    }
 
 
 def _described(column: Column) -> dict:

@@ -21,7 +21,6 @@ def sphere(
     *,
     label: str = "particles in a cell",
     marks: Sequence[np.ndarray] = (),
-    highest: float | None = None,
 ):
     """Draw one value for each cell on Mollweide's map of the sphere; return the Axes.
 
@@ -37,8 +36,6 @@ def sphere(
         Of the scale of colours.
     marks : sequence of ndarray of shape (3,)
         Directions to number, from 1.
-    highest : float or None
-        Value at the end of the scale of colours; None for the largest.
     """
     filled = np.flatnonzero(values > 0).tolist()
     polygons = [_outline(*_bounds(cells, cell)) for cell in filled]
@@ -46,8 +43,7 @@ def sphere(
         polygons, array=values[filled], cmap=LINE_MAP, edgecolors="face", linewidths=0.2
     )
     # Colours start at 0: the shade of a cell is its share of the fullest.
-    largest = max(float(np.max(values, initial=0)), 1e-12)
-    collection.set_clim(0, largest if highest is None else highest)
+    collection.set_clim(0, max(float(np.max(values, initial=0)), 1e-12))
     ax.add_collection(collection)
     _draw_grid(ax)
     for number, direction in enumerate(marks, start=1):

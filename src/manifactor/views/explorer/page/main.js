@@ -2,6 +2,7 @@
 
 import { dark, drawBar } from "./colours.js";
 import { control } from "./controls.js";
+import { picker } from "./direction.js";
 import { byId, html, short, whole } from "./elements.js";
 import { showNear } from "./neighbourhood.js";
 import { showPage } from "./pages.js";
@@ -15,6 +16,7 @@ let about;
 let state;
 let controls;
 let views;
+let showView = () => {};
 let settled;
 
 const problems = new Map();
@@ -41,9 +43,9 @@ const safely =
 
 const askNear = latest(
   safely(async () => {
-    const { at, factor, mode, count, axis, depth } = state;
+    const { at, factor, mode, count, axis, depth, view } = state;
     const seen = { ...state };
-    showNear(await ask("near", { at, factor, mode, count, axis, depth }), about, seen);
+    showNear(await ask("near", { at, factor, mode, count, axis, depth, view }), about, seen);
     document.body.dataset.near = JSON.stringify(at);
   }),
 );
@@ -80,6 +82,13 @@ function moved(factor, place) {
   state.at = state.at.with(factor, place);
   state.factor = factor;
   showPlaces();
+  askNear();
+  changed();
+}
+
+function turned(view) {
+  state.view = view;
+  showView(view);
   askNear();
   changed();
 }
@@ -147,7 +156,10 @@ function describeRun() {
     about.shown < about.samples
       ? `${whole(about.shown)} of ${whole(about.samples)} samples are drawn; counts and files are of all.`
       : "";
-  byId("modes").hidden = about.factors.length < 2;
+  const modelled = Boolean(about.preview.views);
+  byId("modes").hidden = modelled || about.factors.length < 2;
+  byId("count").parentElement.hidden = modelled;
+  byId("direction").hidden = !modelled;
   byId("count").max = about.most_averaged;
   byId("cut").hidden = about.preview.kind !== "volumes";
   byId("colour").append(...options(about));
@@ -168,6 +180,7 @@ function showSettings() {
   for (const name of ["mode", "tool"])
     for (const choice of document.getElementsByName(name)) choice.checked = choice.value === state[name];
   for (const name of ["count", "axis", "depth", "colour"]) byId(name).value = state[name];
+  showView(state.view);
   views.at(-1).show();
 }
 
@@ -261,6 +274,7 @@ async function start() {
     }),
   );
   byId("controls").append(...controls.map((each) => each.card));
+  if (about.preview.views) showView = picker(about.preview.views, turned);
   const app = {
     about,
     moved,

@@ -1,5 +1,6 @@
 // The neighbourhood of the chosen place: a mean image, slice or features, and the nearest samples.
 
+import { described } from "./direction.js";
 import { byId, html, short, svg, ticks, whole } from "./elements.js";
 
 /** Words for a distance on a factor. */
@@ -11,12 +12,16 @@ const within = (factor, reach, [at]) =>
       : `${short(reach)} of the place chosen`;
 
 export function showNear(found, about, state) {
-  const { kind } = about.preview;
-  byId("caption").textContent = kind === "nothing" ? about.preview.why : caption(found, about, state);
+  byId("caption").textContent = (CAPTIONS[about.preview.kind] ?? caption)(found, about, state);
   if (found.image) showImage(found.image, about, state);
   if (found.mean) showFeatures(found, about);
   byId("samples").replaceChildren(...(found.thumbnails ? thumbnails(found, about) : [table(found, about)]));
 }
+
+const CAPTIONS = {
+  nothing: (_, about) => about.preview.why,
+  molecule: (_, about, state) => described(about.preview.views, state.view),
+};
 
 const things = ({ kind }) => (["images", "volumes"].includes(kind) ? kind : "samples");
 
@@ -35,10 +40,29 @@ function caption(found, about, state) {
 
 function showImage(address, about, state) {
   const seen = byId("seen");
-  const image = seen.querySelector("img") ?? seen.appendChild(html("img"));
+  if (!seen.querySelector("img")) frame(seen, about.preview.bar);
   const where = state.at.map((at, f) => `${at.map((value) => short(value, 1)).join(", ")} on factor ${f + 1}`);
-  image.src = address;
-  image.alt = `Mean of ${things(about.preview)} at ${where.join(" and ")}`;
+  for (const image of document.querySelectorAll(".framed img")) {
+    image.src = address;
+    image.alt = `Mean of ${things(about.preview)} at ${where.join(" and ")}`;
+  }
+}
+
+/** Frames for the image, with a scale bar: one in the page, and one in a dialog that a click opens. */
+function frame(seen, bar) {
+  const parts = () => [html("img"), ...(bar ? [scaleBar(bar)] : [])];
+  const opener = html("button", { type: "button", class: "framed", title: "Enlarge" }, ...parts());
+  const large = byId("large");
+  large.querySelector(".framed").replaceChildren(...parts());
+  opener.addEventListener("click", () => large.showModal());
+  byId("smaller").addEventListener("click", () => large.close());
+  seen.replaceChildren(opener);
+}
+
+function scaleBar({ length, share }) {
+  const bar = html("span", { class: "bar" }, `${length} Å`);
+  bar.style.width = `${100 * share}%`;
+  return bar;
 }
 
 const WIDTH = 320;
@@ -88,6 +112,9 @@ function showFeatures(found, about) {
   );
 }
 
+const sure = (deviations, i, factor) =>
+  deviations ? ` ± ${factor.topology === "circle" ? `${short(deviations[i], 10)}°` : short(deviations[i], 0.5)}` : "";
+
 const placed = (place, factor) =>
   factor.topology === "circle"
     ? `${Math.round(place)}°`
@@ -119,7 +146,9 @@ function table(found, about) {
   const head = ["sample", ...about.factors.map((_, f) => `factor ${f + 1}`), ...columns];
   const rows = found.samples.map((sample, i) => [
     whole(sample),
-    ...about.factors.map((factor, f) => placed(found.places[f][i], factor)),
+    ...about.factors.map(
+      (factor, f) => `${placed(found.places[f][i], factor)}${sure(found.deviations[f], i, factor)}`,
+    ),
     ...(features[i] ?? []).slice(0, SHOWN).map((value) => short(value)),
   ]);
   return wide("Numbers of samples as in coordinates.csv, from 0.", head, rows);

@@ -7,7 +7,9 @@ export function initial(about) {
     page: "explore",
     at: about.factors.map(({ start }) => start),
     factor: 0,
-    mode: "matched",
+    // The image of a model is one state of the molecule.
+    mode: about.preview.views ? "held" : "matched",
+    view: about.preview.views?.best[0] ?? [0, 0],
     count: about.preview.count,
     axis: 0,
     depth: 0.5,
@@ -32,6 +34,7 @@ export function written(state, first) {
   }
   if (String(state.at) !== String(first.at))
     out.set("at", state.at.map((place) => place.map(rounded).join("_")).join(","));
+  if (String(state.view) !== String(first.view)) out.set("view", state.view.map(rounded).join("_"));
   if (String(state.xy) !== String(first.xy)) out.set("xy", state.xy.join(PAIR));
   for (const [name, ends] of Object.entries(state.ranges)) out.append("range", [name, ...ends.map(rounded)].join(PAIR));
   for (const [pair, polygon] of Object.entries(state.lassos)) {
@@ -64,6 +67,11 @@ export function restored(text, about) {
     "xy",
     (pair) => pair.length === 2 && pair.every(shown),
     (value) => value.split(PAIR),
+  );
+  take(
+    "view",
+    (view) => view.length === 2 && Math.abs(view[0]) <= 360 && between(0, 180)(view[1]),
+    (value) => value.split("_").map(Number),
   );
   const on = ({ limits }, place) => place.length === limits.length && place.every(Number.isFinite);
   const fits = (at) => at.length === about.factors.length && about.factors.every((factor, f) => on(factor, at[f]));
