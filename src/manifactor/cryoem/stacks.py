@@ -268,9 +268,7 @@ def _find_stack(name: str, beside: Path) -> Path:
     path = Path(name)
     if path.is_absolute() and path.is_file():
         return path
-    # The particles may be a link: search around the link and around its target.
-    around_link, around_target = beside.absolute().parents, beside.resolve().parents
-    for folder in [*around_link, *around_target, Path.cwd()]:
+    for folder in _search_folders(beside):
         if (folder / name).is_file():
             return folder / name
     raise ValueError(
@@ -278,6 +276,30 @@ def _find_stack(name: str, beside: Path) -> Path:
         "above it nor in the current folder. Run in the project's folder, or copy the "
         "stack."
     )
+
+
+def _search_folders(beside: Path) -> list[Path]:
+    """Return the folders that may be the project's, the nearest first."""
+    # The particles may be a link: search around the link and around its target.
+    around_link, around_target = beside.absolute().parents, beside.resolve().parents
+    return [*around_link, *around_target, Path.cwd()]
+
+
+def image_folder(particles: Particles) -> Path | None:
+    """Return the folder from which the names of all stacks lead to them.
+
+    Returns
+    -------
+    Path or None
+        Absolute; None where there is no such folder, or no stack has a name.
+    """
+    if particles.stack is None:
+        return None
+    names = np.unique(particles.stack)
+    for folder in _search_folders(particles.path):
+        if all((folder / name).is_file() for name in names):
+            return folder
+    return None
 
 
 def _times(shape) -> str:
