@@ -75,7 +75,6 @@ def latent(molecule, folder):
         pickle.dump(z, file)
         pickle.dump(z, file)
     shutil.copy(molecule / "particles.star", folder / "original.star")
-    (folder / molecule.name).symlink_to(molecule)  # the images, as the file names them
     return z
 
 

@@ -143,7 +143,10 @@ def test_the_cells_of_a_grid_are_the_averages_of_their_bins(run, folder):
         ("aspire", {"weights.npy", "rows.npy", "aspire_volumes.py", "commands.txt"}),
     ],
 )
-def test_bridges_write_files_and_commands(latent, folder, capsys, program, files):
+def test_bridges_write_files_and_commands(
+    molecule, latent, folder, capsys, program, files
+):
+    (folder / molecule.name).symlink_to(molecule)  # images, as the STAR file names them
     assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
     assert manifactor(f"export run --to {program} --factor 1 --bins 8") == 0
     out = folder / "run" / f"{program}-factor1"

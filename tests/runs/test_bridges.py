@@ -389,7 +389,8 @@ def install_aspire(monkeypatch, pixels, saved):
             self._kernel = (self.weights**2).sum()
 
         def estimate(self):
-            return Volume(self.weights[:, 0] @ self.source.pixels / self._kernel)
+            images = self.weights[:, 0] @ self.source.pixels
+            return Volume(images / np.sqrt(len(self.weights)) / self._kernel)
 
     modules = {
         "aspire": {},

@@ -32,19 +32,20 @@ for number, column in enumerate(weights.T, start=1):
     if not len(inside):
         continue
     counts = column[inside, None]
+    n = len(inside)
     # ASPIRE's weights are coefficients of a model, not weights of an average: it fits
     # an image by its coefficient times the volume. The least squares of an average, in
-    # which an image counts c times, have c on both sides of the normal equations. The
-    # left side, the kernel, holds the squares of the coefficients, and the right side
-    # the coefficients: hence square roots for the kernel, and the counts after it.
+    # which an image counts c times, have c / n on both sides of the normal equations.
+    # ASPIRE's left side, the kernel, has the squares of the coefficients; its right
+    # side has the coefficients over the root of n. The kernel is computed first.
     estimator = WeightedVolumesEstimator(
-        np.sqrt(counts),
+        np.sqrt(counts / n),
         source[rows[inside]],
         preconditioner="none",
         checkpoint_iterations=None,
     )
     estimator.kernel
-    estimator.weights = counts
+    estimator.weights = counts / np.sqrt(n)
     volume = sign * estimator.estimate()
     volume.save(f"volume_{{number:02d}}.mrc", overwrite=True)
 '''
