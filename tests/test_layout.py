@@ -31,10 +31,11 @@ ROOMS = [
     "__main__",
 ]
 
-# The same for the modules of `factoring`: its packages, between the lowest module and
+# The same for the modules of `factoring`: its packages, between the lowest modules and
 # all others of its first level.
 FACTORING = [
     "prediction",
+    "edges",
     "gradients",
     "factors",
     "sums",

@@ -44,7 +44,9 @@ def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(
     record = record_of(folder / "run")
     assert record["columns"]["names"] == ["length", "width"]
     assert record["reproduce"].endswith("a.csv --standardise --drop id,3-4")
-    assert manifactor("report run") == 0
+    assert manifactor("report run --out page") == 0
+    assert (folder / "page.html").is_file()
+    assert not (folder / "run" / "report.html").exists()
     assert "2 of 5: length, width; each to unit variance" in capsys.readouterr().out
     run, fit = open_run("run"), load("run")
     np.testing.assert_allclose(run.samples().std(axis=0), 1)
@@ -62,6 +64,8 @@ def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(
         ("fit a.csv --columns lenght,width", "the nearest are 'length'"),
         ("fit a.csv --columns 1,9", "columns are numbered from 0 to 4; got 9"),
         ("fit a.csv --columns id", "line 2, column 'id' holds 's0'"),
+        ("fit a.csv --drop 4-3", "got 4-3. Write 3-4"),
+        ("fit .", "must hold .mrc volumes; it holds none. For samples"),
         ("fit nan.csv", "row 1, column 'y' (line 3 of nan.csv)"),
         ("fit a.csv --width 5", "--width is the angle around a view"),
         ("fit a.csv --phase-flip --standardise", "settings of images go with particle"),
@@ -72,6 +76,13 @@ def test_wrong_columns_are_one_line_and_exit_code_2(
 ):
     (folder / "nan.csv").write_text("x,y\n1,2\n3,inf\n5,6\n7,8\n9,8\n")
     assert message in refusal(arguments, folder, capsys)
+
+
+def test_the_name_of_the_only_array_is_printed(folder, capsys, rng):
+    np.savez(folder / "a.npz", Y=rng.uniform(size=(50, 2)))
+    assert manifactor("fit a.npz --dry-run") == 0
+    said = capsys.readouterr().err
+    assert said == "manifactor: note: the samples are 'Y', the only array of a.npz.\n"
 
 
 def test_columns_are_for_tables_only(molecule, folder, capsys):

@@ -48,7 +48,11 @@ def test_the_version_is_printed(capsys):
     [
         (ValueError("two\n lines"), 2, "error: two lines"),
         (MemoryError(), 2, "error: MemoryError"),
-        (PermissionError(13, "not yours", "a.npz"), 2, "error: [Errno 13] not yours"),
+        (
+            PermissionError(13, "not yours", "a.npz"),
+            2,
+            "error: a.npz cannot be used: not yours. Check",
+        ),
         (KeyboardInterrupt(), 130, "interrupted; no partial output was left."),
         (KeyboardInterrupt("half is kept"), 130, "interrupted; half is kept."),
     ],
@@ -78,7 +82,7 @@ def test_a_mistake_in_the_program_keeps_its_traceback(monkeypatch):
 def test_warnings_are_one_line_on_standard_error(folder, capsys, rng):
     X = np.r_[rng.uniform(size=(200, 2)), rng.uniform(size=(100, 2)) + 9]
     np.savetxt(folder / "two.csv", X, delimiter=",")
-    assert manifactor("fit two.csv --n-neighbors 10") == 0
+    assert manifactor("fit two.csv --n-neighbors 10 --sense geometry") == 0
     err = capsys.readouterr().err
     expected = "warning: the neighbour graph has 2 components of 200, 100 samples"
     assert f"manifactor: {expected}" in err

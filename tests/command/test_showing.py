@@ -21,13 +21,33 @@ def test_simulate_fit_and_report_follow_each_other(data, folder, capsys):
     assert (folder / "data-run" / "report.html").is_file()
 
 
+def test_a_page_that_cannot_be_written_is_refused_before_it_is_drawn(
+    folder, capsys, monkeypatch
+):
+    monkeypatch.setattr("manifactor.command.showing.read_run", lambda _: ({}, None))
+    (folder / "run").mkdir()
+    (folder / "old.html").touch()
+    for line, message in [
+        ("report run --out no/page.html", "writable folder: No such file"),
+        ("report run --out old.html", "old.html does. Choose another --out, or"),
+    ]:
+        assert message in refusal(line, folder, capsys)
+
+    def refused(**_):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.mkdtemp", refused)
+    message = refusal("report run", folder, capsys)
+    assert "Read-only file system. Give another file with --out." in message
+
+
 @pytest.mark.slow
 def test_the_report_has_signal_to_noise_leakage_and_confounders(run, capsys):
     assert manifactor(f"report {run}") == 0
     out = capsys.readouterr().out
     for text in (
         "Principal components of the images or volumes",
-        "Leakage: R^2 with which a place on one factor",
+        "Leakage: R^2 with which a place (coordinate) on one factor",
         "half set",
     ):
         assert text in out

@@ -27,10 +27,10 @@ def test_a_simulated_data_set_is_one_that_relion_reads(molecule):
 
 @pytest.mark.slow
 def test_the_demo_finds_both_motions_and_can_be_repeated(folder, capsys):
-    for images in (300, 800):
+    for images in (60, 600):
         assert manifactor(f"demo --n {images}") == 0
     out = capsys.readouterr().out
-    assert "Simulating 300 noisy images" in out
+    assert "Simulating 60 noisy images" in out
     assert "Factor 1 is the true stretch: correlation 0.99" in out
     assert "Factor 2 is the true rotation: correlation 0.99" in out
     assert (

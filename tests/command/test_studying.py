@@ -1,8 +1,11 @@
 """`bench` and `reproduce` as commands; the studies have tests of their own."""
 
 import json
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from manifactor._support import extras
 from manifactor.studies import calibration
@@ -16,7 +19,7 @@ ANSWER = {
     "verdict": "product",
     "confidence": 0.5,
     "product": True,
-    "solved": True,
+    "right": True,
 }
 
 
@@ -24,10 +27,20 @@ def answers(n_problems, *, first=0):
     return [{**ANSWER, "seed": seed} for seed in range(first, n_problems)]
 
 
-def test_an_earlier_benchmark_is_not_replaced(folder, capsys):
-    (folder / "mine.jsonl").touch()
+@pytest.mark.parametrize("suffix", [".jsonl", ".md"])
+def test_an_earlier_benchmark_is_not_replaced(folder, capsys, suffix):
+    (folder / "mine").mkdir()
+    (folder / "mine" / f"accuracy{suffix}").touch()
     message = refusal("bench accuracy --quick --out mine", folder, capsys)
-    assert "must not exist yet; mine.jsonl does" in message
+    assert f"must not exist yet; mine/accuracy{suffix} does" in message
+
+
+def test_results_go_into_a_folder(folder, capsys):
+    (folder / "mine").touch()
+    message = refusal("bench accuracy --quick --out mine", folder, capsys)
+    assert "mine, which must be a writable folder" in message
+    message = refusal("bench calibration --out no/such", folder, capsys)
+    assert "the output goes into no, which must be a writable folder" in message
 
 
 @pytest.fixture
@@ -50,11 +63,28 @@ def pictureless(monkeypatch):
 def test_the_calibration_prints_a_table_and_draws_it(folder, capsys, answered):
     assert manifactor("bench calibration --problems 30 --out mine") == 0
     out = capsys.readouterr().out
-    assert out.startswith('Solved when the verdict is "product": 100.0% (30 of 30;')
-    assert "| even | 30 | 100% | 30, 30 | - | - | - |" in out
-    assert "Reliability diagram: mine.pdf and mine.png" in out
-    assert len((folder / "mine.jsonl").read_text().splitlines()) == 30
-    assert (folder / "mine.png").read_bytes().startswith(b"\x89PNG")
+    assert 'Right when the verdict is "product": 100.0% (30 of 30;' in out
+    assert "| even | 30 | 100% | 30 of 30 | - | - | - |" in out
+    assert "Reliability diagram: mine/calibration.svg and mine/calibration.png" in out
+    lines = (folder / "mine" / "calibration.jsonl").read_text().splitlines()
+    assert len(lines) == 30
+    text = (folder / "mine" / "calibration.md").read_text()
+    assert text.split("\n![")[0] in out
+    assert text.endswith("](calibration.svg)\n")
+    image = Image.open(folder / "mine" / "calibration.png").convert("L")
+    assert (np.asarray(image) < 128).any()
+    ElementTree.parse(folder / "mine" / "calibration.svg")
+
+
+def test_without_any_verdict_no_picture_is_drawn(folder, capsys, monkeypatch):
+    def failed(n_problems, *, first=0):
+        return [{**answer, "verdict": "error: x"} for answer in answers(n_problems)]
+
+    monkeypatch.setattr(calibration, "run", failed)
+    assert manifactor("bench calibration --problems 2") == 0
+    assert "no picture is drawn: no problem has a verdict" in capsys.readouterr().err
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["calibration.jsonl", "calibration.md"]
 
 
 def test_an_interrupted_calibration_continues(folder, capsys, pictureless, monkeypatch):
@@ -72,7 +102,7 @@ def test_an_interrupted_calibration_continues(folder, capsys, pictureless, monke
     assert "it holds others" in capsys.readouterr().err
     assert manifactor(line) == 0
     captured = capsys.readouterr()
-    assert "continuing after 2 of 5 fits" in captured.err
+    assert "continuing after 2 of 5 problems" in captured.err
     assert "(5 of 5;" in captured.out
     lines = (folder / "calibration.jsonl").read_text().splitlines()
     assert [json.loads(line)["seed"] for line in lines] == [0, 1, 2, 3, 4]
@@ -84,7 +114,9 @@ def test_the_calibration_does_without_a_picture(folder, capsys, answered, pictur
     captured = capsys.readouterr()
     assert "no picture will be drawn: this needs the package matplotlib" in captured.err
     assert "| all | 20 |" in captured.out
-    assert [path.name for path in folder.iterdir()] == ["calibration.jsonl"]
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["calibration.jsonl", "calibration.md"]
+    assert "![" not in (folder / "calibration.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -99,9 +131,9 @@ def test_a_benchmark_refuses_what_it_cannot_do(folder, capsys, line, message):
 
 
 def test_earlier_pictures_are_not_replaced(folder, capsys):
-    (folder / "mine.png").touch()
-    message = refusal("bench calibration --out mine", folder, capsys)
-    assert "must not exist yet; mine.png does" in message
+    (folder / "calibration.png").touch()
+    message = refusal("bench calibration", folder, capsys)
+    assert "must not exist yet; calibration.png does" in message
 
 
 @pytest.mark.parametrize("stopped", [False, True])

@@ -52,6 +52,15 @@ def test_a_terminal_has_a_bar_for_each_stage(monkeypatch):
     assert drawn.endswith("\n")
 
 
+def test_items_are_counted_on_a_terminal(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Screen())
+    assert list(terminal.counted("abc", 3, "problems")) == ["a", "b", "c"]
+    drawn = sys.stderr.getvalue()
+    assert "problems     |" in drawn
+    assert "| 0 of 3, 00:00, ? left" in drawn
+    assert "| 3 of 3, 00:00, 00:00 left" in drawn
+
+
 def test_a_pipe_has_no_bars(capsys):
     with ProgressBars() as bars:
         bars("neighbours", 0.0)

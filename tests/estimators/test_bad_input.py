@@ -99,7 +99,8 @@ BAD = [
     pytest.param(
         {"device": "warp"},
         X20,
-        "`device` must be 'cpu' or a device that torch can use; got 'warp'",
+        "`device` must be 'cpu' or a device that torch can use; got 'warp'. "
+        "On this machine it can use 'cpu'",
         marks=pytest.mark.torch,
     ),
     (

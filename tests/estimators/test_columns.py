@@ -10,7 +10,12 @@ from manifactor import (
     NoProductStructureWarning,
     datasets,
 )
-from manifactor.estimators.columns import Suspicion, in_words, suspicious_columns
+from manifactor.estimators.column_words import in_words, remedy
+from manifactor.estimators.columns import (
+    Suspicion,
+    numbering_columns,
+    suspicious_columns,
+)
 
 
 def kinds(X):
@@ -86,10 +91,44 @@ def test_the_words_name_columns_and_what_to_do():
     found = (Suspicion("scale", (1,)), Suspicion("label", (0, 2, 3, 4, 5, 6)))
     assert in_words(found) == (
         "Column 1 differs in scale from other columns a hundredfold or more; columns "
-        "0, 2, 3, 4 and 2 more hold a few whole numbers, as labels do. Leave out what "
-        "is no measurement and standardise columns of different units, and fit again."
+        "0, 2, 3, 4 and 2 more hold a few whole numbers, as labels do."
+    )
+    assert remedy(found) == (
+        "Leave out columns 0, 2, 3, 4 and 2 more, unless they are measured: "
+        "`np.delete(X, [0, 2, 3, 4, ...], axis=1)` in Python, `--drop 0,2,3,4,...` on "
+        "the command line. Bring column 1 and the others to one scale: "
+        "`StandardScaler().fit_transform(X)` in Python, `--standardise` on the command "
+        "line. Then fit again."
     )
     assert in_words(found[:1], ["a", "b"]).startswith("Column 'b' differs in scale")
+
+
+def test_columns_with_names_are_left_out_by_name():
+    found = [Suspicion("index", (0,)), Suspicion("constant", (1,))]
+    advice = remedy(found, ["row id", "x"])
+    assert "`X.drop(columns=['row id'])`" in advice
+    assert "`--drop 'row id'`" in advice
+    assert remedy(found[1:]) == ""
+
+
+@pytest.mark.parametrize("unit", [1, 3, 0.01])
+def test_a_column_that_numbers_the_rows_is_known_by_its_values(rng, unit):
+    n = 500
+    X = rng.uniform(size=(n, 2))
+    drawn = np.sort(rng.choice(10 * n, n, replace=False))
+    rng.shuffle(drawn)
+    table = np.c_[X, unit * np.arange(n), 7 - unit * rng.permutation(n), drawn]
+    assert numbering_columns(table) == (2, 3, 4)
+    assert numbering_columns(table[:, :2]) == ()
+    # A sorted column is measured as it may be; so are stratified samples.
+    stratified = (rng.permutation(n) + rng.uniform(size=n)) / n
+    measured = np.c_[np.sort(X[:, 0]), stratified, rng.integers(0, 10 * n, n)]
+    assert numbering_columns(measured) == ()
+
+
+def test_a_design_of_experiments_has_no_index(rng):
+    design = np.c_[rng.permutation(500), rng.permutation(500)]
+    assert numbering_columns(design) == ()
 
 
 def test_a_fit_that_finds_no_product_warns_of_columns_and_the_evidence_says_so(rng):
@@ -102,6 +141,20 @@ def test_a_fit_that_finds_no_product_warns_of_columns_and_the_evidence_says_so(r
     assert warning.filename == __file__
     assert fit.verdict_ != "product"
     assert "Column 'id' orders or numbers the rows" in str(fit.evidence_)
+    # Nothing else is advised: every test rests on that column.
+    assert fit.evidence_.advice == (
+        "Leave out column 'id', unless it is measured: `X.drop(columns=['id'])` in "
+        "Python, `--drop id` on the command line. Then fit again."
+    )
+
+
+@pytest.mark.slow
+def test_an_index_is_named_also_where_it_is_a_factor_of_a_product(rng):
+    X = np.c_[rng.uniform(size=800), rng.permutation(800) / 500]
+    with pytest.warns(ColumnWarning, match="Column 1 orders or numbers the rows"):
+        fit = ManifoldFactorizer(random_state=0).fit(X)
+    assert fit.verdict_ == "product"
+    assert fit.evidence_.advice.startswith("Leave out column 1")
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_info
 
 from manifactor import (
     DiffusionMap,
+    DisconnectedGraphWarning,
     ManifoldFactorizer,
     NoProductStructureWarning,
     datasets,
@@ -351,3 +352,19 @@ def test_noise_is_that_of_the_columns_before_preparation(rng):
     fit = ManifoldFactorizer(random_state=0).fit(X, noise=np.full(20, 0.02))
     assert fit.preparation_ is not None
     assert 0.9 < fit.evidence_.reliability < 1
+
+
+@pytest.mark.slow
+def test_a_sum_does_not_warn_of_a_graph_that_it_does_not_need(rng):
+    halves = rng.uniform(size=600) + np.repeat([0, 3], 300)
+    X = np.c_[halves, 1.5 * rng.uniform(size=600)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = ManifoldFactorizer(random_state=0).fit(X)
+    assert (fit.verdict_, fit.evidence_.sense) == ("product", "sum")
+    assert len(np.unique(fit.components_)) == 2
+    with (
+        pytest.warns(DisconnectedGraphWarning, match="2 components"),
+        pytest.warns(NoProductStructureWarning, match="2 clusters"),
+    ):
+        ManifoldFactorizer(sense="geometry", random_state=0).fit(X)

@@ -1,17 +1,68 @@
 """Factors whose lengths depend on the place on another factor."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer
 from manifactor.datasets.warps import Revolution
+from manifactor.factoring.blocks import peel_all_dimensions, with_refused
+from manifactor.factoring.from_functions import TESTS_OF_LENGTHS, weigh_peeled
+from manifactor.factoring.judging.criteria import criteria
+from manifactor.factoring.settings import FactoringSettings
 from manifactor.scores import score
+from manifactor.spectral.pipeline import diffuse
 
 
 def points(factor):
     if factor.topology == "circle":
         return np.column_stack([np.cos(factor.coordinate), np.sin(factor.coordinate)])
     return factor.embedding
+
+
+def spheroid(n_samples, axis):
+    sphere = np.random.default_rng(0).normal(size=(n_samples, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    return sphere * [1, 1, axis]
+
+
+def peeled(X):
+    diffusion = diffuse(X, rng=np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    return peel_all_dimensions(diffusion, FactoringSettings(), grow=False, rng=rng)
+
+
+def weighed(found, **limits):
+    """What is made of a peeling with other limits of the tests."""
+    settings = FactoringSettings()
+    settings = replace(settings, evidence=replace(settings.evidence, **limits))
+    return weigh_peeled(found, settings, rng=np.random.default_rng(0))
+
+
+def test_tests_of_lengths_are_tests():
+    assert {criterion.name for criterion in criteria()} >= TESTS_OF_LENGTHS
+
+
+@pytest.mark.slow
+def test_refused_factors_are_taken_if_nothing_but_their_lengths_is_wrong():
+    X, _ = Revolution("bulge", 3.0, 12.0)(1200, np.random.default_rng(0))
+    found = peeled(X)
+    assert found.peeling.refused is not None
+    assert len(weighed(found).factors) == 2
+    # Any share of folded samples is too large, so that another test fails.
+    assert not weighed(found, folds=-1.0).factors
+
+
+@pytest.mark.slow
+def test_refused_factors_are_not_taken_if_one_shrinks_to_a_point():
+    found = peeled(spheroid(1200, 2.5))
+    refused = with_refused(found, FactoringSettings())
+    failed = {test.name for test in weighed(refused).evidence.failed}
+    # All else is right, so that it is the poles that refuse it.
+    assert failed <= TESTS_OF_LENGTHS
+    assert not weighed(found).factors
+    assert len(weighed(found, poles=np.inf).factors) == 2
 
 
 @pytest.mark.slow
@@ -26,8 +77,6 @@ def test_circles_of_unequal_radius_are_a_factor_but_no_product():
 
 @pytest.mark.slow
 def test_a_spheroid_is_no_product_where_lengths_are_measured_in_samples():
-    sphere = np.random.default_rng(0).normal(size=(1500, 3))
-    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    fit = ManifoldFactorizer(sense="volume", random_state=0).fit(sphere * [1, 1, 2])
+    fit = ManifoldFactorizer(sense="volume", random_state=0).fit(spheroid(1500, 2))
     assert fit.verdict_ != "product"
     assert "poles" in {test.name for test in fit.evidence_.failed}

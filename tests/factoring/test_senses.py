@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence, SampleWarning
+from manifactor._support.errors import NothingFoundError
 from manifactor._support.warning import warn_caller
 from manifactor.factoring import senses
 from manifactor.factoring.factorization import Factorization
@@ -84,3 +85,39 @@ def test_the_geometry_warns_only_if_its_result_is_returned(monkeypatch, sound):
         found = senses.find_in_all_senses(None, FactoringSettings(), rng=None)
     assert found.evidence.verdict == ("product" if sound else "partial")
     assert len(issued) == (0 if sound else 1)
+
+
+@pytest.fixture
+def geometry_fails(monkeypatch):
+    """The geometry shows two factors that are wrong, so that other senses are tried."""
+    bad = two_factors(JUDGE["leakage"](0.5))
+    monkeypatch.setattr(senses, "find_in_functions", lambda *_, **__: bad)
+    monkeypatch.setattr(senses, "_may_try_others", lambda *_: True)
+    monkeypatch.setattr(senses, "_is_uneven", lambda *_: False)
+
+
+def test_another_sense_warns_if_its_result_is_returned(monkeypatch, geometry_fails):
+    def other(sense, *_, **__):
+        warn_caller(f"few samples for {sense}", SampleWarning)
+        return two_factors() if sense == "volume" else two_factors(JUDGE["folds"](0.5))
+
+    monkeypatch.setattr(senses, "find_in_sense", other)
+    with warnings.catch_warnings(record=True, action="always") as issued:
+        senses.find_in_all_senses(None, FactoringSettings(), rng=None)
+    assert [str(each.message) for each in issued] == ["few samples for volume"]
+
+
+def test_only_a_sense_that_shows_nothing_is_passed_over(monkeypatch, geometry_fails):
+    def nothing(*_, **__):
+        raise NothingFoundError("nothing")
+
+    monkeypatch.setattr(senses, "find_in_sense", nothing)
+    found = senses.find_in_all_senses(None, FactoringSettings(), rng=None)
+    assert found.evidence.verdict == "partial"
+
+    def broken(*_, **__):
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(senses, "find_in_sense", broken)
+    with pytest.raises(ValueError, match="a defect"):
+        senses.find_in_all_senses(None, FactoringSettings(), rng=None)

@@ -41,7 +41,11 @@ def test_columns_are_given_by_name_number_or_range(columns, drop, numbers):
             NAMES,
             "--columns: columns are numbered from 0 to 3; got 4",
         ),
-        (ColumnChoice("2-1"), NAMES, "numbered from 0 to 3; got 2-1"),
+        (
+            ColumnChoice("2-1"),
+            NAMES,
+            "lower number to the higher one; got 2-1. Write 1-2",
+        ),
         (ColumnChoice("x"), None, "have no names; give numbers from 0 to 3"),
         (ColumnChoice(drop="0-3"), NAMES, "--drop must leave at least one column"),
         (ColumnChoice(labels=("a",)), NAMES, "the columns of the run: there is no"),

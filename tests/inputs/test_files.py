@@ -1,11 +1,12 @@
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pyarrow
 import pytest
 from pyarrow import parquet
 
-from manifactor.inputs.files import read_samples
+from manifactor.inputs.files import array_name, read_samples
 
 X = np.arange(12.0).reshape(4, 3)
 
@@ -13,12 +14,12 @@ X = np.arange(12.0).reshape(4, 3)
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.csv", "0,1,2\n3,4,5\n6,7,8\n9,10,11\n"),
+        ("a.csv", "0.0,1,2\n3,4,5\n6,7,8\n9,10,11\n"),
         ("a.csv", "x,y,z\n0,1,2\n3,4,5\n6,7,8\n9,10,11\n"),
         ("a.csv", '\ufeff"x","y","z"\n0,1,2\n3,4,5\n6,7,8\n9,10,11\n'),
-        ("a.tsv", "0\t1\t2\n3\t4\t5\n6\t7\t8\n9\t10\t11\n"),
-        ("a.txt", "0 1  2\n3 4 5\n6 7 8\n9 10 11\n"),
-        ("A.CSV", "0,1,2\n3,4,5\n6,7,8\n9,10,11\n"),
+        ("a.tsv", "0.0\t1\t2\n3\t4\t5\n6\t7\t8\n9\t10\t11\n"),
+        ("a.txt", "0.0 1  2\n3 4 5\n6 7 8\n9 10 11\n"),
+        ("A.CSV", "0.0,1,2\n3,4,5\n6,7,8\n9,10,11\n"),
     ],
 )
 def test_tables_are_read_with_or_without_column_names(tmp_path, name, text):
@@ -34,6 +35,18 @@ def test_numpy_files_are_read(tmp_path):
         found = read_samples(tmp_path / name)
         assert found.dtype == np.float64
         np.testing.assert_array_equal(found, X)
+    assert array_name(tmp_path / "one.npz") == "anything"
+    assert array_name(tmp_path / "several.npz") == "X"
+
+
+def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied", "a.csv")
+
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(ValueError, match=r"may read; .*: Permission denied"):
+        read_samples(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

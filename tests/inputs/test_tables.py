@@ -51,7 +51,7 @@ def test_chosen_columns_are_read_whatever_the_others_hold(table, tmp_path):
             with warnings.catch_warnings(action="error"):
                 found = read_table(path, choice)
             np.testing.assert_array_equal(found.samples, X[:, -len(found.numbers) :])
-    (tmp_path / "numbers.txt").write_text("0 1 2\n3 4 5\n")
+    (tmp_path / "numbers.txt").write_text("0.0 1 2\n3 4 5\n")
     found = read_table(tmp_path / "numbers.txt", ColumnChoice("0,2"))
     np.testing.assert_array_equal(found.samples, [[0, 2], [3, 5]])
     assert found.names is None
@@ -71,7 +71,11 @@ def test_columns_of_an_array_are_chosen_by_number(tmp_path):
             ColumnChoice(),
             "line 3, column 'y' holds 'blue', and 1 more cells are no numbers",
         ),
-        ("x,y\n1,2\n\n3,\n4,5\n", ColumnChoice(), "line 4, column 'y' is empty"),
+        (
+            "x,y\n1,2\n\n3,\n4,5\n",
+            ColumnChoice(),
+            "line 4, column 'y' is empty. Fill it in, remove the row, or leave the",
+        ),
         ("1,2\n3,a\n5,6\n", ColumnChoice(), "line 2, column 1 holds 'a'"),
         (TEXT, ColumnChoice("id"), "line 2, column 'id' holds 'a1'"),
         ("a,b\nc,d\ne,f\n", ColumnChoice(), "all columns hold text"),
@@ -99,7 +103,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
     ("name", "text", "names"),
     [
         ("a.txt", "# x y\n0 1\n2 3\n4 5\n", ["x", "y"]),
-        ("a.txt", "# made by hand today\n0 1\n2 3\n4 5\n", []),
+        ("a.txt", "# made by hand today\n0.0 1\n2 3\n4 5\n", []),
         ("a.csv", '\n"x, in m","y"\n"0","1"\n2,3\n\n4,5\n', ["x, in m", "y"]),
         ("a.csv", "x\n0,1\n2,3\n4,5\n", []),
     ],

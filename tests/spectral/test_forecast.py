@@ -49,6 +49,16 @@ def test_a_fit_may_take_the_share_of_the_memory_that_the_settings_allow():
     assert available_memory(settings=half) == pytest.approx(available_memory() * 5 / 9)
 
 
+def test_less_than_a_tenth_of_a_gigabyte_is_given_in_megabytes():
+    sizes = [str(Forecast(memory, 1.0)) for memory in (2e5, 2.4e6, 99e6, 1e8)]
+    assert [size.partition(" and ")[0] for size in sizes] == [
+        "about 1 MB",
+        "about 2 MB",
+        "about 99 MB",
+        "about 0.1 GB",
+    ]
+
+
 def test_a_forecast_reads_in_seconds_minutes_or_hours():
     texts = [str(Forecast(1e9, seconds)) for seconds in (0.1, 89, 91, 5399, 5401)]
     assert [text.partition(" and ")[2] for text in texts] == [

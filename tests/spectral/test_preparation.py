@@ -3,6 +3,12 @@ import pytest
 from sklearn.metrics import pairwise_distances
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
+from manifactor.spectral.noise_edge import (
+    EdgeSettings,
+    even_edge,
+    left_in_columns,
+    uneven_edge,
+)
 from manifactor.spectral.preparation import (
     PreparationSettings,
     choose_preparation,
@@ -203,6 +209,52 @@ def test_noise_of_every_kind_is_dropped_from_wide_samples(images, rng):
             f"{1296 - kept:,} of 1,296 principal components are noise and were "
             "dropped: samples are uncorrelated with each other in them"
         )
+
+
+@pytest.mark.parametrize("peak", [20, 100])
+def test_noise_of_counts_is_dropped_where_images_have_few_pixels(images, rng, peak):
+    few = images[:, ::4]
+    X = rng.poisson(peak * few + rng.uniform(0.5, 2.5, few.shape[1])).astype(float)
+    kept = choose_preparation(X).value.components
+    assert kept.shape[1] <= 20
+    # The images without noise lie in what is kept.
+    signal = few - few.mean(axis=0)
+    lost = signal - signal @ kept @ kept.T
+    assert (lost**2).sum() < 0.02 * (signal**2).sum()
+
+
+def test_the_edge_of_uneven_noise_is_its_largest_variance(rng):
+    sizes = np.geomspace(1, 10, 400)
+    noise = sizes**0.5 * rng.normal(size=(1000, 400))
+    largest = all_axes(noise).variance[0]
+    every_column = EdgeSettings(fewest_columns=0)
+    edge = uneven_edge(noise.var(axis=0), np.ones(400), 1000, 1000, every_column)
+    # The edge is reached from below, by 3 % on average with so many samples.
+    assert 0.94 * edge < largest < edge
+    # As many dimensions as noise of equal sizes with the same cosines would have.
+    n_dimensions = sizes.sum() ** 2 / (sizes**2).sum()
+    assert even_edge(sizes.sum(), n_dimensions, 1000) < 0.9 * largest
+
+
+def test_the_edge_does_not_fall_where_components_hold_the_noise_of_columns(rng):
+    noise = np.repeat([3.0, 1.0], [60, 240]) * rng.normal(size=(1000, 300))
+    basis = np.zeros((300, 15))
+    basis[:60] = np.linalg.qr(rng.normal(size=(60, 15)))[0]
+    *_, left = left_in_columns(noise, noise @ basis, basis)
+    share = 1 - (basis[:, :-1] ** 2).sum(axis=1)
+    np.testing.assert_allclose(
+        left, ((noise - noise @ basis[:, :-1] @ basis[:, :-1].T) ** 2).mean(axis=0)
+    )
+    np.testing.assert_allclose(left / share, noise.var(axis=0), rtol=0.2)
+    assert uneven_edge(left, share, 1000, 1000) > 0.9 * uneven_edge(
+        noise.var(axis=0), np.ones(300), 1000, 1000
+    )
+
+
+def test_factors_in_few_columns_do_not_raise_the_edge(rng):
+    noise = 0.1 * rng.normal(size=(1000, 300))
+    X = np.column_stack([rng.normal(size=(1000, 2)) * [1, 0.5], noise])
+    assert choose_preparation(X).value.components.shape == (302, 2)
 
 
 def test_noise_is_found_where_there_are_as_many_columns_as_samples():

@@ -1,9 +1,13 @@
+import json
+
 import pytest
 
+from manifactor._support.version import __version__
 from manifactor.studies.keeping import keep, kept_records, unfinished
 
 JOBS = [{"seed": seed} for seed in range(3)]
 RECORDS = [{"seed": seed, "solved": True} for seed in range(3)]
+VERSIONED = [{**record, "version": __version__} for record in RECORDS]
 
 
 @pytest.fixture
@@ -18,7 +22,7 @@ def interrupted(records):
 
 def test_records_are_on_disk_before_they_are_handed_on(out):
     for number, _ in enumerate(keep(out, [], RECORDS), start=1):
-        assert kept_records(out, JOBS) == RECORDS[:number]
+        assert kept_records(out, JOBS) == VERSIONED[:number]
     assert len(out.read_text().splitlines()) == 3
     assert not unfinished(out).exists()
 
@@ -28,24 +32,31 @@ def test_a_study_continues_after_the_records_that_were_kept(out):
         list(keep(out, [], interrupted(RECORDS[:2])))
     assert not out.exists()
     kept = kept_records(out, JOBS)
-    assert list(keep(out, kept, RECORDS[2:])) == RECORDS
+    assert list(keep(out, kept, RECORDS[2:])) == VERSIONED
     assert len(out.read_text().splitlines()) == 3
 
 
 def test_a_line_that_was_not_finished_is_left_out(out):
-    unfinished(out).write_text('{"seed": 0}\n{"seed": 1, "sol')
-    assert kept_records(out, JOBS) == [{"seed": 0}]
+    first = json.dumps(VERSIONED[0])
+    unfinished(out).write_text(f'{first}\n{{"seed": 1, "sol')
+    assert kept_records(out, JOBS) == VERSIONED[:1]
+
+
+def lines(*records):
+    return "".join(f"{json.dumps(record)}\n" for record in records)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"seed": 7}\n', "it holds others"),
-        ('{"seed": 0}\n' * 4, "it holds others"),
+        (lines({"seed": 7, "version": __version__}), "it holds others"),
+        (lines(*[VERSIONED[0]] * 4), "it holds others"),
+        (lines({"seed": 0, "version": "0.0.1"}), "it holds fits of 0.0.1"),
+        (lines({"seed": 0}), "it holds fits of an unknown version"),
         ("no JSON\n", "one line of JSON for each fit"),
     ],
 )
-def test_records_of_another_study_are_refused(out, text, message):
+def test_records_of_another_study_or_version_are_refused(out, text, message):
     unfinished(out).write_text(text)
     with pytest.raises(ValueError, match=message):
         kept_records(out, JOBS)

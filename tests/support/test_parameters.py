@@ -1,8 +1,10 @@
 import numpy as np
+import pandas
 import pytest
 
 from manifactor._support.parameters import (
     require_choice,
+    require_columns_of_numbers,
     require_count,
     require_finite,
     require_indices,
@@ -67,3 +69,13 @@ def test_what_is_no_sequence_of_indices_is_refused():
         require_indices("exclude", 3, 1, 3, of="functions")
     with pytest.raises(ValueError, match=r"whole number in \[1, 3\]; got 4"):
         require_indices("exclude", [1, 4], 1, 3, of="functions")
+
+
+def test_a_data_frame_with_text_or_dates_is_refused_by_their_columns():
+    frame = pandas.DataFrame({"x": [0.5, 1.5], "n": [1, 2], "s": ["1", "2"]})
+    require_columns_of_numbers(frame)
+    require_columns_of_numbers(frame.astype({"n": "Int64"}))
+    frame = frame.assign(kind=["1", "red"], when=pandas.Timestamp("2020-01-01"))
+    message = r"column 'kind' holds 'red'. .*drop\(columns=\['kind', 'when'\]\)"
+    with pytest.raises(ValueError, match=message):
+        require_columns_of_numbers(frame)

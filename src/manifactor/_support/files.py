@@ -67,15 +67,33 @@ def _replace_folder(new: Path, folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def require_writable(folder: Path) -> None:
-    """Refuse a folder in which nothing can be written."""
+def make_folder(folder: Path) -> None:
+    """Make a folder in which files can be written, unless it exists.
+
+    The parent must exist: a misspelt path makes no tree of folders.
+    """
+    if not folder.exists():
+        require_writable(folder.parent)
+        folder.mkdir()
+    require_writable(folder)
+
+
+def require_writable(folder: Path, *, remedy: str = "") -> None:
+    """Refuse a folder in which nothing can be written.
+
+    Parameters
+    ----------
+    folder : Path
+    remedy : str
+        What to do instead, as a sentence at the end of the message.
+    """
     try:
         # Permissions alone do not tell: root has all of them, and disks are read-only.
         os.rmdir(tempfile.mkdtemp(dir=folder))
     except OSError as error:
         raise ValueError(
             f"the output goes into {folder}, which must be a writable folder: "
-            f"{error.strerror}."
+            f"{error.strerror}. {remedy}".rstrip()
         ) from error
 
 

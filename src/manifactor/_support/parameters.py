@@ -47,6 +47,45 @@ def require_unmasked(X) -> None:
         )
 
 
+def require_columns_of_numbers(X) -> None:
+    """Refuse a data frame with columns of text or dates; leave all others alone."""
+    if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
+        return
+    found = []
+    for name in X.columns:
+        cell = _first_no_number(np.asarray(X[name]))
+        if cell is not None:
+            found.append((str(name), str(cell)))
+    if found:
+        names = [name for name, _ in found]
+        name, cell = found[0]
+        raise ValueError(
+            f"`X` must hold numbers only; column {name!r} holds {cell[:40]!r}. Leave "
+            f"out what is no measurement: X.drop(columns={names})."
+        )
+
+
+def _first_no_number(column: np.ndarray):
+    """Return the first text or date of a column; None if there is none."""
+    # A name that two columns share gives both.
+    if column.dtype.kind in "fiubc":
+        return None
+    for cell in column.ravel():
+        if isinstance(cell, np.datetime64 | np.timedelta64):
+            return cell
+        if isinstance(cell, str) and not _reads_as_number(cell):
+            return cell
+    return None
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def require_squares(X: np.ndarray, *, spread: bool = True) -> None:
     """Refuse finite values whose squares are not: distances would be infinite, or 0.
 

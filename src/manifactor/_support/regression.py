@@ -17,7 +17,7 @@ def neighbour_means(
     source : ndarray of shape (n, d)
         Where neighbours are searched.
     n_neighbors : int
-        Without the sample itself. Among copies, any one may stand for the sample.
+        Without the sample itself.
     serial_limit : int
         Up to so many samples the search takes one thread: it is done before threads
         have started.
@@ -39,16 +39,40 @@ def neighbour_means(
     else:
         workers = 1 if n <= serial_limit else -1
         _, near = KDTree(source).query(source, n_neighbors + 1, workers=workers)
+    near = without_itself(near, np.arange(n))
     # Every row has as many entries, so that the pointers of the CSR array are a range.
-    pointers = np.arange(n + 1) * (n_neighbors + 1)
+    pointers = np.arange(n + 1) * n_neighbors
     ones = np.ones(near.size)
     around = sp.csr_array((ones, near.ravel(), pointers), shape=(n, n))
 
     def means(values: np.ndarray) -> np.ndarray:
-        # The sum includes the sample itself, which is nearest to itself.
-        return (around @ values - values) / n_neighbors
+        return (around @ values) / n_neighbors
 
     return means
+
+
+def without_itself(near: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Return the neighbours of samples without the samples themselves, (m, k - 1).
+
+    A sample with k copies or more may be missing among its neighbours. These are all
+    copies then, and the last one is left out.
+
+    Parameters
+    ----------
+    near : ndarray of int of shape (m, k)
+        The k nearest samples of each of m samples.
+    own : ndarray of int of shape (m,)
+        The samples.
+
+    Examples
+    --------
+    >>> without_itself(np.array([[0, 1, 2], [2, 0, 3]]), np.array([1, 4]))
+    array([[0, 2],
+           [2, 0]])
+    """
+    itself = near == own[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    return near[~itself].reshape(len(near), near.shape[1] - 1)
 
 
 def nearest_on_line(places: np.ndarray, at: np.ndarray, count: int) -> np.ndarray:

@@ -32,6 +32,16 @@ def held_warnings() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def issue(held: Iterable[warnings.WarningMessage]) -> None:
-    """Issue warnings that were held back, for the lines that they name."""
-    for each in held:
+    """Issue warnings that were held back, for the lines that they name, each once."""
+    different = {(str(each.message), each.filename, each.lineno): each for each in held}
+    for each in different.values():
         warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
+
+def parted(
+    held: Iterable[warnings.WarningMessage], category: type[Warning]
+) -> tuple[list[warnings.WarningMessage], list[warnings.WarningMessage]]:
+    """Return the warnings of a category, and all others."""
+    everything = list(held)
+    of_category = [each for each in everything if issubclass(each.category, category)]
+    return of_category, [each for each in everything if each not in of_category]

@@ -72,6 +72,13 @@ def _with_joined_views(argv: Sequence[str]) -> list[str]:
     return joined
 
 
+def _report_options(command) -> None:
+    add_run(command)
+    text = "page to write, .html (default: RUN/report.html, which is replaced)"
+    add(command, "--out", text, metavar="FILE")
+    add_overwrite(command, "replace an existing file of --out")
+
+
 def _explore_options(command) -> None:
     add_run(command)
     text = "port of the page on this machine (default: 8642, or any free port)"
@@ -154,9 +161,12 @@ def _bench_options(command) -> None:
     add(command, "--quick", text, action="store_true")
     text = "calibration: number of random problems (default: 2000, or 20 with --quick)"
     add(command, "--problems", text, type=int, metavar="N")
-    text = "file to write, one line of JSON for each fit (default: QUESTION.jsonl)"
-    add(command, "--out", text, metavar="FILE")
-    add_overwrite(command, "replace an existing file")
+    text = (
+        "folder for QUESTION.jsonl (a line for each fit), QUESTION.md (the table) and "
+        "the picture of calibration (default: the current folder)"
+    )
+    add(command, "--out", text, metavar="FOLDER", default=".")
+    add_overwrite(command, "replace the files of an earlier benchmark")
 
 
 def _reproduce_options(command) -> None:
@@ -235,8 +245,8 @@ GRAMMAR: dict[str, Grammar] = {
     "report": Grammar(
         "describe a run in words, and write RUN/report.html",
         "Print a description of a run, and write a page with figures to "
-        "RUN/report.html.",
-        add_run,
+        "RUN/report.html, or to another file.",
+        _report_options,
     ),
     "explore": Grammar(
         "look at a run in the browser and select samples",

@@ -26,7 +26,8 @@ SETTINGS: dict[str, dict] = {
     },
     "method": {
         "choices": list(METHODS),
-        "help": "gradients: functions of different factors have orthogonal gradients; "
+        "help": "gradients: eigenfunctions of different factors have orthogonal "
+        "gradients; "
         "triplets: Algorithm 1 of Product Manifold Learning; "
         "sum: samples are a sum of one function of each factor; "
         "deflation: an earlier name of sum",

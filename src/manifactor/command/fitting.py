@@ -13,6 +13,7 @@ from manifactor.command.outputs import require_new_folder
 from manifactor.command.terminal import ProgressBars, note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
+from manifactor.inputs.files import array_name
 from manifactor.inputs.reading import ImageSettings, Input
 from manifactor.runs.archive import is_run, load
 from manifactor.runs.checkpoints import Checkpoints
@@ -27,7 +28,8 @@ from manifactor.views.words import about_particles, summary
 def fit(arguments: Namespace) -> None:
     """Factor an input, or several views side by side, and write a run folder."""
     tasks = tasks_of(arguments)
-    out = Path(arguments.out or f"{tasks[0].path.with_suffix('').name}-run")
+    # Resolved, since "." and ".." have no name.
+    out = Path(arguments.out or f"{tasks[0].path.resolve().stem}-run")
     _require_compatible(arguments, n_tasks=len(tasks))
     _require_inputs_outside(tasks, out)
     if len(tasks) > 1:
@@ -96,6 +98,7 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     _require_usable_paths(out, arguments)
     given = task.read()
     _note_missing_angles(given)
+    _note_array(given)
     cost = task.forecast(given)
     # The forecast was measured on CPUs; a device is faster by an unknown factor.
     on_device = arguments.device not in (None, "cpu")
@@ -181,6 +184,16 @@ def _note_missing_angles(given: Input) -> None:
     images = given.components is not None
     if images and particles is not None and particles.angles is None:
         note("the particles have no angles; all images are taken as one view.")
+
+
+def _note_array(given: Input) -> None:
+    # An archive may hold labels only: the name tells whether these are the samples.
+    path = given.path
+    if path is None or path.suffix.lower() != ".npz":
+        return
+    name = array_name(path)
+    if name != "X":
+        note(f"the samples are {name!r}, the only array of {path}.")
 
 
 def _note_constant_columns(given: Input, *, many: int = 64) -> None:

@@ -49,9 +49,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     # What the library raises for bad input; anything else is a bug, whose traceback is
     # needed to fix it. MemoryError: a fit that this machine cannot hold.
     except (ValueError, OSError, MemoryError) as error:
-        terminal.error(str(error).strip() or type(error).__name__)
+        terminal.error(_in_words(error))
         return EXIT_BAD_INPUT
     # From the parser, which has printed its message: --help, --version, wrong usage.
     except SystemExit as stop:
         return int(stop.code or EXIT_DONE)
     return EXIT_DONE
+
+
+def _in_words(error: Exception) -> str:
+    """Return the message of an error; that of a file without the system's number."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return (
+            f"{error.filename} cannot be used: {error.strerror}. Check its name and "
+            "its permissions."
+        )
+    return str(error).strip() or type(error).__name__

@@ -25,7 +25,7 @@ def require_new_folder(folder: Path, *, mark: str, overwrite: bool) -> None:
 
 
 def _require_new(out: Path, *, ours: bool, overwrite: bool) -> None:
-    require_writable(out.parent)
+    require_writable(out.parent, remedy="Choose another --out.")
     if not out.exists():
         return
     if not ours:

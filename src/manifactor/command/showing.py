@@ -9,19 +9,33 @@ from socket import gethostname
 
 from manifactor._support.extras import extra
 from manifactor._support.files import require_writable
+from manifactor.command.outputs import require_new_file, with_suffix
 from manifactor.command.terminal import show
 from manifactor.runs.folder import read_run
-from manifactor.views.report import write_report
+from manifactor.views.report import REPORT_NAME, write_report
 from manifactor.views.words import report_text
 
 
 def report(arguments: Namespace) -> None:
-    """Print a run as text, and write the page that shows it into its folder."""
+    """Print a run as text, and write the page that shows it."""
     folder = Path(arguments.run)
     record, estimator = read_run(folder)
+    # Before anything is drawn, which takes seconds.
+    out = _page_of(arguments)
     # The text first: it needs no matplotlib, the page does.
     show(report_text(record, estimator))
-    show(f"Report: {write_report(folder, estimator)}")
+    show(f"Report: {write_report(folder, estimator, out=out)}")
+
+
+def _page_of(arguments: Namespace) -> Path:
+    """Return the file of the page; refuse one that cannot be written."""
+    if arguments.out is not None:
+        out = with_suffix(arguments.out, ".html")
+        require_new_file(out, overwrite=arguments.overwrite)
+        return out
+    folder = Path(arguments.run)
+    require_writable(folder, remedy="Give another file with --out.")
+    return folder / REPORT_NAME
 
 
 def explore(arguments: Namespace) -> None:

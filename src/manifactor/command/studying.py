@@ -1,13 +1,13 @@
 """Commands that study the method itself: `bench` and `reproduce`."""
 
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from manifactor._support.extras import extra
-from manifactor._support.files import write_whole
+from manifactor._support.files import make_folder, write_whole
 from manifactor._support.parameters import require_count
-from manifactor.command.outputs import require_new_file, with_suffix
+from manifactor.command.outputs import require_new_file
 from manifactor.command.terminal import ProgressBars, counted, note, show
 
 # The studies are imported by the functions: they import much that nothing else needs,
@@ -15,7 +15,7 @@ from manifactor.command.terminal import ProgressBars, counted, note, show
 
 
 def bench(arguments: Namespace) -> None:
-    """Run a benchmark, write one JSON line a fit, and print the table."""
+    """Run a benchmark, write one line of JSON for each fit, and print the table."""
     benchmarks = {"accuracy": _accuracy, "calibration": _calibration}
     benchmarks[arguments.question](arguments)
 
@@ -29,16 +29,18 @@ def _accuracy(arguments: Namespace) -> None:
             "--problems is an option of bench calibration; the cases of bench accuracy "
             "are fixed. Leave it out."
         )
-    out = _bench_output(arguments)
+    files = _bench_files(arguments, ".jsonl", ".md")
     table = quick_table() if arguments.quick else full_table()
     records = _recorded(
-        out,
+        files[".jsonl"],
         jobs(table),
         lambda first: run(table, first=first),
         overwrite=arguments.overwrite,
     )
-    show(render(records))
-    show(f"Every fit: {out}")
+    report = render(records)
+    _write_bytes(files[".md"], report.encode())
+    show(report)
+    show(f"Every fit: {files['.jsonl']}. The table: {files['.md']}")
 
 
 def _calibration(arguments: Namespace) -> None:
@@ -49,24 +51,33 @@ def _calibration(arguments: Namespace) -> None:
     default = settings.quick_problems if arguments.quick else settings.n_problems
     n_problems = default if arguments.problems is None else arguments.problems
     require_count("--problems", n_problems, 1, 10**6)
-    out = _bench_output(arguments)
-    pictures = [out.with_suffix(suffix) for suffix in (".pdf", ".png")]
-    for path in pictures:
-        require_new_file(path, overwrite=arguments.overwrite)
+    files = _bench_files(arguments, ".jsonl", ".md", ".svg", ".png")
     can_draw = _can_draw()
     records = _recorded(
-        out,
+        files[".jsonl"],
         calibration.jobs(n_problems),
         lambda first: calibration.run(n_problems, first=first),
         overwrite=arguments.overwrite,
+        unit="problems",
     )
-    show(calibration.render(records))
-    show(f"Every fit: {out}")
-    if can_draw:
-        files = calibration.diagram(records)
-        for path in pictures:
-            _write_bytes(path, files[path.suffix])
-        show(f"Reliability diagram: {' and '.join(map(str, pictures))}")
+    report = calibration.render(records)
+    show(report)
+    show(f"Every fit: {files['.jsonl']}")
+    drawn = _write_pictures(calibration.diagram(records), files) if can_draw else ""
+    _write_bytes(files[".md"], f"{report}{drawn}".encode())
+    show(f"The table: {files['.md']}")
+
+
+def _write_pictures(pictures: Mapping[str, bytes], files: Mapping[str, Path]) -> str:
+    """Write the pictures of the calibration and return Markdown that shows one."""
+    if not pictures:
+        note("no picture is drawn: no problem has a verdict.")
+        return ""
+    for suffix, content in pictures.items():
+        _write_bytes(files[suffix], content)
+    names = " and ".join(str(files[suffix]) for suffix in pictures)
+    show(f"Reliability diagram: {names}")
+    return f"\n![Share of right answers over confidence]({files['.svg'].name})\n"
 
 
 def _can_draw() -> bool:
@@ -80,11 +91,15 @@ def _can_draw() -> bool:
     return True
 
 
-def _bench_output(arguments: Namespace) -> Path:
-    """Return the file to write, which must be new."""
-    out = with_suffix(arguments.out or arguments.question, ".jsonl")
-    require_new_file(out, overwrite=arguments.overwrite)
-    return out
+def _bench_files(arguments: Namespace, *suffixes: str) -> dict[str, Path]:
+    """Return the files to write by suffix, which must be new, and make their folder."""
+    folder = Path(arguments.out)
+    files = {suffix: folder / f"{arguments.question}{suffix}" for suffix in suffixes}
+    if folder.exists():
+        for path in files.values():
+            require_new_file(path, overwrite=arguments.overwrite)
+    make_folder(folder)
+    return files
 
 
 def _recorded(
@@ -93,6 +108,7 @@ def _recorded(
     run: Callable[[int], Iterator[dict]],
     *,
     overwrite: bool,
+    unit: str = "fits",
 ) -> list[dict]:
     """Run a study, or the rest of one that was interrupted, and write its records.
 
@@ -100,11 +116,13 @@ def _recorded(
     ----------
     out : Path
     jobs : sequence of dict
-        What tells the records apart.
+        Entries that identify each record, in the order of the study.
     run : callable
         Returns the records from a given one on.
     overwrite : bool
-        Whether to start anew.
+        Whether to start again.
+    unit : str
+        Name of what the progress bar counts.
     """
     from manifactor.studies.keeping import keep, kept_records, unfinished
 
@@ -114,14 +132,14 @@ def _recorded(
     kept = kept_records(out, jobs)
     if kept:
         note(
-            f"continuing after {len(kept)} of {total} fits, which are in {part}; "
-            "--overwrite starts anew."
+            f"continuing after {len(kept)} of {total} {unit}, which are in {part}; "
+            "--overwrite starts again."
         )
     try:
-        return list(counted(keep(out, kept, run(len(kept))), total, "fits"))
+        return list(counted(keep(out, kept, run(len(kept))), total, unit))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"finished fits are kept in {part}; repeat the command to continue"
+            f"finished {unit} are kept in {part}; repeat the command to continue"
         ) from None
 
 

@@ -2,10 +2,13 @@
 
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tqdm import tqdm
+
+# The start of every progress bar, in tqdm's format.
+BAR = "{desc:<12} |{bar:24}|"
 
 
 def show(text: str) -> None:
@@ -86,17 +89,22 @@ class ProgressBars:
             bar.close()
 
 
-def counted(items, total: int, unit: str) -> tqdm:
-    """Return the items as an iterator with a progress bar."""
-    # `disable=None` is tqdm's value for "only on a terminal".
-    return tqdm(items, total=total, desc=unit, disable=None, file=sys.stderr)
+def counted(items: Iterable, total: int, unit: str) -> tqdm:
+    """Return the items as an iterator with a progress bar that counts them."""
+    # Many items of one kind: here the remaining time can be told.
+    layout = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
+    return _tqdm(items, total=total, desc=unit, bar_format=layout)
 
 
 def _bar(stage: str) -> tqdm:
     # Stages take unequal times, so a remaining time would mislead; only elapsed seconds
     # are shown.
-    layout = "{desc:<12} |{bar:24}| {elapsed_s:.1f} s"
-    return tqdm(total=1.0, desc=stage, bar_format=layout, disable=None, file=sys.stderr)
+    return _tqdm(total=1.0, desc=stage, bar_format=f"{BAR} {{elapsed_s:.1f}} s")
+
+
+def _tqdm(*items: Iterable, **options) -> tqdm:
+    # `disable=None` is tqdm's value for "only on a terminal".
+    return tqdm(*items, disable=None, file=sys.stderr, **options)
 
 
 def _report(kind: str, message: object) -> None:

@@ -170,7 +170,10 @@ def volume_series(folder: Path) -> ImageSource:
     """Return the volumes in a folder of .mrc files, in the order of their names."""
     files = tuple(sorted(folder.glob("*.mrc"), key=_numeric_order))
     if not files:
-        raise ValueError(f"{folder} must hold .mrc volumes; it holds none.")
+        raise ValueError(
+            f"the folder {folder} must hold .mrc volumes; it holds none. For samples "
+            "or particles, give a file."
+        )
     shapes = [_volume_shape(path) for path in files]
     _require_one_shape(files, shapes, "all volumes must have one shape")
     count = len(files)

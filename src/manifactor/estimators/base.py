@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifactor._support.parameters import (
+    require_columns_of_numbers,
     require_finite,
     require_squares,
     require_unmasked,
@@ -116,6 +117,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """Return finite floats of the right shape."""
         X = from_tensor(X)
         require_unmasked(X)
+        require_columns_of_numbers(X)
         precomputed = self._diffusion_settings().precomputed
         if precomputed and not sp.issparse(X):
             raise ValueError(

@@ -1,16 +1,8 @@
 """Columns that are likely no measurement, or not in the units of the others."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
-
-from manifactor._support.warning import warn_caller
-from manifactor.factoring.factorize import Factorization
-
-# Names of columns, or their numbers in a table of which some columns were left out.
-Labels = Sequence[str | int]
 
 
 class ColumnWarning(UserWarning):
@@ -48,27 +40,16 @@ class ColumnSettings:
     most_labels: int = 20
     samples_per_label: int = 20
 
-    # An index may leave out numbers: its range is at most so many times the number of
-    # samples.
-    index_range: float = 2.0
+    # An index may leave out numbers, as after a draw of samples. Of whole numbers that
+    # are drawn at random from the same range, so many pairs would be equal at least,
+    # and none in 1 of 10^8 draws.
+    expected_copies: float = 20.0
 
+    # How far evenly spaced values may lie from a multiple of their step, in steps.
+    rounding: float = 0.01
 
-# What is said of one column and of several.
-MEANINGS = {
-    "scale": (
-        "differs in scale from other columns a hundredfold or more",
-        "differ in scale from other columns a hundredfold or more",
-    ),
-    "index": (
-        "orders or numbers the rows, as an index or a time does",
-        "order or number the rows, as an index or a time does",
-    ),
-    "label": (
-        "holds a few whole numbers, as a label does",
-        "hold a few whole numbers, as labels do",
-    ),
-    "constant": ("is constant", "are constant"),
-}
+    # Rows by which most columns are seen not to number the rows.
+    screened: int = 100
 
 
 @dataclass(frozen=True)
@@ -84,48 +65,6 @@ class Suspicion:
 
     kind: str
     columns: tuple[int, ...]
-
-    def in_words(self, names: Labels | None = None, *, most: int = 4) -> str:
-        """Return a clause that names the columns, the first `most` of them."""
-        shown = [_name(column, names) for column in self.columns[:most]]
-        if len(self.columns) > most:
-            shown.append(f"{len(self.columns) - most} more")
-        listed = shown[0]
-        if len(shown) > 1:
-            listed = f"{', '.join(shown[:-1])} and {shown[-1]}"
-        noun = "column" if len(self.columns) == 1 else "columns"
-        meaning = MEANINGS[self.kind][len(self.columns) > 1]
-        return f"{noun} {listed} {meaning}"
-
-
-def _name(column: int, names: Labels | None) -> str:
-    return str(column) if names is None else repr(names[column])
-
-
-def column_labels(estimator, given: Labels | None) -> Labels | None:
-    """Return the labels given by the caller, else the names that a DataFrame had."""
-    if given is not None:
-        return given
-    return getattr(estimator, "feature_names_in_", None)
-
-
-def remarked_on_columns(
-    found: Factorization, X, names: Labels | None = None
-) -> Factorization:
-    """Return the factorization with a remark on suspicious columns, and warn of them.
-
-    A product is returned as it is, and so is a factorization of precomputed distances.
-    """
-    if found.evidence.verdict == "product" or sp.issparse(X):
-        return found
-    remark = in_words(suspicious_columns(X), names)
-    if not remark:
-        return found
-    warn_caller(remark, ColumnWarning)
-    # Before other remarks, which may not hold without these columns.
-    more = found.evidence.details
-    details = f"{remark} {more[:1].upper()}{more[1:]}".strip()
-    return replace(found, evidence=replace(found.evidence, details=details))
 
 
 def suspicious_columns(
@@ -173,25 +112,6 @@ def suspicious_columns(
     return () if harmless else tuple(found)
 
 
-def in_words(found: Sequence[Suspicion], names: Labels | None = None) -> str:
-    """Return what was found, and what to do, as sentences; "" for nothing."""
-    if not found:
-        return ""
-    clauses = "; ".join(suspicion.in_words(names) for suspicion in found)
-    kinds = {suspicion.kind for suspicion in found}
-    advice = []
-    if kinds & {"index", "label"}:
-        advice.append("leave out what is no measurement")
-    if "scale" in kinds:
-        advice.append("standardise columns of different units")
-    remedy = " and ".join(advice)
-    return f"{_capital(clauses)}. {_capital(remedy)}, and fit again."
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
 def _spread(some: np.ndarray, settings: ColumnSettings) -> np.ndarray:
     """Return the distance between two quantiles of every column.
 
@@ -235,30 +155,73 @@ def _apart_from_many(sizes: np.ndarray, settings: ColumnSettings) -> np.ndarray:
     return sizes >= descending[wide[-1]]
 
 
+def numbering_columns(
+    X: np.ndarray, *, settings: ColumnSettings = ColumnSettings()
+) -> tuple[int, ...]:
+    """Return the columns that number the rows, in any order.
+
+    Their values are evenly spaced, or whole numbers of a small range, and all
+    different. If all columns are like that, as those of a design of experiments are,
+    none of them is returned.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    settings : ColumnSettings
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).uniform(size=(500, 2))
+    >>> numbering_columns(np.c_[X, np.random.default_rng(0).permutation(500)])
+    (2,)
+    """
+    if len(X) < settings.fewest_rows or X.shape[1] < 2:
+        return ()
+    first = np.asarray(X[: settings.screened])
+    different = (np.diff(np.sort(first, axis=0), axis=0) > 0).all(axis=0)
+    # Every value of many columns, such as pixels, would take long to read.
+    if X.shape[1] > settings.many_columns:
+        different &= (first == np.floor(first)).all(axis=0)
+    found = [
+        int(column)
+        for column in np.flatnonzero(different)
+        if _numbers_rows(np.asarray(X[:, column], dtype=float), settings)
+    ]
+    return tuple(found) if len(found) < X.shape[1] else ()
+
+
+def _numbers_rows(values: np.ndarray, settings: ColumnSettings) -> bool:
+    """Return whether values are evenly spaced or whole, and all different."""
+    n, low = len(values), values.min()
+    length = values.max() - low
+    # Evenly spaced values are whole in units of their step.
+    steps = (values - low) * ((n - 1) / length)
+    if (np.abs(steps - np.rint(steps)) < settings.rounding).all():
+        return bool((np.bincount(np.rint(steps).astype(int)) == 1).all())
+    copies = n**2 / (2 * length)
+    whole = bool((values == np.floor(values)).all())
+    return whole and copies >= settings.expected_copies and _all_different(values)
+
+
+def _all_different(values: np.ndarray) -> bool:
+    return len(np.unique(values)) == len(values)
+
+
 def _index_columns(X: np.ndarray, settings: ColumnSettings) -> np.ndarray:
     """Return which columns order the rows, or number them in any order."""
     first = np.asarray(X[: settings.checked])
     steps = np.diff(first, axis=0)
     ordered = (steps > 0).all(axis=0) | (steps < 0).all(axis=0)
-    whole = (first == np.floor(first)).all(axis=0)
     index = np.zeros(X.shape[1], dtype=bool)
-    for column in np.flatnonzero(ordered | whole):
-        values = np.asarray(X[:, column])
-        numbers_rows = whole[column] and _numbers_rows(values, settings)
-        index[column] = _is_ordered(values) or numbers_rows
+    index[list(numbering_columns(X, settings=settings))] = True
+    for column in np.flatnonzero(ordered):
+        index[column] |= _is_ordered(np.asarray(X[:, column]))
     return index
 
 
 def _is_ordered(values: np.ndarray) -> bool:
     steps = np.diff(values)
     return bool((steps > 0).all() or (steps < 0).all())
-
-
-def _numbers_rows(values: np.ndarray, settings: ColumnSettings) -> bool:
-    """Return whether whole numbers are all different, with few left out."""
-    if values.max() - values.min() > settings.index_range * len(values):
-        return False
-    return len(np.unique(values)) == len(values)
 
 
 def _label_columns(

@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifactor.estimators.base import SpectralEstimator, blas_threads, rows_at_a_time
-from manifactor.estimators.columns import column_labels, remarked_on_columns
-from manifactor.factoring.factorize import factorize
+from manifactor.estimators.column_words import column_labels
+from manifactor.estimators.finding import find_factors
 from manifactor.factoring.placement import (
     Placed,
     PlacementSettings,
@@ -21,7 +21,6 @@ from manifactor.factoring.settings import (
     require_factoring,
 )
 from manifactor.factoring.sums.peeling import SumSettings
-from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.resident import device_memory, like
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
 
@@ -163,8 +162,9 @@ class ManifoldFactorizer(SpectralEstimator):
         Warns
         -----
         ColumnWarning
-            If no product is found and columns look like an index or a label, or differ
-            in scale a hundredfold. The evidence names the columns, too.
+            Before the fit if a column numbers the rows. After it, if no product is
+            found and columns order the rows, look like labels, or differ in scale a
+            hundredfold. The evidence names the columns, too.
         """
         factoring = self._factoring_settings()
         known = isinstance(self.n_functions, Integral)
@@ -173,16 +173,15 @@ class ManifoldFactorizer(SpectralEstimator):
         X, cost, stages, rng = self._begin(X, stages)
         noise = None if noise is None else checked_noise(noise, X)
         with device_memory(), blas_threads(X):
-            diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
-            with stages.timed("factors"):
-                # The halves that tell structure from noise are always the same, so that
-                # `random_state` does not decide a verdict.
-                fixed = np.random.default_rng(0)
-                found = factorize(diffusion, factoring, noise=noise, rng=fixed)
-            # Whoever asks for one factor expects no product.
-            if factoring.n_asked != 1:
-                labels = column_labels(self, column_names)
-                found = remarked_on_columns(found, X, labels)
+            found = find_factors(
+                X,
+                self._diffusion_settings(),
+                factoring,
+                noise=noise,
+                names=column_labels(self, column_names),
+                stages=stages,
+                rng=rng,
+            )
             self.factorization_ = found.settled()
         self._remember(self.diffusion_, cost, stages)
         return self

@@ -34,6 +34,8 @@ factors
     The record `Factor`: functions, shape and places of one factor.
 gradients
     Blocks of functions with orthogonal gradients, found by peeling.
+edges
+    Edges and holes in what factors leave of the samples, which noise has not.
 prediction
-    R^2 of nearest-neighbour regression, used by all of them.
+    R^2 of nearest-neighbour regression, and a draw of few samples, used by all of them.
 """

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from manifactor._support.errors import NothingFoundError
 from manifactor.factoring.gradients.dimensions import Dimensions, Peeled
 from manifactor.factoring.gradients.energy import count_directions
 from manifactor.factoring.gradients.looks import take_looks
@@ -109,7 +110,7 @@ def as_many_as(
     if asked is None or asked == len(blocks):
         return blocks
     if asked > len(blocks):
-        raise ValueError(
+        raise NothingFoundError(
             f"`n_factors` must not exceed what the data show; {asked} were asked for "
             f"and {len(blocks)} found: no function was left that does not vary along "
             "those. Lower `n_factors`, or give more samples."

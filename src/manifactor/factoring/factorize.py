@@ -222,8 +222,8 @@ def _choice_of_factors(found: Factorization, settings: FactoringSettings) -> Cho
 
 WHY_SO_MANY = {
     "gradients": (
-        "so many blocks of functions have orthogonal gradients, beyond the samples' "
-        "own noise"
+        "so many blocks of eigenfunctions have orthogonal gradients, beyond the "
+        "samples' own noise"
     ),
     "sum": "so many independent terms add up to the samples, and leave noise",
     "triplets": "the fewest groups that separate nearly all pairs in triplets",

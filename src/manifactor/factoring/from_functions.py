@@ -19,7 +19,7 @@ from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.judging.one_factor import weigh_one
 from manifactor.factoring.judging.weighing import weigh
 from manifactor.factoring.measures.poles import poles
-from manifactor.factoring.prediction import thinned_rows
+from manifactor.factoring.prediction import thinned
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.spectrum import Spectrum
@@ -119,7 +119,8 @@ def _with_refused(
     if not failed <= TESTS_OF_LENGTHS:
         return None
     pole_settings = settings.measures.places.poles
-    rows = thinned_rows(~peeled.diffusion.graph.outliers, pole_settings.samples)
+    inliers = np.flatnonzero(~peeled.diffusion.graph.outliers)
+    rows = thinned(inliers, pole_settings.samples)
     places = [factor.embedding[rows] for factor in found.factors]
     shrunk = poles(places, samples[rows], settings=pole_settings)
     if shrunk.value > settings.evidence.poles:

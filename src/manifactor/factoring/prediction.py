@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor._support.arithmetic import ceil_div
+from manifactor._support.arithmetic import quotient
 from manifactor._support.regression import neighbour_means
 
 
@@ -20,32 +20,33 @@ class PredictionSettings:
     n_neighbors: int = 20
 
 
-def thinned(n_samples: int, at_most: int) -> slice:
-    """Return a slice of evenly spread samples, all of them if they are few.
+def thinned(samples: int | np.ndarray, at_most: int, *, seed: int = 1) -> np.ndarray:
+    """Return the indices of randomly drawn samples, ascending; of all if they are few.
 
-    Examples
-    --------
-    >>> thinned(10, 4)
-    slice(None, None, 3)
-    """
-    return slice(None, None, ceil_div(n_samples, at_most))
-
-
-def thinned_rows(chosen: np.ndarray, at_most: int) -> np.ndarray:
-    """Return the indices of evenly spread samples among those chosen.
+    Random, since samples may come in order, and a fixed stride would then miss what
+    repeats along it. The same arguments give the same samples.
 
     Parameters
     ----------
-    chosen : ndarray of bool of shape (n_samples,)
+    samples : int or ndarray of int
+        Number of samples, or the indices of those that may be drawn.
     at_most : int
+    seed : int
+        Unlike that of the measures which cut samples into random halves: draws of one
+        seed begin alike, so that all drawn samples might lie in one half.
 
     Examples
     --------
-    >>> thinned_rows(np.array([True, False, True, True, True]), 2)
-    array([0, 3])
+    >>> thinned(3, 4)
+    array([0, 1, 2])
+    >>> len(thinned(np.array([0, 2, 3, 6]), 2))
+    2
     """
-    rows = np.flatnonzero(chosen)
-    return rows[thinned(len(rows), at_most)]
+    rows = np.arange(samples) if isinstance(samples, int) else samples
+    if len(rows) <= at_most:
+        return rows
+    rng = np.random.default_rng(seed)
+    return np.sort(rng.choice(rows, at_most, replace=False))
 
 
 def predictability(
@@ -75,4 +76,4 @@ def predictability(
     # The sample itself is no neighbour: a function would predict its own noise.
     rest = target - neighbour_means(source, k)(target)
     left = (rest**2).mean(axis=0) / (1 + 1 / k)
-    return np.clip(1 - left / np.maximum(target.var(axis=0), 1e-300), 0, 1)
+    return np.clip(1 - quotient(left, target.var(axis=0)), 0, 1)

@@ -1,6 +1,5 @@
 """Factors in one sense of a product after the other, until one makes the data one."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -8,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from manifactor._support.choices import Choice
+from manifactor._support.errors import NothingFoundError
 from manifactor._support.warning import held_warnings, issue
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.from_functions import find_in_functions
@@ -53,22 +53,25 @@ def find_in_all_senses(
     if not others or found.evidence.verdict == "product":
         issue(held)
         return found
-    best, tried = found, ["geometry"]
+    best, warned, tried = found, held, ["geometry"]
     uneven = _is_uneven(diffusion, settings)
     for sense in FINDERS:
         if not _may_show_more(sense, best, uneven):
             continue
         tried.append(sense)
-        candidate = _found_if_any(sense, diffusion, settings, rng)
+        with held_warnings() as held:
+            candidate = _found_if_any(sense, diffusion, settings, rng)
         if candidate is not None and _better(candidate, best):
-            best = candidate
+            best, warned = candidate, held
         if best.evidence.verdict == "product":
             break
     if not is_sound(best):
-        best = _with_more_functions(found, settings, rng)
-    # The warnings of the geometry say nothing of another result.
-    if best is found:
-        issue(held)
+        with held_warnings() as held:
+            longer = _with_more_functions(found, settings, rng)
+        if longer is not found:
+            best, warned = longer, held
+    # The warnings of a result that is not taken say nothing of the one that is.
+    issue(warned)
     sense = best.evidence.sense
     why = "most tests are passed in it" if is_sound(best) else "no other is better"
     why = f"{why}, of the senses {', '.join(tried)}"
@@ -101,13 +104,11 @@ def _found_if_any(
     rng: np.random.Generator,
 ) -> Factorization | None:
     """Factors in another sense; None where it shows nothing."""
-    # The result may not be the one that is returned: its warnings say nothing.
-    with warnings.catch_warnings(action="ignore"):
-        try:
-            return find_in_sense(sense, diffusion, settings, rng=rng)
-        except ValueError:
-            # Its kernel resolves nothing, or fewer factors than were asked for.
-            return None
+    try:
+        return find_in_sense(sense, diffusion, settings, rng=rng)
+    except NothingFoundError:
+        # Its kernel resolves nothing, or it has fewer factors than were asked for.
+        return None
 
 
 def _with_more_functions(
@@ -149,6 +150,11 @@ def _in_functions_of(
 ) -> Factorization:
     """Factors in the functions of another diffusion of the same samples."""
     other = other_sense(diffusion, settings=settings.senses, rng=rng)
+    if len(other.distinct.eigenvalues) < 2:
+        raise NothingFoundError(
+            f"the kernel of `sense={sense!r}` must resolve more than the constant "
+            "function of these samples, and does not. Choose another `sense`."
+        )
     return find_in_functions(other, settings, sense=sense, rng=rng)
 
 

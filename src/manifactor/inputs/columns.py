@@ -78,7 +78,12 @@ def _numbers(
         if ends is None:
             raise ValueError(f"{option}: {_unknown(label, names, total)}")
         low, high = int(ends[1]), int(ends[2] or ends[1])
-        if not low <= high < total:
+        if low > high:
+            raise ValueError(
+                f"{option}: a range goes from the lower number to the higher one; got "
+                f"{label}. Write {high}-{low}."
+            )
+        if high >= total:
             raise ValueError(
                 f"{option}: columns are numbered from 0 to {total - 1}; got {label}."
             )
@@ -95,11 +100,12 @@ def _unknown(label: str, names: Sequence[str] | None, total: int) -> str:
         )
     near = get_close_matches(label, names, n=3, cutoff=0.5)
     if near:
-        return f"there is no column {label!r}; the nearest are {_listed(near)}."
-    return f"there is no column {label!r}; there are {_listed(names)}."
+        return f"there is no column {label!r}; the nearest are {listed(near)}."
+    return f"there is no column {label!r}; there are {listed(names)}."
 
 
-def _listed(names: Sequence[str], *, most: int = 8) -> str:
+def listed(names: Sequence[str], *, most: int = 8) -> str:
+    """Return the first names, and how many more there are."""
     shown = ", ".join(repr(name) for name in names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 

@@ -103,6 +103,13 @@ def _require_readable(path: Path) -> None:
         )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise ValueError(
+            f"the input must be a file that you may read; {path}: {error.strerror}. "
+            "Change its permissions, or give a copy that you own."
+        ) from error
 
 
 def read_npy(path: Path) -> np.ndarray:
@@ -116,23 +123,42 @@ def read_npy(path: Path) -> np.ndarray:
         ) from error
 
 
-def _read_npz(path: Path) -> np.ndarray:
+def array_name(path: Path) -> str | None:
+    """Return the name of the array in an .npz that holds the samples.
+
+    It is ``X``, or that of the only array; None if there are several others.
+    """
     try:
         # Opened here, since numpy does not close a damaged archive.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            return _sample_array(list(stored))
+    except Exception as error:  # damaged and foreign files lead to any exception
+        raise _no_npz(path) from error
+
+
+def _sample_array(names: list[str]) -> str | None:
+    only = names[0] if len(names) == 1 else None
+    return "X" if "X" in names else only
+
+
+def _read_npz(path: Path) -> np.ndarray:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             names = list(stored)
-            only = names[0] if len(names) == 1 else None
-            chosen = "X" if "X" in names else only
+            chosen = _sample_array(names)
             if chosen is not None:
                 return stored[chosen]
-    except Exception as error:  # damaged and foreign files lead to any exception
-        raise ValueError(
-            f"{path} is not an .npz file of plain arrays; pickled objects are never "
-            "loaded."
-        ) from error
+    except Exception as error:
+        raise _no_npz(path) from error
     raise ValueError(
         f"{path} must hold an array `X`, or one array; it holds "
-        f"{', '.join(names) or 'none'}."
+        f"{', '.join(names) or 'none'}. Save the samples under the name X."
+    )
+
+
+def _no_npz(path: Path) -> ValueError:
+    return ValueError(
+        f"{path} is not an .npz file of plain arrays; pickled objects are never loaded."
     )
 
 

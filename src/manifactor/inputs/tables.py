@@ -1,20 +1,16 @@
 """Tables in text and in parquet: numbers, names of columns, columns of text."""
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from manifactor._support.extras import extra
 from manifactor._support.warning import warn_caller
 from manifactor.estimators.columns import ColumnWarning
-from manifactor.inputs.columns import ColumnChoice
-
-# Column delimiters of tables in text; None for any white space.
-DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".txt": None}
+from manifactor.inputs.columns import ColumnChoice, listed
+from manifactor.inputs.layout import DELIMITERS, Layout, as_number, layout_of, lines
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ def column_names(path) -> list[str]:
         return list(extra("pyarrow.parquet").read_schema(path).names)
     if suffix not in DELIMITERS:
         return []
-    return list(_layout(path, DELIMITERS[suffix]).names or ())
+    return list(layout_of(path, DELIMITERS[suffix]).names or ())
 
 
 def line_of(path: Path, row: int) -> int | None:
@@ -55,15 +51,15 @@ def line_of(path: Path, row: int) -> int | None:
     if suffix not in DELIMITERS:
         return None
     delimiter = DELIMITERS[suffix]
-    numbered = _rows(path, delimiter, _layout(path, delimiter))
+    numbered = _rows(path, delimiter, layout_of(path, delimiter))
     return next((line for k, (line, _) in enumerate(numbered) if k == row), None)
 
 
 def read_text(path: Path, choice: ColumnChoice, *, delimiter: str | None) -> Table:
     """Return a table in text, which may start with a line of column names."""
     try:
-        layout = _layout(path, delimiter)
-        used = choice.numbers(layout.names, layout.total)
+        layout = layout_of(path, delimiter)
+        used = _chosen(path, choice, layout)
         samples = _plain_numbers(path, delimiter, used, layout)
         if samples is None:
             cells = _cells(path, delimiter, used, layout)
@@ -73,44 +69,29 @@ def read_text(path: Path, choice: ColumnChoice, *, delimiter: str | None) -> Tab
     return Table(samples, used, layout.total, _names_of(used, layout.names))
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """The columns of a table in text.
-
-    Attributes
-    ----------
-    names : tuple of str or None
-    total : int
-        Number of columns.
-    header : int
-        Number of the line of names, counted from 1; 0 if there is none.
-    """
-
-    names: tuple[str, ...] | None
-    total: int
-    header: int
-
-
-def _layout(path: Path, delimiter: str | None) -> _Layout:
-    """Return the layout of a table in text."""
-    names, header = None, 0
-    for number, cells in _lines(path, delimiter, comments=True):
-        if cells and cells[0].startswith("#"):
-            # `numpy.savetxt` writes names into a comment.
-            names = [cell for cell in (cells[0].lstrip("# "), *cells[1:]) if cell]
-        elif header == 0 and _is_header(cells):
-            names, header = cells, number
-        else:
-            known = tuple(names or ())
-            agree = len(known) == len(cells)
-            return _Layout(known if agree else None, len(cells), header)
-    raise ValueError(
-        f"{path} holds no samples; it must hold a line of numbers for each."
+def _chosen(path: Path, choice: ColumnChoice, layout: Layout) -> tuple[int, ...]:
+    """Return the numbers of the columns to read; warn of what may not be meant."""
+    used = choice.numbers(layout.names, layout.total)
+    # The names of an earlier run were in its table, too.
+    if layout.numbers_in_names and choice.labels is None:
+        warn_caller(
+            f"line {layout.header} of {path} was taken for the names of the columns: "
+            f"{listed(layout.names or ())}. If it is a sample, add a line of names "
+            "above it.",
+            ColumnWarning,
+        )
+    if not layout.index or choice.named or used[0] != 0 or len(used) == 1:
+        return used
+    warn_caller(
+        f"the first column of {path} has no name and was left out, as the index of "
+        f"the rows. To use it, give it a name, or pass --columns 0-{layout.total - 1}.",
+        ColumnWarning,
     )
+    return used[1:]
 
 
 def _plain_numbers(
-    path: Path, delimiter: str | None, used: Sequence[int], layout: _Layout
+    path: Path, delimiter: str | None, used: Sequence[int], layout: Layout
 ) -> np.ndarray | None:
     """Return columns of numbers; None if a cell is no number."""
     # Where all columns are read, numpy also sees that rows are of one length.
@@ -129,7 +110,7 @@ def _plain_numbers(
 
 
 def _cells(
-    path: Path, delimiter: str | None, used: Sequence[int], layout: _Layout
+    path: Path, delimiter: str | None, used: Sequence[int], layout: Layout
 ) -> dict[int, list[str]]:
     """Return the cells of some columns as text."""
     columns: dict[int, list[str]] = {number: [] for number in used}
@@ -137,7 +118,7 @@ def _cells(
         if len(cells) != layout.total:
             raise ValueError(
                 f"{path} must be a table of numbers: line {line} has {len(cells)} "
-                f"cells, and the first row has {layout.total}."
+                f"cells, and the first row has {layout.total}. Repair or remove it."
             )
         for number, column in columns.items():
             column.append(cells[number])
@@ -145,43 +126,12 @@ def _cells(
 
 
 def _rows(
-    path: Path, delimiter: str | None, layout: _Layout
+    path: Path, delimiter: str | None, layout: Layout
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of each line that holds a row, and its cells."""
-    for number, cells in _lines(path, delimiter):
-        if number > layout.header:
-            yield number, cells
-
-
-def _lines(
-    path: Path, delimiter: str | None, *, comments: bool = False
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the numbers of lines, from 1, and their cells; not of empty lines."""
-    # Spreadsheet programs start UTF-8 files with a mark that "utf-8-sig" skips.
-    with path.open(encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, start=1):
-            text = line.strip()
-            if text and (comments or not text.startswith("#")):
-                yield number, _split(line.rstrip("\r\n"), delimiter)
-
-
-def _split(line: str, delimiter: str | None) -> list[str]:
-    if delimiter is None:
-        return line.split()
-    cells = next(csv.reader([line], delimiter=delimiter), [])
-    return [cell.strip() for cell in cells]
-
-
-def _is_header(cells: list[str]) -> bool:
-    # One number is enough for data: a first row with a gap is no header.
-    return not any(_number(cell) is not None for cell in cells)
-
-
-def _number(cell: Any) -> float | None:
-    try:
-        return float(cell)
-    except (ValueError, TypeError):
-        return None
+    for line, cells in lines(path, delimiter):
+        if line > layout.header:
+            yield line, cells
 
 
 def read_parquet(path: Path, choice: ColumnChoice) -> Table:
@@ -245,7 +195,10 @@ def _as_numbers(
             raise _wrong_cell(path, column, wrong, _label(number, names))
         columns[number] = values
     if text and not columns:
-        raise ValueError(f"{path} must be a table of numbers: all columns hold text.")
+        raise ValueError(
+            f"{path} must be a table of numbers: all columns hold text. "
+            "Give a file with columns of numbers."
+        )
     if text:
         warn_caller(
             f"columns that hold text were left out: {', '.join(text)}.", ColumnWarning
@@ -259,7 +212,7 @@ def _parsed(column: Sequence) -> tuple[np.ndarray, np.ndarray]:
         return column, np.empty(0, dtype=int)
     # Dates are no numbers, though numpy converts them.
     dated = isinstance(column, np.ndarray) and column.dtype.kind in "mM"
-    found = [None if dated else _number(cell) for cell in column]
+    found = [None if dated else as_number(cell) for cell in column]
     wrong = np.flatnonzero([number is None for number in found])
     values = np.array([np.nan if number is None else number for number in found])
     return values, wrong
@@ -276,7 +229,8 @@ def _wrong_cell(
     what = f"holds {cell[:40]!r}" if cell.strip() else "is empty"
     more = f", and {len(wrong) - 1} more cells are no numbers" * (len(wrong) > 1)
     return ValueError(
-        f"{path} must be a table of numbers: {where}, column {label} {what}{more}."
+        f"{path} must be a table of numbers: {where}, column {label} {what}{more}. "
+        "Fill it in, remove the row, or leave the column out with --drop."
     )
 
 

@@ -100,7 +100,7 @@ def _neighbors_of_images(n_images: int, drawing: DrawSettings) -> Choice:
     if wide <= usual:
         count = min(usual, n_images - 1)
         return Choice(
-            count, "the lowest functions are most accurate with 64 to 128 neighbours"
+            count, "low eigenfunctions are most accurate with 64 to 128 neighbours"
         )
     return Choice(
         wide,

@@ -12,6 +12,7 @@ from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factors.charts import Chart, Cloud
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.division import Split
+from manifactor.factoring.judging.advice import DataKnown
 from manifactor.factoring.judging.criterion import Test
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.sums.directions import Directions
@@ -40,6 +41,7 @@ RECORDS: dict[str, Any] = {
         Choice,
         Cloud,
         Cut,
+        DataKnown,
         Diffusion,
         Directions,
         Evidence,

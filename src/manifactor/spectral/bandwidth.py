@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammainc, gammaln
 
+from manifactor._support.arithmetic import quotient
 from manifactor._support.choices import Choice, given
 from manifactor.spectral.copies import row_of
 from manifactor.spectral.resident import ResidentMatrix
@@ -161,7 +162,8 @@ def kernel_slopes(
     neighbour at distance 0. Squared distances are counted in narrow bins of their
     logarithm, whose means stand for them.
     """
-    relative = np.maximum(squared / squared.max(), 1e-300)
+    # Copies have no logarithm of their distance; any so small one has their weight.
+    relative = np.maximum(squared / squared.max(), np.finfo(float).tiny)
     octaves = -np.log2(relative)
     bins = np.floor(octaves * bins_per_octave).astype(int)
     count = np.bincount(bins)
@@ -217,8 +219,7 @@ def local_scale(
             f"{(count == 0).sum()} have none."
         )
     # One sort for all rows: the row, and the distance as a fraction below one half.
-    farthest = max(distances.data.max(), 1e-300)
-    key = row_of(distances) + 0.5 * distances.data / farthest
+    key = row_of(distances) + 0.5 * quotient(distances.data, distances.data.max())
     ordered = distances.data[np.argsort(key)]
     starts = distances.indptr[:-1]
     return ordered[starts + np.minimum(neighbor, count) - 1]

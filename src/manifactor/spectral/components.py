@@ -69,7 +69,7 @@ def join_components(
         )
     warn_caller(
         f"{found}; they were joined by the shortest edges between them, so the lowest "
-        "functions tell the components apart. Raise `n_neighbors`, or work on the "
+        "eigenfunctions tell the components apart. Raise `n_neighbors`, or work on the "
         "largest component: fit X[estimator.components_ == 0].",
         DisconnectedGraphWarning,
     )

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from manifactor._support.arithmetic import quotient
 from manifactor.spectral.eigenpairs import (
     SINGLE_PRECISION_RESIDUAL,
     Start,
@@ -43,6 +44,12 @@ class FilterSettings:
     # all of it, so the interval goes on below that node.
     bottom_margin: float = 0.02
     narrowest_interval: float = 0.05
+
+    # Distances that keep a plan defined where eigenvalues coincide: of the last wanted
+    # one from 1, from the cut, and from the first cut, which is a rough one.
+    nearest_to_one: float = 1e-9
+    nearest_to_cut: float = 1e-7
+    nearest_to_first_cut: float = 1e-6
 
     # A random vector is nearly all rough. What lies farther from 1 than the cut by
     # this factor is first damped by this gain, which takes a few degrees only.
@@ -130,7 +137,7 @@ class FilterPlan:
 
     def _growth(self, value: float) -> float:
         # The polynomial is cosh(degree * arccosh(x)) where [bottom, cut] is [-1, 1].
-        above = max(value - self.cut, 1e-7)
+        above = max(value - self.cut, self.settings.nearest_to_cut)
         x = 1 + 2 * above / (self.cut - self.bottom)
         return float(np.arccosh(x))
 
@@ -148,7 +155,7 @@ class FilterPlan:
         The first vector gains no more than `limit` over the last.
         """
         needed = self.remaining(error, self.settings.aim * target)
-        most = limit / max(self.first_gain - self.gain, 1e-9)
+        most = quotient(limit, self.first_gain - self.gain)
         degree = int(np.ceil(min(needed, most)))
         return max(2, degree)
 
@@ -188,7 +195,7 @@ class FilterPlan:
         Ritz values lie below the eigenvalues, so `safe`, that of the last vector
         which surely belongs to the block, can only raise the cut.
         """
-        cut = min(max(self.cut, safe), last - 1e-7)
+        cut = min(max(self.cut, safe), last - self.settings.nearest_to_cut)
         return replace(self, cut=cut, last=last)
 
     def lowered(self, last: float, safe: float) -> "FilterPlan":
@@ -253,9 +260,9 @@ def first_plan(
         cut = last**2 / start.values[within]
     lowest_node = float(values[-1])
     bottom = max(-1.0, lowest_node - settings.bottom_margin)
-    last = min(float(last), 1 - 1e-9)
+    last = min(float(last), 1 - settings.nearest_to_one)
     lowest = bottom + settings.narrowest_interval
-    cut = min(max(float(cut), lowest), last - 1e-6)
+    cut = min(max(float(cut), lowest), last - settings.nearest_to_first_cut)
     return FilterPlan(bottom, cut, last, settings)
 
 

@@ -107,7 +107,7 @@ class Forecast:
         return self.memory <= available_memory()
 
     def __str__(self) -> str:
-        return f"about {self.memory / 1e9:.1f} GB and {_duration(self.seconds)}"
+        return f"about {_size(self.memory)} and {_duration(self.seconds)}"
 
 
 def forecast(
@@ -232,6 +232,13 @@ def _spectrum_seconds(
     sparse = 2 * entries * width * products / settings.sparse_flops
     dense = settings.block_operations * n_samples * width**2
     return sparse + dense / settings.dense_flops
+
+
+def _size(memory: float) -> str:
+    # Below this, a decimal of a gigabyte says nothing.
+    if memory < 1e8:
+        return f"{max(1, round(memory / 1e6))} MB"
+    return f"{memory / 1e9:.1f} GB"
 
 
 def _duration(seconds: float) -> str:

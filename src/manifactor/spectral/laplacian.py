@@ -84,15 +84,7 @@ def laplacian_spectrum(
         rng=rng,
         settings=settings.solvers,
     )
-    if len(pairs.values) < n_functions:
-        _warn_of_budget(pairs, n_functions)
-    pairs = _resolved(pairs, settings.smallest_resolved)
-    _warn_of_residuals(
-        pairs.residuals[:n_functions],
-        required(pairs.values[:n_functions], tolerance),
-        solver=chosen.value,
-        poor=settings.poor_residual,
-    )
+    pairs = _checked(pairs, n_functions, tolerance, chosen.value, settings)
     weights = affinity.degree / affinity.degree.sum()
     functions, resident = _functions(pairs.vectors, weights, settings.constant_share)
     return Spectrum(
@@ -112,6 +104,26 @@ def _start_vectors(rows: np.ndarray, spectrum: Spectrum, affinity: Affinity) -> 
     vectors = spectrum.functions * np.sqrt(weights)[:, None]
     values = np.exp(-affinity.step * spectrum.eigenvalues)
     return Start(rows, vectors, values)
+
+
+def _checked(
+    pairs: Pairs,
+    n_functions: int,
+    tolerance: float,
+    solver: str,
+    settings: SpectrumSettings,
+) -> Pairs:
+    """Return the pairs that the walk can see; warn of missing and of poor ones."""
+    if len(pairs.values) < n_functions:
+        _warn_of_budget(pairs, n_functions)
+    pairs = _resolved(pairs, settings.smallest_resolved)
+    _warn_of_residuals(
+        pairs.residuals[:n_functions],
+        required(pairs.values[:n_functions], tolerance),
+        solver=solver,
+        poor=settings.poor_residual,
+    )
+    return pairs
 
 
 def _resolved(pairs: Pairs, smallest: float) -> Pairs:

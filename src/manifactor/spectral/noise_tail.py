@@ -1,9 +1,16 @@
 """The number of principal components that are noise, in few columns and in many."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+
+from manifactor.spectral.noise_edge import (
+    EdgeSettings,
+    even_edge,
+    left_in_columns,
+    uneven_edge,
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,8 @@ class NoiseSettings:
 
     # Cosines this near 1 are those of copies, which may have the same noise.
     copy_tolerance: float = 1e-9
+
+    edge: EdgeSettings = field(default_factory=EdgeSettings)
 
 
 def noise_components(
@@ -124,8 +133,8 @@ def gaussian_kurtosis(n_components: int, n_samples: int) -> tuple[float, float]:
 
 
 def first_noise_component(
-    inner: np.ndarray,
-    scores: np.ndarray,
+    samples: np.ndarray,
+    axes: np.ndarray,
     variance: np.ndarray,
     rest: np.ndarray,
     n_samples: int,
@@ -137,15 +146,16 @@ def first_noise_component(
     In many columns the last components are not computed. The components from k on are
     noise if component k lies below the edge of the Marchenko-Pastur law, and if the
     samples are uncorrelated with each other in all of them: on a manifold, samples near
-    each other have similar values of every component. The number of dimensions of the
-    noise is measured, since pixels may be constant and noise may be uneven.
+    each other have similar values of every component. The edge is that of even noise
+    whose number of dimensions is measured, since pixels may be constant or correlated,
+    or that of noise of unequal size in columns, whichever is larger.
 
     Parameters
     ----------
-    inner : ndarray of shape (n_compared, n_compared)
-        Inner products of some centred samples.
-    scores : ndarray of shape (n_compared, n_components)
-        The same samples in the leading principal axes.
+    samples : ndarray of shape (n_compared, n_features)
+        Some of the samples, centred.
+    axes : ndarray of shape (n_features, n_components)
+        The leading principal axes.
     variance : ndarray of shape (n_components,)
         Variances of the leading components, descending.
     rest : ndarray of shape (n_components + 1,)
@@ -159,18 +169,27 @@ def first_noise_component(
     int or None
         Index of the component; None if none of the leading ones is noise.
     """
-    left = inner.copy()
-    for first in range(len(variance)):
+    scores = samples @ axes
+    left = samples @ samples.T
+    share = np.ones(len(axes))
+    for first, columns in enumerate(left_in_columns(samples, scores, axes)):
         cosines = _cosines_of_others(left, settings)
         n_dimensions = _effective_dimensions(cosines)
         if n_dimensions >= settings.fewest_dimensions:
-            spread = (1 + np.sqrt(n_dimensions / n_samples)) ** 2
-            edge = settings.edge_slack * rest[first] / n_dimensions * spread
-            below = variance[first] < edge
+            columns = _with_sum(columns, rest[first])
+            even = even_edge(rest[first], n_dimensions, n_samples)
+            uneven = uneven_edge(columns, share, n_samples, len(samples), settings.edge)
+            below = variance[first] < settings.edge_slack * max(even, uneven)
             if below and _are_uncorrelated(cosines, n_dimensions, settings):
                 return first
         left -= np.outer(scores[:, first], scores[:, first])
+        share = share - axes[:, first] ** 2
     return None
+
+
+def _with_sum(columns: np.ndarray, total: float) -> np.ndarray:
+    """Return variances of columns in some samples, scaled to the variance in all."""
+    return columns * (total / max(columns.sum(), np.finfo(float).tiny))
 
 
 def _effective_dimensions(cosines: np.ndarray) -> float:

@@ -102,8 +102,8 @@ def warn_of_weak_links(
             f"at this bandwidth the samples fall into {count} components, the largest "
             f"of {np.bincount(label).max()} samples, joined by links of negligible "
             "weight only: there are outliers, or the bandwidth is too small. The "
-            "lowest functions tell the components apart; remove the outliers or raise "
-            "`bandwidth`.",
+            "lowest eigenfunctions tell the components apart; remove the outliers or "
+            "raise `bandwidth`.",
             DisconnectedGraphWarning,
         )
 

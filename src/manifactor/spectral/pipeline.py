@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.choices import Choice, given
+from manifactor._support.errors import NothingFoundError
 from manifactor._support.stages import Stages
 from manifactor.spectral.diffusion import Diffusion, first_look
 from manifactor.spectral.forecast import Forecast, forecast
@@ -277,7 +278,9 @@ def _density_choice(settings: DiffusionSettings) -> Choice:
     value = settings.density_correction
     if value != DiffusionSettings.density_correction:
         return given(value)
-    return Choice(value, "functions of the manifold, whatever the sampling density")
+    return Choice(
+        value, "eigenfunctions of the manifold, whatever the sampling density"
+    )
 
 
 def _require_distinct(n_functions: int, n_distinct: int) -> None:
@@ -295,7 +298,7 @@ def _require_resolved(
     """Raise ValueError where the kernel resolves too few functions."""
     found = len(spectrum.eigenvalues)
     if found < 2:
-        raise ValueError(
+        raise NothingFoundError(
             "the kernel must resolve more than the constant function; got `bandwidth` "
             f"{walk.bandwidth.value:.3g}, which does not. Lower `bandwidth`."
         )

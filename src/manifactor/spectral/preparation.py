@@ -257,8 +257,8 @@ def _first_noise_component(
     count, rng = settings.noise.compared, np.random.default_rng(0)
     some = centred_rows(X, found.mean, count, rng)
     return first_noise_component(
-        some @ some.T,
-        some @ found.axes,
+        some,
+        found.axes,
         found.variance,
         found.rest,
         len(X),

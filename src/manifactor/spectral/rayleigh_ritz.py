@@ -119,7 +119,7 @@ def orthonormalizer(gram: np.ndarray, *, least_sine: float = 1e-4) -> np.ndarray
         Sine of a vector's angle with the span of those before it, below which they
         count as nearly dependent.
     """
-    squares = np.maximum(np.diag(gram), 1e-300)
+    squares = np.maximum(np.diag(gram), np.finfo(gram.dtype).tiny)
     scale = 1 / np.sqrt(squares)
     gram = gram * scale[:, None] * scale
     # A triangle costs a quarter of a decomposition, but loses the vectors that are

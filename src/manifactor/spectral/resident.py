@@ -184,12 +184,23 @@ def require_device(device: str) -> str:
     try:
         torch.empty(1, device=name).item()
     except Exception as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        usable = ", ".join(repr(each) for each in _usable_devices())
         raise ValueError(
             "`device` must be 'cpu' or a device that torch can use; got "
-            f"{device!r}: {reason}"
+            f"{device!r}. On this machine it can use {usable}."
         ) from error
     return name
+
+
+def _usable_devices() -> list[str]:
+    """Return the names of the devices that torch finds, that of the CPU first."""
+    torch = extra("torch")
+    usable = ["cpu"]
+    if torch.cuda.is_available():
+        usable.append("cuda")
+    if torch.backends.mps.is_available():
+        usable.append("mps")
+    return usable
 
 
 def is_tensor(X) -> bool:

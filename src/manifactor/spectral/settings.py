@@ -98,7 +98,7 @@ def number_of_neighbors(settings: DiffusionSettings, n_samples: int) -> Choice:
         return given(settings.n_neighbors)
     usual = settings.searching.n_neighbors
     if usual < n_samples:
-        why = "the lowest functions are most accurate with 64 to 128 neighbours"
+        why = "low eigenfunctions are most accurate with 64 to 128 neighbours"
         return Choice(usual, why)
     return Choice(n_samples - 1, "there are no more samples")
 

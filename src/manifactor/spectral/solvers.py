@@ -13,6 +13,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from manifactor._support.choices import Choice, given
+from manifactor._support.errors import NothingFoundError
 from manifactor._support.threads import one_blas_thread
 from manifactor.spectral.chebyshev import filtered
 from manifactor.spectral.device_operator import DeviceOperator
@@ -39,15 +40,7 @@ class SolverSettings:
     filter: FilterSettings = field(default_factory=FilterSettings)
 
 
-def dense(
-    matrix,
-    n_pairs: int,
-    *,
-    tolerance: float,
-    rng: Generator,
-    settings: SolverSettings = SolverSettings(),
-    **_,
-) -> Pairs:
+def dense(matrix, n_pairs: int, **_) -> Pairs:
     """Compute the largest eigenpairs by a full decomposition of LAPACK's."""
     n = matrix.shape[0]
     wanted = (n - n_pairs, n - 1)
@@ -60,7 +53,6 @@ def arpack(
     matrix,
     n_pairs: int,
     *,
-    tolerance: float,
     rng: Generator,
     settings: SolverSettings = SolverSettings(),
     **_,
@@ -77,7 +69,7 @@ def arpack(
     try:
         values, vectors = eigsh(matrix, k=n_pairs, which="LA", tol=residual, v0=start)
     except ArpackNoConvergence as error:
-        raise ValueError(
+        raise NothingFoundError(
             "ARPACK did not converge on these samples; choose `solver='chebyshev'` "
             "or 'dense'."
         ) from error

@@ -1,4 +1,4 @@
-"""Reliability of the verdict: how often random problems of all kinds are solved."""
+"""Reliability of the verdict: how often it is right on random problems."""
 
 import time
 import warnings
@@ -17,6 +17,7 @@ from manifactor.studies.confidence import verdict_confidence
 from manifactor.studies.processes import map_processes
 from manifactor.studies.records import VERDICTS, count, with_verdict
 from manifactor.views import plots
+from manifactor.views.markup import svg_file
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,11 @@ class CalibrationSettings:
     quick_problems: int = 20
     # Bins of a verdict's confidence, with equally many problems each.
     n_bins: int = 8
-    # The 95 % interval of a rate among fewer problems is up to .5 wide.
+    # The 95 % interval of a rate among fewer problems is up to .5 wide. A verdict that
+    # was given less often has one bin.
     fewest_in_bin: int = 10
+    # Inches: half the width of a page of text.
+    picture_size: tuple[float, float] = (3.6, 3.2)
 
 
 def run(
@@ -57,7 +61,7 @@ def run(
 
 
 def jobs(n_problems: int) -> list[dict]:
-    """Return what tells the records of the problems apart, in their order."""
+    """Return the entries that identify the record of each problem, in their order."""
     return [{"seed": seed} for seed in range(n_problems)]
 
 
@@ -75,10 +79,12 @@ def record(seed: int, problems: ProblemSettings = ProblemSettings()) -> dict:
         "seed": seed,
         "kind": problem.kind,
         "product": problem.product,
+        "factors": len(problem.truth),
         "description": problem.description,
         # A fit that failed has no score.
         "number_right": False,
         "solved": False,
+        "right": False,
         **said,
         "seconds": round(time.perf_counter() - start, 2),
     }
@@ -90,11 +96,14 @@ def _answer(problem: Problem, seed: int) -> dict:
     fit = ManifoldFactorizer(random_state=seed, n_jobs=1).fit(problem.X)
     evidence = fit.evidence_
     found = score([factor.embedding for factor in fit.factors_], problem.truth)
+    # A problem with one factor has nothing to be split: the verdict is the answer.
+    one_factor = len(problem.truth) == 1
     return {
         "verdict": fit.verdict_,
         "confidence": round(verdict_confidence(fit.verdict_, evidence.tests), 4),
         "number_right": found.number_right,
         "solved": found.solved,
+        "right": fit.verdict_ == "none" if one_factor else found.solved,
         "own": round(found.worst, 4),
         "leak": round(found.leak, 4),
         "reason": evidence.reason,
@@ -114,23 +123,30 @@ def _or_none(value):
     return None if isinstance(value, float) and np.isnan(value) else value
 
 
+RIGHT = (
+    "An answer is right if every factor of the problem was found; on a problem with "
+    'one factor, if the verdict is "none".'
+)
+
+
 def render(records: Iterable[dict]) -> str:
     """Return the report in Markdown.
 
-    First the share of the verdicts "product" whose problem is solved, then that of the
-    other verdicts, then a table of kinds of problems by verdicts.
+    First the share of each verdict that is right, then that of problems wrongly called
+    "product", then a table of kinds of problems by verdicts.
     """
     records = list(records)
-    return "\n".join([*_shares(records), "", *_table(records)]) + "\n"
+    shares = [f"- {share}" for share in _shares(records)]
+    return "\n".join([RIGHT, "", *shares, "", *_table(records)]) + "\n"
 
 
 def _shares(records: Sequence[dict]) -> Iterator[str]:
     """Yield a sentence on each verdict, on false products and on fits that failed."""
     for verdict in VERDICTS:
-        said = with_verdict(records, verdict)
-        if said:
-            share = _share(count(said, "solved"), len(said))
-            yield f'Solved when the verdict is "{verdict}": {share}.'
+        given = with_verdict(records, verdict)
+        if given:
+            share = _share(count(given, "right"), len(given))
+            yield f'Right when the verdict is "{verdict}": {share}.'
     no_products = [one for one in records if not one["product"]]
     if no_products:
         share = _share(len(with_verdict(no_products, "product")), len(no_products))
@@ -153,9 +169,9 @@ def _table(records: Sequence[dict]) -> Iterator[str]:
     heads = [
         "kind",
         "problems",
-        "solved",
-        *(f"{verdict}: said, solved" for verdict in VERDICTS),
-        "no product, but called product",
+        "right",
+        *(f'right of "{verdict}"' for verdict in VERDICTS),
+        'no product, but called "product"',
     ]
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
@@ -172,46 +188,67 @@ def _row(kind: str, members: Sequence[dict]) -> str:
     cells = [
         kind,
         f"{len(members)}",
-        f"{count(members, 'solved') / len(members):.0%}",
-        *(_said_and_solved(members, verdict) for verdict in VERDICTS),
+        f"{count(members, 'right') / len(members):.0%}",
+        *(_right_of(with_verdict(members, verdict)) for verdict in VERDICTS),
         # Most kinds have none.
         wrong if no_products else "-",
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def _said_and_solved(members: Sequence[dict], verdict: str) -> str:
-    said = with_verdict(members, verdict)
-    return f"{len(said)}, {count(said, 'solved')}" if said else "-"
+def _right_of(given: Sequence[dict]) -> str:
+    return f"{count(given, 'right')} of {len(given)}" if given else "-"
 
 
 def curves(
     records: Sequence[dict], *, settings: CalibrationSettings = CalibrationSettings()
 ) -> dict[str, list[plots.Rate]]:
-    """Return, for each verdict, the share that is solved in bins of the confidence."""
+    """Return the share that is right in bins of the confidence, for each verdict given.
+
+    Examples
+    --------
+    >>> answer = {"verdict": "none", "confidence": 0.5, "right": True}
+    >>> (rate,) = curves([answer, answer])["none"]
+    >>> f"{rate.rate:.2f} ({rate.low:.2f} to {rate.high:.2f})"
+    '1.00 (0.34 to 1.00)'
+    """
     found = {}
     for verdict in VERDICTS:
-        said = with_verdict(records, verdict)
-        said = sorted(said, key=lambda one: one["confidence"])
-        n_bins = min(settings.n_bins, len(said) // settings.fewest_in_bin)
-        if n_bins:
-            bins = np.array_split(np.arange(len(said)), n_bins)
-            found[verdict] = [_rate([said[i] for i in members]) for members in bins]
+        given = with_verdict(records, verdict)
+        given = sorted(given, key=lambda one: one["confidence"])
+        n_bins = min(settings.n_bins, len(given) // settings.fewest_in_bin)
+        if given:
+            bins = np.array_split(np.arange(len(given)), max(n_bins, 1))
+            found[verdict] = [_rate([given[i] for i in members]) for members in bins]
     return found
 
 
 def _rate(members: Sequence[dict]) -> plots.Rate:
-    solved = count(members, "solved")
-    low, high = wilson_interval(solved, len(members))
+    right = count(members, "right")
+    low, high = wilson_interval(right, len(members))
     confidence = float(np.mean([one["confidence"] for one in members]))
-    return plots.Rate(confidence, solved / len(members), low, high)
+    return plots.Rate(confidence, right / len(members), low, high)
 
 
 def diagram(
     records: Sequence[dict], *, settings: CalibrationSettings = CalibrationSettings()
 ) -> dict[str, bytes]:
-    """Return the reliability diagram as the bytes of picture files, by suffix."""
+    """Return the reliability diagram as the content of picture files, by suffix.
+
+    The .svg file has colours for light and for dark screens. There are no files if no
+    problem has a verdict.
+    """
+    rates = curves(records, settings=settings)
+    if not rates:
+        return {}
     with plots.style():
-        figure = plots.new_figure(3.6, 3.2)
-        plots.reliability(figure.subplots(), curves(records, settings=settings))
-        return plots.picture(figure)
+        pixels = plots.picture(_figure(rates, settings))[".png"]
+    with plots.style(plots.PAGE):
+        drawn = plots.svg(_figure(rates, settings), "reliability")
+    return {".svg": svg_file(drawn), ".png": pixels}
+
+
+def _figure(rates: dict[str, list[plots.Rate]], settings: CalibrationSettings):
+    figure = plots.new_figure(*settings.picture_size)
+    plots.reliability(figure.subplots(), rates)
+    return figure

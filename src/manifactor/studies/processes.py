@@ -1,13 +1,14 @@
 """Work that is spread over processes."""
 
 import os
-import signal
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import resource_tracker
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+from joblib import Parallel, delayed
+
+from manifactor._support.threads import interrupts_held
 
 
 def map_processes(
@@ -15,27 +16,30 @@ def map_processes(
 ) -> Iterator[Any]:
     """Yield ``work(*job)`` of each job, in input order.
 
+    An interrupt, or the end of the iteration, ends the processes at once.
+
     Parameters
     ----------
     work : callable
         A function of a module, which other processes can import.
     jobs : sequence of tuple
     n_jobs : int or None
-        Number of processes; None for one on each core.
+        Number of processes; None for one on each core. A single one is this process.
     """
     if not jobs:
         return
     workers = min(n_jobs or os.cpu_count() or 1, len(jobs))
-    # A forked process inherits locks that threads of the parent hold, and can hang.
-    context = get_context("spawn")
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_start_worker
-    ) as pool:
-        yield from pool.map(work, *zip(*jobs, strict=True))
-
-
-def _start_worker() -> None:
-    # Several processes with several BLAS threads each would compete for the cores.
-    threadpool_limits(1)
-    # Ctrl-C reaches all processes: only the parent reports it.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with Parallel(n_jobs=workers, return_as="generator") as parallel:
+        # Both trackers, joblib's and this one, let interrupts through when they start:
+        # they must run before interrupts are held.
+        resource_tracker.ensure_running()
+        # Ctrl-C reaches all processes of a terminal; only this one must answer it.
+        with interrupts_held():
+            results = parallel(delayed(work)(*job) for job in jobs)
+        try:
+            for result in results:  # noqa: UP028, `yield from` would close them
+                yield result
+        finally:
+            # joblib warns of results that nobody takes; an interrupt wants none.
+            with warnings.catch_warnings(action="ignore"):
+                results.close()

@@ -207,7 +207,7 @@ def spectrum(
     counts = np.bincount(owner[owner >= 0], minlength=len(fit.factors_))
     own = [f"{count} of factor {f}" for f, count in enumerate(counts, start=1)]
     text = (
-        f"{len(values)} functions with eigenvalues from {values[0]:.3g} to "
+        f"{len(values)} eigenfunctions with eigenvalues from {values[0]:.3g} to "
         f"{values[-1]:.3g}: {', '.join(own)}."
     )
     picture = drawn("spectrum", settings.wide, lambda ax: plots.spectrum(ax, fit))
@@ -228,8 +228,8 @@ def angles(
     if not sizes:
         return ""
     text = (
-        "Squared cosines between the gradients of the factors' lowest functions, from "
-        "0 to 1"
+        "Squared cosines between the gradients of the factors' lowest "
+        "eigenfunctions, from 0 to 1"
     )
     if len(sizes) > 1:
         owner = np.repeat(np.arange(len(sizes)), sizes)

@@ -1,6 +1,7 @@
 """Pieces of HTML: escaped text, tables, figures, and the page around them."""
 
 import base64
+import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from html import escape
@@ -30,7 +31,8 @@ def page(title: str, body: str, *, style: str = "", footer: str = "") -> str:
         CSS that follows the style sheets of all pages.
     """
     # Inside the page, which is one file that can be sent by mail.
-    styles = stylesheet("page.css") + stylesheet("tables.css") + style
+    sheets = ("colours.css", "page.css", "tables.css")
+    styles = "".join(map(stylesheet, sheets)) + style
     end = f"<footer>{footer}</footer>" if footer else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -123,6 +125,25 @@ def image(png: bytes, alt: str) -> str:
 def drawing(svg: str, alt: str) -> str:
     """Return a drawing of `plots.svg` with its description."""
     return svg.replace("<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', 1)
+
+
+def svg_file(svg: str) -> bytes:
+    """Return a drawing of `plots.svg` as the content of an .svg file.
+
+    The file has a background of its own, and colours for light and for dark screens.
+    """
+    width, height = re.findall(r'viewBox="0 0 (\S+) (\S+)"', svg)[0]
+    attributes = (
+        'xmlns="http://www.w3.org/2000/svg" '
+        'xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'width="{width}pt" height="{height}pt"'
+    )
+    style = f"{stylesheet('colours.css')}svg {{ color: var(--ink) }}"
+    # The attribute `fill` is for programs that know no variables.
+    ground = 'width="100%" height="100%" fill="#fff" style="fill: var(--ground)"'
+    opening, body = svg.split(">", 1)
+    opening = opening.replace("<svg ", f"<svg {attributes} ", 1)
+    return f"{opening}><style>{style}</style><rect {ground}/>{body}\n".encode()
 
 
 def figure(picture: str, caption: str, *, kind: str = "") -> str:

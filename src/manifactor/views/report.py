@@ -45,15 +45,18 @@ def write_report(
     folder: Path,
     fit: ManifoldFactorizer | None = None,
     *,
+    out: Path | None = None,
     settings: ReportSettings = ReportSettings(),
 ) -> Path:
-    """Write report.html into a run folder, whole or not at all; return its path.
+    """Write the page of a run, whole or not at all; return its path.
 
     Parameters
     ----------
     folder : Path
     fit : ManifoldFactorizer or None
         The run's own fit, if it was read already.
+    out : Path or None
+        The file to write; None for report.html in the run folder.
     settings : ReportSettings
     """
     run = open_run(folder)
@@ -61,7 +64,7 @@ def write_report(
         fit = read_run(folder)[1]
     # The whole page first: an error leaves the old report in place.
     content = report_page(run, fit, settings=settings).encode()
-    path = folder / REPORT_NAME
+    path = out or folder / REPORT_NAME
     write_whole(path, lambda file: file.write(content))
     return path
 
@@ -131,8 +134,8 @@ def factors_section(run: Run, fit: ManifoldFactorizer, settings: ReportSettings)
         for one, other in combinations(lines, 2)
     ]
     note = paragraph(
-        "Samples by their places on two factors. Where the places are independent, all "
-        "rows look alike, and all columns.",
+        "Samples by their places (coordinates) on two factors. Where these are "
+        "independent, all rows look alike, and all columns.",
         kind="broad",
     )
     inside = panels(*pairs, note)

@@ -132,7 +132,10 @@ def leakage_table(fit: ManifoldFactorizer) -> Table:
             # A factor says nothing about itself.
             cells = ["" if np.isnan(r2) else f"{r2:.2f}" for r2 in row]
             rows.append((name, *cells))
-    caption = "Leakage: R^2 with which a place on one factor (row) predicts another"
+    caption = (
+        "Leakage: R^2 with which a place (coordinate) on one factor (row) predicts "
+        "another"
+    )
     return Table(caption, ("", *names), rows)
 
 
@@ -146,7 +149,7 @@ def computation_table(fit: ManifoldFactorizer) -> Table:
         recall = f"{fit.recall_:.2%} of the true ones"
     rows = [
         (
-            "residuals of the functions",
+            "residuals of the eigenfunctions",
             f"median {np.median(residuals):.1e}, at most {residuals.max():.1e}",
         ),
         ("neighbours found", recall),
@@ -163,8 +166,8 @@ def computation_table(fit: ManifoldFactorizer) -> Table:
 def _unjudged(fit: ManifoldFactorizer) -> list[tuple[str, str]]:
     """Return numbers of the evidence that no test judges, where they are measured."""
     measured = [
-        ("noise in the number of factors", fit.evidence_.null),
-        ("p-value of independent places", fit.evidence_.dependence),
+        ("noise of q (0: eigenfunctions divide, 1: they do not)", fit.evidence_.null),
+        ("p-value of independent coordinates", fit.evidence_.dependence),
     ]
     return [(name, f"{value:.3f}") for name, value in measured if np.isfinite(value)]
 

@@ -145,4 +145,4 @@ def test_a_factor_is_shown_in_one_line_without_arrays():
     assert repr(factor) == (
         "Factor(interval, dimension=1, n_functions=4, lowest_eigenvalue=2.467)"
     )
-    assert str(factor) == "an interval, 4 functions, eigenvalues from 2.467"
+    assert str(factor) == "an interval, 4 eigenfunctions, eigenvalues from 2.467"

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from manifactor.factoring.edges import EdgeSettings
 from manifactor.factoring.gradients.residuals import ResidualSettings, leaves_noise
 
 
@@ -32,7 +33,8 @@ def test_a_strip_is_noise_if_an_edge_must_be_sharper_than_an_interval_s(rng):
     line, strip = rng.uniform(size=(2, 3000, 1))
     both = np.hstack([line, 0.3 * strip])
     assert not leaves_noise(line, both)
-    assert leaves_noise(line, both, settings=ResidualSettings(edge=1.5))
+    sharp = ResidualSettings(edges=EdgeSettings(depth=1.5))
+    assert leaves_noise(line, both, settings=sharp)
 
 
 def test_noise_in_many_directions_is_noise(rng):

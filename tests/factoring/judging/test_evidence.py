@@ -8,7 +8,7 @@ from manifactor import (
     SampleWarning,
     datasets,
 )
-from manifactor.factoring.judging.advice import ADVICE
+from manifactor.factoring.judging.advice import ADVICE, DataKnown, advise
 from manifactor.factoring.judging.criteria import criteria
 
 JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
@@ -51,12 +51,11 @@ def test_evidence_reads_as_prose():
     evidence = Evidence(tests, TWO_FACTORS, dependence=0.5, details="no more to say")
     assert str(evidence) == (
         "Several factors were found, but not every test of a product was passed. "
-        "Functions of single factors and their products make up 50% of the low "
-        "spectrum, not 75%, as on a twisted product or with a factor missing. A "
-        "sample's place on one factor predicts at most 15% of another. The places show "
-        "no clear dependence on each other (permutation p = 0.500). No more to say. "
-        "What to do: Follow the samples once around a circle: on a twisted product "
-        "they come back reversed."
+        "Eigenfunctions of single factors and their products make up 50% of the low "
+        "spectrum, not 75%, as on a twisted product, with a factor missing, or with "
+        "noise. A sample's place (coordinate) on one factor predicts at most 15% of "
+        "another. The places show no clear dependence on each other (permutation p = 0.500). No more to say. "
+        f"What to do: {ADVICE['completeness']}"
     )
 
 
@@ -96,9 +95,41 @@ def test_every_test_that_can_fail_has_an_advice():
 
 def test_advice_is_short_and_given_once():
     tests = tuple(JUDGE[name](0.9) for name in ("twist", "modulation", "leakage"))
-    advice = Evidence((*tests, JUDGE["agreement"](0.1)), TWO_FACTORS).advice
-    assert advice == f"{ADVICE['twist']} {ADVICE['leakage']}"
+    # A twist explains the other failures.
+    assert Evidence(tests, TWO_FACTORS).advice == ADVICE["twist"]
+    failed = ("filling", "explained", "undivided", "leakage", "folds")
+    assert advise(failed) == f"{ADVICE['undivided']} {ADVICE['explained']}"
     assert Evidence((JUDGE["leakage"](0.1),), TWO_FACTORS).advice == ""
+
+
+def test_advice_names_noise_and_few_samples_before_what_they_may_cause():
+    failed = ("completeness", "modulation", "explained", "filling")
+    images = DataKnown(n_samples=1500, n_columns=576, noise=0.17)
+    assert advise(failed, images).startswith("Reduce the noise, which makes up 17%")
+    assert "pixels" in advise(failed, images)
+    assert "circle" not in advise(failed, images)
+    few = DataKnown(n_samples=150, noise=0.01)
+    assert advise(failed, few).startswith("Add samples: 150 are few")
+    # A surface with a corner cut off is that, with any noise.
+    assert advise(["filling"], images) == advise(["filling"]) == ADVICE["filling"]
+
+
+def test_a_twist_is_advised_on_only_if_there_is_a_circle_to_follow():
+    failed = ("completeness", "modulation")
+    assert advise(failed) == ADVICE["twist"]
+    assert advise(failed, DataKnown(circles=False)) == (
+        f"{ADVICE['completeness']} {ADVICE['modulation']}"
+    )
+
+
+def test_more_samples_are_not_advised_where_the_density_varies():
+    assert "Add samples" in advise(["agreement"])
+    assert "Add samples" not in advise(["agreement"], DataKnown(uneven=True))
+
+
+def test_columns_that_are_no_measurement_are_the_only_advice():
+    known = DataKnown(n_samples=50, noise=0.5, columns="Leave out column 0.")
+    assert advise(["samples", "twist"], known) == "Leave out column 0."
 
 
 @pytest.mark.parametrize(
@@ -137,7 +168,7 @@ def test_a_product_is_called_one_and_the_reason_reads_as_prose():
     [
         (
             "sphere",
-            "vary in all directions of the data and do not fall apart",
+            "in all directions of the data and do not divide into blocks",
             "blocks",
         ),
         ("parallelogram", "look irreducible", "further product"),
@@ -182,9 +213,10 @@ def test_a_short_spectrum_is_given_as_the_reason():
     X, _ = datasets.sample("strip10", 1500, random_state=0)
     with pytest.warns(
         NoProductStructureWarning,
-        match="the spectrum is too short.* raise `n_functions`",
+        match="the spectrum is too short",
     ):
         fit = ManifoldFactorizer(n_functions=8, sense="geometry", random_state=0).fit(X)
+    assert "Raise `n_functions`" in fit.evidence_.advice
     lacking = fit.evidence_.tests[-1]
     assert lacking.name == "missing dimensions"
     assert lacking.value > lacking.limit

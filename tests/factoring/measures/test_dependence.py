@@ -17,6 +17,19 @@ def test_independent_places_are_found_independent_and_dependent_ones_dependent(r
     assert dependence([interval(t), interval(folded)], rng=rng) < 0.01
 
 
+def test_squares_of_places_see_bends_and_their_ranks_see_quick_waves_too(rng):
+    t, u = rng.uniform(size=(2, 1000))
+
+    def by_squares(places):
+        return dependence([interval(t), interval(places)], by_ranks=False, rng=rng)
+
+    assert by_squares(u) > 0.01
+    assert by_squares(np.abs(2 * t - 1)) < 0.01
+    wave = np.cos(5 * np.pi * t)
+    assert by_squares(wave) > 0.01
+    assert dependence([interval(t), interval(wave)], rng=rng) < 0.01
+
+
 def test_leakage_says_which_factor_predicts_which():
     spectrum, _ = box_spectrum([1.0], 5, n_samples=800)
     (whole,) = make_factors(spectrum, [selection(spectrum, [1])])

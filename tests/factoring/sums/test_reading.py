@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.sums.reading import read_factor
+from manifactor.factoring.sums.fitting import Fitter, FittingSettings
+from manifactor.factoring.sums.reading import Reading, read_factor
 
 from ..places import ring
 
@@ -25,6 +26,19 @@ def test_a_circle_with_wells_is_a_circle_and_one_with_a_gap_an_interval(rng):
     reading = read(ring(arc))
     assert reading.topology == "interval"
     assert abs(np.corrcoef(reading.places[:, 0], arc)[0, 1]) > 0.999
+
+
+def test_a_curve_that_was_read_as_a_circle_is_opened_when_it_is_fitted(rng):
+    arc = rng.uniform(0, 4.5, size=1000)
+    samples = ring(arc) - ring(arc).mean(axis=0)
+    # Angles that leave hardly a gap.
+    reading = Reading("circle", ring(arc * 6.0 / 4.5), 1.0)
+    fitter = Fitter(64, False, FittingSettings(), rng)
+    first = fitter.fit(samples, reading)
+    assert first.sheet.topology == "circle"
+    (polished,) = fitter.polish(samples, [first])
+    assert polished.sheet.topology == "interval"
+    assert abs(np.corrcoef(polished.at.places[:, 0], arc)[0, 1]) > 0.999
 
 
 @pytest.mark.slow

@@ -1,7 +1,20 @@
+from operator import attrgetter
+
 import numpy as np
 import pytest
 
-from manifactor.studies.paper.cases import CASES, Data
+from manifactor.studies.paper.cases import BEYOND, CASES, Data
+
+
+@pytest.mark.parametrize(
+    "case", [*CASES.values(), *BEYOND.values()], ids=attrgetter("name")
+)
+def test_every_data_set_is_drawn_with_its_factors(case):
+    data = case.draw(12, 0)
+    assert len(data.samples) == 12
+    assert np.isfinite(data.samples).all()
+    assert len(data.truth) == case.n_factors
+    assert all(len(true) == 12 for true in data.truth)
 
 
 def test_the_papers_settings_are_the_papers():

@@ -10,10 +10,10 @@ from manifactor.studies.paper.panels import lowest_functions
 
 @pytest.mark.slow
 def test_images_are_fitted_in_part_and_functions_belong_to_the_fitted_ones():
-    data = CASES["molecule_low"].draw(900, 0)
-    found = found_in_images(data, 0, drawing=DrawSettings(images=700))
-    assert len(found.rows) == 700
-    assert len(found.places[0]) == len(found.truth[0]) == len(found.samples) == 900
+    data = CASES["molecule_low"].draw(600, 0)
+    found = found_in_images(data, 0, drawing=DrawSettings(images=500))
+    assert len(found.rows) == 500
+    assert len(found.places[0]) == len(found.truth[0]) == len(found.samples) == 600
     for true in range(2):
         # Over other rows it would be 0.
         assert lowest_functions(found, true).r2[0] > 0.9

@@ -5,16 +5,26 @@ import sys
 import pytest
 
 from manifactor._support.threads import interrupts_held
-from manifactor.studies.paper.finding import Job, find
+from manifactor.studies.paper.finding import Job
 from manifactor.studies.paper.lab import COMPARED, Lab
 from manifactor.studies.paper.section import Settings
 
 
 @pytest.mark.slow
-def test_jobs_side_by_side_find_what_they_find_alone():
-    jobs = [Job("torus", method, 400, 0) for method in ("triplets", "default")]
-    alone = [find(job).numbers for job in jobs]
-    assert str(Lab(n_jobs=2).measure(jobs)) == str(alone)
+def test_jobs_side_by_side_find_what_they_find_alone(lab, rectangles):
+    alone = {"torus": lab, "rectangle_z": rectangles}
+    # Of two draws: jobs of one draw run in one process.
+    jobs = [Job(case, "default", 250, 0) for case in alone]
+    expected = [one.by_method["default"].numbers for one in alone.values()]
+    assert str(Lab(n_jobs=2).measure(jobs)) == str(expected)
+
+
+def test_a_job_that_is_asked_for_twice_is_run_once(monkeypatch):
+    run = []
+    monkeypatch.setattr("manifactor.studies.paper.lab.measure", run.append)
+    job, other = (Job("square", "default", 120, seed) for seed in range(2))
+    assert Lab(n_jobs=1).measure([job, other, job]) == [None, None, None]
+    assert run == [job, other]
 
 
 def test_what_was_found_is_remembered_and_compared_by_method(lab):

@@ -59,7 +59,7 @@ def test_factors_of_a_sum_have_no_functions_of_the_spectrum(ax, torus):
     X, _ = datasets.sample("torus", 800, random_state=0)
     fit = ManifoldFactorizer(method="sum", random_state=0).fit(X)
     assert (owners(fit.spectrum_, fit.factors_) == -1).all()
-    assert "no functions" in plots.angles(ax, fit).texts[0].get_text()
+    assert "no eigenfunctions" in plots.angles(ax, fit).texts[0].get_text()
 
 
 @pytest.mark.slow

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.arithmetic import ceil_div
+from manifactor._support.arithmetic import ceil_div, quotient
 from manifactor._support.threads import map_panels
+from manifactor.factoring.prediction import thinned
 from manifactor.spectral.spectrum import Spectrum
 
 # Numbers of the neighbours' places in memory at a time; it steers no result.
@@ -113,7 +114,7 @@ class Chart:
         """
         if not self.others.shape[1]:
             return 0.0
-        thin = slice(None, None, ceil_div(len(spectrum.weights), samples))
+        thin = thinned(len(spectrum.weights), samples)
         weights = spectrum.weights[thin] / spectrum.weights[thin].sum()
         others = spectrum.functions[thin] @ self.others
         spread = np.einsum("xp,pab->xab", others, self.spread, optimize=True)
@@ -121,7 +122,7 @@ class Chart:
         # Where one factor turns the functions of another, as on a Moebius band, their
         # variances are exchanged and the sum of them stays the same.
         variance, axes = np.linalg.eigh(mean)
-        scaled = axes / np.sqrt(np.maximum(variance, 1e-300))
+        scaled = axes / np.sqrt(np.maximum(variance, np.finfo(float).tiny))
         relative = scaled.T @ spread @ scaled
         deviation = np.abs(np.linalg.eigvalsh(relative) - 1).max(axis=1)
         return float(np.sqrt(weights @ deviation**2))
@@ -209,8 +210,8 @@ def _shrunk_regression(
     coefficients = inverse @ (weighted.T @ values)
     variance = weights**2 @ (values - basis @ coefficients) ** 2
     error = np.sqrt(np.diag(inverse)[:, None] * variance)
-    size = np.maximum(np.abs(coefficients), 1e-300)
-    shrink = np.maximum(0, 1 - (certain * error / size) ** 2)
+    doubt = np.minimum(1, quotient(certain * error, np.abs(coefficients)))
+    shrink = 1 - doubt**2
     # The mean over all samples is no correction.
     shrink[0] = 1.0
     return coefficients * shrink
@@ -246,10 +247,9 @@ def make_cloud(
     *,
     settings: ChartSettings = ChartSettings(),
 ) -> Cloud:
-    """Return the cloud of places, (n, m), thinned evenly where there are many."""
-    step = ceil_div(len(places), settings.cloud_places)
+    """Return the cloud of places, (n, m), thinned where there are many."""
     # Stages are kept, so that new samples are pulled exactly as those of the fit.
-    stages = [places[::step]]
+    stages = [places[thinned(len(places), settings.cloud_places)]]
     k = ball_size(stages[0], settings=settings)
     for _ in range(settings.pulls - 1):
         stages.append(_flattened(stages[-1], stages[-1], dimension, k))
@@ -285,7 +285,7 @@ def ball_size(cloud: np.ndarray, *, settings: ChartSettings = ChartSettings()) -
     """
     n = len(cloud)
     radius = settings.ball_radius * np.sqrt(cloud.var(axis=0).sum())
-    centres = cloud[:: ceil_div(n, settings.balls)]
+    centres = cloud[thinned(n, settings.balls)]
     inside = KDTree(cloud).query_ball_point(centres, radius, return_length=True)
     least = min(settings.least_in_ball, n)
     most = max(min(settings.most_in_ball, n), n // settings.clouds_per_ball)
@@ -301,7 +301,7 @@ def cloud_dimension(
     """
     if cloud.shape[1] == 1:
         return 1
-    centres = cloud[:: ceil_div(len(cloud), settings.balls)]
+    centres = cloud[thinned(len(cloud), settings.balls)]
     near = KDTree(cloud).query(centres, ball_size(cloud, settings=settings))[1]
     around = cloud[near] - cloud[near].mean(axis=1, keepdims=True)
     spread = np.linalg.eigvalsh(around.transpose(0, 2, 1) @ around)

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from manifactor._support.arithmetic import quotient
+
 
 def angle_of(places: np.ndarray) -> np.ndarray:
     """Return the angle of places, (n, 2), from 0 to below 2 pi.
@@ -24,7 +26,7 @@ def on_circle(angle: np.ndarray) -> np.ndarray:
 def unit_vectors(places: np.ndarray) -> np.ndarray:
     """Return the directions from the origin to places, (n, 2)."""
     radius = np.linalg.norm(places, axis=1, keepdims=True)
-    return places / np.maximum(radius, 1e-300)
+    return quotient(places, radius)
 
 
 def widest_gap(angle: np.ndarray) -> tuple[float, float]:

@@ -119,7 +119,7 @@ class Factor:
 
     def __str__(self) -> str:
         return (
-            f"{self.shape}, {len(self.eigenvalues)} functions, eigenvalues from "
+            f"{self.shape}, {len(self.eigenvalues)} eigenfunctions, eigenvalues from "
             f"{self.eigenvalues[0]:.4g}"
         )
 

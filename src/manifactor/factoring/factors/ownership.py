@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from manifactor._support.arithmetic import quotient
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.geometry import carre_du_champ
 from manifactor.factoring.prediction import thinned
@@ -69,7 +70,7 @@ def angles(
     energy = np.einsum("xaa->xa", champ)
     across = np.einsum("x,xab->ab", weights, champ**2)
     parallel = (energy * weights[:, None]).T @ energy
-    return np.clip(across / np.maximum(parallel, 1e-300), 0, 1)
+    return np.clip(quotient(across, parallel), 0, 1)
 
 
 def angle_matrix(

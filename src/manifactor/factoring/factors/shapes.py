@@ -131,7 +131,7 @@ class Described:
     n_samples: int
 
 
-def _thinned(spectrum: Spectrum, settings: ShapeSettings) -> slice:
+def _thinned(spectrum: Spectrum, settings: ShapeSettings) -> np.ndarray:
     return thinned(len(spectrum.functions), settings.prediction.samples)
 
 

@@ -92,10 +92,21 @@ def squared_cosine(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -
     return largest
 
 
-def unit_energy(champ: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the carre du champ scaled to mean energy 1 of every function."""
+def unit_energy(
+    champ: np.ndarray, weights: np.ndarray, *, least_energy: float = 1e-9
+) -> np.ndarray:
+    """Return the carre du champ scaled to mean energy 1 of every function.
+
+    Parameters
+    ----------
+    champ : ndarray of shape (n_rows, r, r)
+    weights : ndarray of shape (n_rows,)
+        Weights of the rows; they sum to 1.
+    least_energy : float
+        Of the largest. The carre du champ at a positive time may leave a high function
+        no energy at all.
+    """
     energy = np.einsum("x,xaa->a", weights, champ)
-    # The carre du champ at a positive time may leave a high function no energy.
-    floor = 1e-9 * np.abs(energy).max()
+    floor = least_energy * np.abs(energy).max()
     scale = np.maximum(energy, floor) ** -0.5
     return champ * scale[:, None] * scale

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
+from manifactor._support.arithmetic import quotient
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.spectrum import Spectrum
 
@@ -40,6 +41,9 @@ class GradientSettings:
     heat_time: float = 0.1
     # Largest exponent eigenvalue * step of the walk that the kernel resolves.
     max_exponent: float = 0.5
+    # Least eigenvalue, of the largest: weak links between pieces of the data make
+    # eigenvalues 0 to rounding.
+    least_eigenvalue: float = 1e-9
     # Numbers of the samples that are worked on at a time: 8 MiB in double precision.
     block_size: int = 2**20
 
@@ -79,9 +83,10 @@ class Geometry:
     @property
     def eigenvalues(self) -> np.ndarray:
         """Eigenvalues of the functions, the constant left out; all are positive."""
-        # Weak links between pieces of the data make eigenvalues 0 to rounding.
         eigenvalues = self.spectrum.eigenvalues
-        return np.maximum(eigenvalues[1:], 1e-9 * eigenvalues[-1])
+        return np.maximum(
+            eigenvalues[1:], self.settings.least_eigenvalue * eigenvalues[-1]
+        )
 
     @property
     def resolution(self) -> float:
@@ -159,8 +164,7 @@ def measure_geometry(
     weights = _share(spectrum.weights[rows])
     energy = np.einsum("x,xpa,xpa->a", weights, gradients, gradients, optimize=True)
     # The ridge shortens gradients; their true mean square is known, the eigenvalue.
-    energy = np.maximum(energy, 1e-300)
-    gradients *= np.sqrt(spectrum.eigenvalues[1:] / energy)
+    gradients *= np.sqrt(quotient(spectrum.eigenvalues[1:], energy))
     average = _average(coordinates[rows], settings.n_averaged)
     return Geometry(spectrum, rows, gradients, average, settings)
 

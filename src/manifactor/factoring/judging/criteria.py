@@ -43,43 +43,45 @@ def _criteria_of_functions(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "product",
             settings.product,
             "smallest share, over pairs of factors, of the product of their lowest "
-            "functions within 20 % of the sum of the eigenvalues",
-            "only {value:.0%} of a product of two factors' functions lies where a "
-            "product manifold has it, not {limit:.0%}",
+            "eigenfunctions within 20 % of the sum of the eigenvalues",
+            "only {value:.0%} of a product of two factors' eigenfunctions lies where "
+            "a product manifold has it, not {limit:.0%}",
         ),
         at_least(
             "completeness",
             settings.completeness,
-            "how far functions of single factors and their products are the low "
-            "eigenfunctions, no fewer and no more",
-            "functions of single factors and their products make up {value:.0%} of the "
-            "low spectrum, not {limit:.0%}, as on a twisted product or with a factor "
-            "missing",
+            "how far eigenfunctions of single factors and their products are the low "
+            "eigenfunctions of the data, no fewer and no more",
+            "eigenfunctions of single factors and their products make up {value:.0%} "
+            "of the low spectrum, not {limit:.0%}, as on a twisted product, with a "
+            "factor missing, or with noise",
         ),
         at_most(
             "twist",
             settings.twist,
-            "energy of a factor's lowest function along another factor, in units of "
-            "the other's lowest eigenvalue, less its noise",
-            "a factor's lowest function varies along another factor, by {net:.2f} of "
-            "that factor's lowest eigenvalue where {limit:.2f} are allowed, as on a "
-            "twisted product",
+            "energy of a factor's lowest eigenfunction along another factor, in units "
+            "of the other's lowest eigenvalue, less its noise",
+            "a factor's lowest eigenfunction varies along another factor, by "
+            "{net:.2f} of that factor's lowest eigenvalue where {limit:.2f} are "
+            "allowed, as on a twisted product",
         ),
         at_most(
             "modulation",
             settings.modulation,
-            "spread of the variance of a factor's functions along another factor, "
+            "spread of the variance of a factor's eigenfunctions along another factor, "
             "relative to its mean",
-            "the variance of one factor's lowest functions changes by {value:.0%} "
-            "along another factor, more than {limit:.0%}, as on a twisted product",
+            "the variance of one factor's lowest eigenfunctions changes by "
+            "{value:.0%} along another factor, more than {limit:.0%}, as on a twisted "
+            "product",
         ),
         at_least(
             "undivided",
             settings.undivided,
-            "q of the functions of one factor, 0 if they fall into two blocks and 1 "
-            "if they do not, less its noise",
-            "one of the factors may be a product of two: its functions are indivisible "
-            "only to {net:.2f}, not {limit:.2f}",
+            "q of the eigenfunctions of one factor, 0 if they divide into two blocks "
+            "and 1 if they do not, less its noise",
+            "one of the factors may be a product of two: on a scale from 0 (its "
+            "eigenfunctions divide into two blocks) to 1 (they do not) they reach "
+            "{net:.2f}, not {limit:.2f}",
         ),
     )
 
@@ -90,15 +92,15 @@ def _criteria_of_triplets() -> tuple[Criterion, ...]:
         at_least(
             "triplets",
             1,
-            "triplets: number of functions that are products of two functions which "
-            "may be put into a factor",
+            "triplets: number of eigenfunctions that are products of two which may be "
+            "put into a factor",
             "{why}",
         ),
         at_most(
             "connected",
             1,
-            "triplets: number of unconnected pieces of the graph of functions that "
-            "occur in a product together",
+            "triplets: number of unconnected pieces of the graph of eigenfunctions "
+            "that occur in a product together",
             "the triplets fall into {value:.0f} unconnected pieces, each of which the "
             "cut may assign either way round",
         ),
@@ -160,8 +162,8 @@ def _criteria_of_sums(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "independence",
             settings.significance,
             "sum: permutation p-value of independent places on the factors",
-            "the places are statistically dependent (p = {value:.3f}), so that a sum "
-            "of functions of them is no product",
+            "the coordinates are statistically dependent (p = {value:.3f}), so that a "
+            "sum of functions of them is no product",
         ),
         at_least(
             "reliability",

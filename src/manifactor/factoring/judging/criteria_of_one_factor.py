@@ -30,17 +30,22 @@ def _criteria_of_samples(settings: EvidenceSettings) -> tuple[Criterion, ...]:
         at_most(
             "uncertainty",
             settings.uncertainty,
-            "one factor: noise of the q of the lowest functions, where it is below 1",
+            "one factor: noise of the q of the lowest eigenfunctions, where it is "
+            "below 1; q is 0 if they divide into blocks of different factors, and 1 "
+            "if they do not",
             "{samples} samples are too few, or too noisy, to tell whether the lowest "
-            "functions fall apart: their q is known to {value:.2f}, not to {limit:.2f}",
+            "eigenfunctions divide into blocks of different factors: on a scale from 0 "
+            "(they do) to 1 (they do not), their value is known to {value:.2f}, not to "
+            "{limit:.2f}",
         ),
         at_most(
             "clusters",
             settings.clusters,
             "one factor: number of clusters that the samples fall into along one of "
-            "the lowest functions",
+            "the lowest eigenfunctions",
             "it cannot be told whether the data are a product: the samples fall into "
-            "{sizes}, and the lowest functions tell the clusters apart, no factors",
+            "{sizes}, and the lowest eigenfunctions tell the clusters apart, no "
+            "factors",
         ),
         at_most(
             "evenness",
@@ -58,30 +63,29 @@ def _criteria_of_reasons(settings: EvidenceSettings) -> tuple[Criterion, ...]:
         at_least(
             "further product",
             settings.further_product,
-            "one factor: share of the product of the lowest functions with functions "
+            "one factor: share of the product of the lowest eigenfunctions with those "
             "that do not vary along them near the sum of the eigenvalues, if there "
             "are any",
-            "the data have several directions, but are no product: there are functions "
-            "that do not vary along the lowest ones, but only {value:.0%} of their "
-            "products with those lie where a product manifold has them, so that the "
-            "data look irreducible",
+            "the data have several directions, but are no product: there are "
+            "eigenfunctions that do not vary along the lowest ones, but only "
+            "{value:.0%} of their products with those lie where a product manifold "
+            "has them, so that the data look irreducible",
         ),
         at_most(
             "missing dimensions",
             settings.dimensions,
-            "one factor: dimensions of the data beyond those of the lowest functions, "
-            "where they are no noise",
+            "one factor: dimensions of the data beyond those of the lowest "
+            "eigenfunctions, where they are no noise",
             "it cannot be told whether the data are a product: they have more "
-            "dimensions than their lowest functions, but none of "
-            "the {functions} functions shows another factor clearly: the spectrum is "
-            "too short, or the samples are too few, to see a much smaller one; raise "
-            "`n_functions` or add samples",
+            "dimensions than their lowest eigenfunctions, but none of the {functions} "
+            "eigenfunctions shows another factor clearly: the spectrum is too short, "
+            "or the samples are too few, to see a much smaller one",
         ),
         at_least(
             "blocks",
             2,
-            "one factor: number of blocks of functions with orthogonal gradients",
-            "the data have one factor: the lowest functions vary in all directions of "
-            "the data and do not fall apart",
+            "one factor: number of blocks of eigenfunctions with orthogonal gradients",
+            "the data have one factor: the lowest eigenfunctions vary in all "
+            "directions of the data and do not divide into blocks of different factors",
         ),
     )

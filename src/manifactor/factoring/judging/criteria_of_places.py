@@ -11,14 +11,15 @@ def criteria_of_places(settings: EvidenceSettings) -> tuple[Criterion, ...]:
         at_most(
             "leakage",
             settings.leakage,
-            "largest R^2 with which places on one factor predict another factor",
-            "a sample's place on one factor predicts {value:.0%} of another",
+            "largest R^2 with which places (coordinates) on one factor predict another",
+            "a sample's place (coordinate) on one factor predicts {value:.0%} of "
+            "another",
         ),
         at_least(
             "agreement",
             settings.agreement,
-            "smallest share of a factor's lowest functions, of a sum's places, that "
-            "the better half of the samples finds again",
+            "smallest share of a factor's lowest eigenfunctions, of a sum's places, "
+            "that the better half of the samples finds again",
             "neither half of the samples shows the same factors by itself, the better "
             "one only {value:.0%} of them, so there may be too few samples or too much "
             "noise",
@@ -64,8 +65,8 @@ def _criteria_of_the_explained(settings: EvidenceSettings) -> tuple[Criterion, .
             "lowest functions",
             settings.lowest_explained,
             "smallest R^2 with which all factors together predict one of the "
-            f"{settings.lowest_functions} lowest functions",
-            "the factors explain only {value:.0%} of one of the lowest functions",
+            f"{settings.lowest_functions} lowest eigenfunctions",
+            "the factors explain only {value:.0%} of one of the lowest eigenfunctions",
         ),
         at_least(
             "parts",
@@ -85,8 +86,8 @@ def _criteria_of_chart(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "folds",
             settings.folds,
             "share of samples whose neighbours by place lie elsewhere in the data",
-            "samples of equal place lie far apart in the data, a share of {interval} "
-            "where {limit:.3g} is allowed: a factor is folded",
+            "samples of equal coordinate lie far apart in the data, a share of "
+            "{interval} where {limit:.3g} is allowed: a factor is folded",
         ),
         at_most(
             "filling",

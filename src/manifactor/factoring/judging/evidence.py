@@ -4,7 +4,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from manifactor.factoring.judging.advice import ADVICE, ANSWERS, SENSES
+from manifactor.factoring.judging.advice import (
+    ANSWERS,
+    SENSES,
+    DataKnown,
+    advise,
+)
 from manifactor.factoring.judging.criterion import Test
 from manifactor.factoring.judging.limits import EvidenceSettings
 from manifactor.factoring.measures.measurement import NOT_MEASURED
@@ -30,10 +35,13 @@ VERDICTS = {
 # Sentences for tests that were passed; failed tests are described by `reason`.
 SENTENCES = {
     "completeness": (
-        "Functions of single factors and their products make up {:.0%} of the low "
-        "spectrum."
+        "Eigenfunctions of single factors and their products make up {:.0%} of the "
+        "low spectrum."
     ),
-    "leakage": "A sample's place on one factor predicts at most {:.0%} of another.",
+    "leakage": (
+        "A sample's place (coordinate) on one factor predicts at most {:.0%} of "
+        "another."
+    ),
     "agreement": "The factors found in half of the samples agree to {:.0%}.",
 }
 
@@ -63,6 +71,8 @@ class Evidence:
         Limits of the tests.
     sense : "geometry", "density", "volume" or "sum"
         In which sense the data are a product, or were looked at last.
+    known : DataKnown
+        What is known of the data beside the tests; `advice` depends on it.
 
     Examples
     --------
@@ -79,6 +89,7 @@ class Evidence:
     details: str = ""
     settings: EvidenceSettings = field(default_factory=EvidenceSettings, repr=False)
     sense: str = "geometry"
+    known: DataKnown = field(default_factory=DataKnown, repr=False)
 
     @property
     def n_factors(self) -> int:
@@ -122,11 +133,11 @@ class Evidence:
 
     @property
     def advice(self) -> str:
-        """What to do next, in sentences; "" where all tests were passed."""
-        # Tests that fail for the same reason have the same advice. Two pieces at most:
-        # the first failures are the gravest, and a longer list is not read.
-        advice = [ADVICE[test.name] for test in self.failed if test.name in ADVICE]
-        return " ".join(list(dict.fromkeys(advice))[:2])
+        """What to do next, in sentences; "" where nothing is to be done.
+
+        It follows from the tests that failed and from what is known of the data.
+        """
+        return advise((test.name for test in self.failed), self.known)
 
     def value(self, name: str) -> float:
         """Return the measured value of a test; nan where there is no such test."""

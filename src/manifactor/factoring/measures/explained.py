@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.measures.settings import MeasureSettings
-from manifactor.factoring.prediction import predictability, thinned_rows
+from manifactor.factoring.prediction import predictability, thinned
 from manifactor.factoring.sums.independence import (
     independent_parts,
     principal_coordinates,
@@ -34,7 +34,7 @@ def explained(
     """
     if samples is None:
         return 1.0
-    rows = thinned_rows(inliers, settings.samples)
+    rows = thinned(np.flatnonzero(inliers), settings.samples)
     # Places in units of length: a function's gradient is the root of its eigenvalue.
     places = np.hstack(
         [
@@ -76,7 +76,7 @@ def least_explained_part(
     if samples is None:
         return 1.0
     prediction = settings.prediction
-    rows = thinned_rows(inliers, prediction.samples)
+    rows = thinned(np.flatnonzero(inliers), prediction.samples)
     centred = samples[rows] - samples[rows].mean(axis=0)
     coordinates, _ = principal_coordinates(centred, settings=settings.parts)
     places = np.hstack(

@@ -6,8 +6,9 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
+from manifactor._support.regression import without_itself
 from manifactor.factoring.measures.measurement import Measurement
-from manifactor.factoring.measures.placed_samples import NUMBERS_AT_ONCE, PlacedSamples
+from manifactor.factoring.measures.placed_samples import PlacedSamples
 from manifactor.factoring.prediction import thinned
 
 
@@ -29,10 +30,12 @@ class FoldSettings:
     # A neighbour by place is near, whatever the factor's spread, up to this multiple of
     # the distance to the neighbour of the same rank in the data: images that share no
     # pixels are all equally far apart.
-    near: float = 1.5
+    largest_distance_ratio: float = 1.5
     # Noise is read from this quantile of the squared distances to the neighbours of a
     # sample: with two branches, half of the neighbours lie on its own.
     noise_quantile: float = 0.2
+    # Distances in memory at a time; it steers no result.
+    distances_at_once: int = 2**23
 
 
 def folds(
@@ -91,15 +94,16 @@ class Compared:
 
 
 def _compare(placed: PlacedSamples, settings: FoldSettings) -> Compared:
-    """Samples that are evenly spread, and their neighbours by place."""
+    """Samples drawn at random, and their neighbours by place."""
     n, samples = placed.n_samples, placed.samples
-    asked = np.arange(n)[thinned(n, settings.asked)]
+    asked = thinned(n, settings.asked)
     joint = placed.joint
-    # The first is the sample itself, or a copy of it.
-    near = KDTree(joint).query(joint[asked], min(settings.n_neighbors + 1, n))[1][:, 1:]
-    reach = settings.near**2 * _reach(samples, asked, near.shape[1])
+    near = KDTree(joint).query(joint[asked], min(settings.n_neighbors + 1, n))[1]
+    near = without_itself(near, asked)
+    reach = _reach(samples, asked, near.shape[1], settings)
     distances = ((samples[near] - samples[asked][:, None]) ** 2).sum(axis=2)
-    return Compared(asked, near, distances > reach[:, None])
+    largest = settings.largest_distance_ratio**2 * reach
+    return Compared(asked, near, distances > largest[:, None])
 
 
 def _folded_share(
@@ -128,14 +132,17 @@ def _folded_share(
     return float((elsewhere.mean(axis=1) > settings.folded).mean())
 
 
-def _reach(samples: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
+def _reach(
+    samples: np.ndarray, asked: np.ndarray, count: int, settings: FoldSettings
+) -> np.ndarray:
     """Squared distance of some samples to a nearest neighbour in the data, (m,)."""
     centred = samples - samples.mean(axis=0)
     squares = (centred**2).sum(axis=1)
     # In one product: squares less twice the inner products.
     left = np.column_stack([-2 * centred, np.ones(len(centred))])
     right = np.column_stack([centred, squares])
-    blocks = np.array_split(asked, ceil_div(len(asked) * len(samples), NUMBERS_AT_ONCE))
+    n_blocks = ceil_div(len(asked) * len(samples), settings.distances_at_once)
+    blocks = np.array_split(asked, n_blocks)
     reach = []
     for rows in blocks:
         distances = left[rows] @ right.T
@@ -155,7 +162,8 @@ def _extent(
     """Mean square spread of the samples along a factor: what the others leave."""
     others = placed.without(factor)
     count = min(settings.n_neighbors + 1, placed.n_samples)
-    near = KDTree(others).query(others[asked], count)[1][:, 1:]
+    near = KDTree(others).query(others[asked], count)[1]
+    near = without_itself(near, asked)
     rest = placed.samples[asked] - placed.samples[near].mean(axis=1)
     rest = _across(rest[:, None], planes)
     # The mean of k neighbours has a k-th of their variance itself.

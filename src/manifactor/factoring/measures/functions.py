@@ -61,7 +61,7 @@ def _top_of_low_spectrum(
 
 
 def _products_below(
-    factors: Sequence[Factor], limit: float, thin: slice
+    factors: Sequence[Factor], limit: float, thin: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Products of one function of each factor, (n, r), and sums of eigenvalues, (r,).
 
@@ -123,7 +123,7 @@ def best_agreement(
 
 
 def _lowest_and_all(
-    look: Look, rows: np.ndarray | slice, root: np.ndarray, purity: PuritySettings
+    look: Look, rows: np.ndarray, root: np.ndarray, purity: PuritySettings
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Lowest functions and all functions of each block of a look at some samples."""
     functions = look.geometry.spectrum.functions[rows, 1:]

@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 from scipy.spatial import KDTree
 
+from manifactor._support.regression import without_itself
 from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.placed_samples import LocalFits, PlacedSamples
 
@@ -158,7 +159,8 @@ def _nodes_near(
     """Nodes of about the same place on a factor as each node, (m, k)."""
     place = placed.places[factor][placed.nodes]
     count = min(settings.compared_nodes + 1, len(place))
-    return KDTree(place).query(place, count)[1][:, 1:]
+    near = KDTree(place).query(place, count)[1]
+    return without_itself(near, np.arange(len(place)))
 
 
 def _cosines(

@@ -11,12 +11,8 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.arithmetic import ceil_div
 from manifactor._support.regression import neighbour_sums
-from manifactor.factoring.prediction import thinned, thinned_rows
-
-# Numbers of the neighbours' samples in memory at a time; it steers no result.
-NUMBERS_AT_ONCE = 2**23
+from manifactor.factoring.prediction import thinned
 
 
 @dataclass(frozen=True)
@@ -26,7 +22,7 @@ class PlacedSettings:
     # Samples that are looked at: neighbours among so many lie nearer to each other
     # than places on factors are accurate.
     samples: int = 10_000
-    # Samples at which fits are made, evenly spread.
+    # Samples at which fits are made, drawn at random.
     nodes: int = 300
     # Share of the samples that one fit takes: wide enough to average errors of places
     # over more than the kernel's bandwidth, and narrow enough for a straight line. It
@@ -127,19 +123,7 @@ class PlacedSamples:
 
     def fits(self, near: np.ndarray) -> LocalFits:
         """Return the local fits to neighbourhoods, (m, k) indices of samples."""
-        size = near.shape[1] * self.samples.shape[1]
-        at_once = max(1, NUMBERS_AT_ONCE // size)
-        blocks = np.array_split(near, ceil_div(len(near), at_once))
-        parts = [_fit(self, block) for block in blocks]
-        return LocalFits(
-            np.concatenate([part.slopes for part in parts]),
-            np.concatenate([part.noise for part in parts]),
-            tuple(
-                np.concatenate([part.frames[f] for part in parts])
-                for f in range(len(self.places))
-            ),
-            parts[0].directions,
-        )
+        return _fit(self, near)
 
 
 def place_samples(
@@ -150,7 +134,7 @@ def place_samples(
     inliers: np.ndarray | None = None,
     settings: PlacedSettings = PlacedSettings(),
 ) -> PlacedSamples:
-    """Return evenly thinned samples with places in the samples' unit of length.
+    """Return thinned samples with places in the samples' unit of length.
 
     Parameters
     ----------
@@ -165,7 +149,7 @@ def place_samples(
     """
     if inliers is None:
         inliers = np.ones(len(samples), dtype=bool)
-    rows = thinned_rows(inliers, settings.samples)
+    rows = thinned(np.flatnonzero(inliers), settings.samples)
     # An embedding has no more directions than columns.
     dimensions = [min(d, p.shape[1]) for d, p in zip(dimensions, places, strict=True)]
     least = settings.samples_per_coefficient * (1 + sum(dimensions))
@@ -176,7 +160,7 @@ def place_samples(
         dimensions=tuple(dimensions),
         samples=some @ axes,
         axes=axes,
-        nodes=np.arange(len(rows))[thinned(len(rows), settings.nodes)],
+        nodes=thinned(len(rows), settings.nodes),
         n_near=max(least, int(settings.neighbourhood * len(rows))),
         settings=settings,
     )
@@ -214,7 +198,7 @@ def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
 
 
 def _fit(placed: PlacedSamples, near: np.ndarray) -> LocalFits:
-    """Fits to a block of neighbourhoods."""
+    """Fits to neighbourhoods, (m, k) indices of samples."""
     tangents = [
         _tangent(_centred(place[near]), dimension)
         for place, dimension in zip(placed.places, placed.dimensions, strict=True)

@@ -29,7 +29,7 @@ class PlaceTestSettings:
 class MeasureSettings:
     """Settings of all measures."""
 
-    # Measures of all samples are taken from as many, evenly spread: the error of a
+    # Measures of all samples are taken from as many, drawn at random: the error of a
     # share is then below 1/sqrt(20,000) = .007.
     samples: int = 20_000
     # Fewest functions of the low spectrum: a few pure functions without any product

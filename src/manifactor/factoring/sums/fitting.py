@@ -8,6 +8,7 @@ import numpy as np
 from manifactor.factoring.sums.reading import (
     Reading,
     ReadingSettings,
+    opened,
     read_factor,
     read_surface,
 )
@@ -177,7 +178,9 @@ class Fitter:
     def _fit_again(self, target: np.ndarray, factor: Fitted) -> Fitted:
         """The factor fitted to `target`, at its places on the old sheet."""
         at = factor.sheet.project(target, settings=self.settings.reading.sheets)
-        return self.fit(target, replace(factor, at=at).reading)
+        # A sheet measures lengths, so that a gap may be wider on it than when read.
+        reading = opened(replace(factor, at=at).reading, settings=self.settings.reading)
+        return self.fit(target, reading)
 
     def _read_again(self, target: np.ndarray, factor: Fitted) -> Fitted:
         """The factor fitted again, or read anew where it explains little or is tangled.

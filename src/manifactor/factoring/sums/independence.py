@@ -8,6 +8,8 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
+from manifactor._support.arithmetic import quotient
+
 
 @dataclass(frozen=True)
 class IndependenceSettings:
@@ -245,7 +247,7 @@ def is_gaussian(
 
     Up to the errors of the estimates from Gaussian samples.
     """
-    white = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-300)
+    white = quotient(values - values.mean(axis=0), values.std(axis=0))
     return np.all(_standard_errors(white) < settings.standard_errors, axis=0)
 
 
@@ -274,7 +276,7 @@ def axes_errors(variances: np.ndarray, n_samples: int) -> np.ndarray:
     """
     product = np.multiply.outer(variances, variances)
     apart = np.abs(np.subtract.outer(variances, variances))
-    error = np.sqrt(product / n_samples) / np.maximum(apart, 1e-12 * variances.max())
+    error = quotient(np.sqrt(product / n_samples), apart)
     np.fill_diagonal(error, 0.0)
     return np.minimum(error, np.pi / 4)
 

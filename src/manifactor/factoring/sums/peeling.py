@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
+from manifactor.factoring.edges import EdgeSettings, has_edge
 from manifactor.factoring.factors.circles import on_circle
-from manifactor.factoring.gradients.residuals import has_edge
 from manifactor.factoring.sums.directions import DirectionSettings, main_directions
 from manifactor.factoring.sums.fitting import (
     Fitted,
@@ -44,14 +44,11 @@ class SumSettings:
     # A Gaussian part is no noise if its variance is larger than this, in units of the
     # weakest part that is not Gaussian: a quarter of its width.
     gaussian_share: float = 1 / 16
-    # How far the kurtosis of a direction with an edge or a hole lies below that of
-    # Gaussian noise at least; an interval's lies 1.2 below, a circle's 2.
-    edge: float = 0.4
-    # Directions of the rest in which edges are looked for, and the least variance of
-    # such a direction, relative to the first: the lowest of many kurtoses is low by
-    # chance.
-    edge_directions: int = 6
-    thick: float = 0.04
+    # What an edge or a hole of the rest is. The regression leaves noise of its own in
+    # many thin directions, which do not count.
+    edges: EdgeSettings = field(
+        default_factory=lambda: EdgeSettings(thick=0.04, most_directions=6)
+    )
     # Functions of the samples' own spectrum that are computed beside a sum. It needs
     # none; reports show them.
     n_functions: int = 9
@@ -236,10 +233,7 @@ def _parts(rest: np.ndarray, settings: SumSettings) -> list[np.ndarray]:
 
 def is_noise(rest: np.ndarray, *, settings: SumSettings = SumSettings()) -> bool:
     """Return whether no main direction of a rest, (n, q), has an edge or a hole."""
-    left, strength, _ = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)
-    thick = strength**2 > settings.thick * strength[0] ** 2
-    count = min(settings.edge_directions, max(1, int(thick.sum())))
-    return not has_edge(left[:, :count] * np.sqrt(len(left)), settings.edge)
+    return not has_edge(rest, settings=settings.edges)
 
 
 def _add_up(

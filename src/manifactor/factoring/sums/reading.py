@@ -134,19 +134,21 @@ def _of_all(
         explained = 1 - float(((shown - at.means) ** 2).sum() / (shown**2).sum())
     if sheet.tangled(settings=settings.sheets):
         explained = 0.0
-    if reading.topology == "circle":
-        return _opened(places, explained, settings)
-    return Reading(reading.topology, places, explained)
+    return opened(Reading(reading.topology, places, explained), settings=settings)
 
 
-def _opened(places: np.ndarray, explained: float, settings: ReadingSettings) -> Reading:
-    """A circle, or an interval where a circle has a gap."""
-    angle = np.arctan2(places[:, 1], places[:, 0])
+def opened(
+    reading: Reading, *, settings: ReadingSettings = ReadingSettings()
+) -> Reading:
+    """Return a reading; a circle that has a wide gap is read as an interval."""
+    if reading.topology != "circle":
+        return reading
+    angle = np.arctan2(reading.places[:, 1], reading.places[:, 0])
     start, gap = widest_gap(angle)
     if gap <= 2 * np.pi * settings.widest_gap:
-        return Reading("circle", places, explained)
+        return reading
     along = (angle - start - gap) % (2 * np.pi)
-    return Reading("interval", along[:, None], explained)
+    return Reading("interval", along[:, None], reading.explained)
 
 
 def _reading(

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.regression import nearest_on_line, neighbour_sums
+from manifactor._support.arithmetic import quotient
+from manifactor._support.regression import (
+    nearest_on_line,
+    neighbour_sums,
+    without_itself,
+)
 from manifactor.factoring.prediction import thinned
 
 
@@ -26,6 +31,8 @@ class RegressionSettings:
     # Ridge, of the widest direction of a neighbourhood: places that extend in fewer
     # directions than they have columns have no slope along the others.
     ridge: float = 0.02
+    # Ridge, of the variance of all places, where a neighbourhood has no spread: copies.
+    least_ridge: float = 1e-12
 
 
 @dataclass(frozen=True)
@@ -98,10 +105,10 @@ def choose_neighbors(
         the regression has not seen.
     """
     n = len(places)
-    some = np.arange(n)[thinned(n, settings.left_out)]
+    some = thinned(n, settings.left_out)
     ladder = _affordable(settings, n)
     near = _neighbors(places, places[some], ladder[-1] + 1, topology)
-    near = _without(near, some)
+    near = without_itself(near, some)
     total = float(((values[some] - values.mean(axis=0)) ** 2).sum())
     left = {}
     for k in ladder:
@@ -110,7 +117,7 @@ def choose_neighbors(
         left[k] = float(((values[some] - means) ** 2).sum())
     best = min(ladder, key=lambda k: left[k])
     # The mean of k neighbours has a k-th of the noise itself.
-    share = left[best] / (1 + 1 / best) / max(total, 1e-300)
+    share = quotient(left[best] / (1 + 1 / best), total)
     return best, 1 - share
 
 
@@ -150,14 +157,6 @@ def _neighbors_on_line(places: np.ndarray, at: np.ndarray, k: int) -> np.ndarray
     return np.take_along_axis(near, distance.argsort(axis=1), axis=1)
 
 
-def _without(near: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Neighbours of samples without the samples themselves, (m, k - 1)."""
-    itself = near == own[:, None]
-    # Among copies, the last one stands for the sample.
-    itself[~itself.any(axis=1), -1] = True
-    return near[~itself].reshape(len(near), near.shape[1] - 1)
-
-
 @dataclass(frozen=True)
 class _PlacesAround:
     """Places in m neighbourhoods of k samples.
@@ -188,8 +187,7 @@ def _places_around(
     off = around.transpose(1, 0, 2)
     spread = off @ off.transpose(0, 2, 1)
     ridge = settings.ridge * np.trace(spread, axis1=1, axis2=2) / n_columns
-    # Copies have no spread at all.
-    ridge = ridge + 1e-12 * places.var() + 1e-300
+    ridge = ridge + settings.least_ridge * places.var() + np.finfo(float).tiny
     return _PlacesAround(
         centre.T, off, spread + ridge[:, None, None] * np.eye(n_columns)
     )

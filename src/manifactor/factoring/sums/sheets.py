@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from manifactor._support.arithmetic import ceil_div
+from manifactor._support.arithmetic import ceil_div, quotient
 from manifactor.factoring.factors.charts import ChartSettings, cloud_dimension
 from manifactor.factoring.prediction import thinned
 from manifactor.factoring.sums.regression import (
@@ -39,6 +39,9 @@ class SheetSettings:
     long_link: float = 4.0
     # Share of a curve's nodes that are neighbours of one along the curve.
     along: float = 1 / 16
+    # Least slope of a surface, of the largest: directions in which a fit is flat would
+    # move places without end.
+    least_slope: float = 1e-6
     # Share of the nodes that others may lie on: a few, where a curve crosses itself.
     covered_twice: float = 0.1
     # Samples that are projected at a time.
@@ -180,7 +183,7 @@ def _slender_neighbors(
     if sheet.topology == "circle":
         length *= 2 * np.pi
     across = np.sqrt(max(0.0, 1 - explained) * samples.var(axis=0).sum())
-    share = min(settings.slender * across / max(length, 1e-300), settings.longest)
+    share = min(quotient(settings.slender * across, length), settings.longest)
     return int(share * len(samples))
 
 
@@ -206,7 +209,7 @@ def _lay_curve(
     ahead, behind = _shifted(means, closed)
     along = ahead - behind
     length = np.linalg.norm(along, axis=1, keepdims=True)
-    tangents = along / np.maximum(length, 1e-300)
+    tangents = quotient(along, length)
     gaps = np.linalg.norm(np.diff(means, axis=0), axis=1)
     arc = np.concatenate([[0.0], np.cumsum(gaps)])
     if closed:
@@ -258,7 +261,7 @@ def _lay_surface(
     fit = local_fit(places, samples, at, n_neighbors, settings=settings.regression)
     d = min(cloud_dimension(places, settings=settings.charts), places.shape[1])
     left, strength, right = np.linalg.svd(fit.slopes, full_matrices=False)
-    floor = 1e-6 * strength[:, :1] + 1e-300
-    inverse = 1 / np.maximum(strength[:, :d], floor)
+    floor = settings.least_slope * strength[:, :1]
+    inverse = quotient(1.0, np.maximum(strength[:, :d], floor))
     steps = inverse[:, :, None] * left[:, :, :d].transpose(0, 2, 1)
     return Sheet("other", at, fit.means, right[:, :d], steps)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor._support.arithmetic import ceil_div
+from manifactor._support.arithmetic import ceil_div, quotient
 from manifactor.factoring.factors.circles import angle_of
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.sums.directions import Directions
@@ -123,7 +123,7 @@ class Sum:
         if self.noise_left:
             return 0.0
         explained = sum(term.variance for term in self.summands)
-        left = explained * self.left / max(1 - self.left, 1e-300)
+        left = quotient(explained * self.left, 1 - self.left)
         return left / min(term.variance for term in self.summands)
 
     def explain(
@@ -234,8 +234,8 @@ def _functions(
         functions = places - places.mean(axis=0)
         # The Rayleigh quotient: mean square of the gradient over that of the values.
         slope = (steps**2).sum(axis=1).mean(axis=0)
-        eigenvalues = slope / np.maximum((functions**2).mean(axis=0), 1e-300)
+        eigenvalues = quotient(slope, (functions**2).mean(axis=0))
         ascending = np.argsort(eigenvalues)
         functions, eigenvalues = functions[:, ascending], eigenvalues[ascending]
     size = np.sqrt((functions**2).mean(axis=0))
-    return functions / np.maximum(size, 1e-300), eigenvalues
+    return quotient(functions, size), eigenvalues

@@ -16,6 +16,9 @@ class CutSettings:
     n_searched: int = 8
     # Moves of the local search for each vertex.
     turns_per_vertex: int = 10
+    # Relative gain that is rounding: sums of many gains carry errors, and a walk in
+    # circles is no progress.
+    rounding: float = 1e-12
     # Turns in which a vertex that has moved stays where it is: one for every so many
     # vertices, for a small graph must leave most of its vertices free, up to a limit.
     vertices_per_tenure: int = 3
@@ -261,8 +264,7 @@ def _tabu_search(
         inside[:, group] += weights[:, vertex]
         labels[vertex] = group
         free_at[vertex] = turn + 1 + tenure
-        # Sums of many gains carry rounding errors: a walk in circles is no progress.
-        if value > best + 1e-12 * (1 + best):
+        if value > best + settings.rounding * (1 + best):
             best = value
             winner = labels.copy()
     return winner

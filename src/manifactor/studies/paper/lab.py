@@ -3,11 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from joblib import Parallel, delayed
-
-from manifactor._support.threads import interrupts_held
 from manifactor.studies.paper.finding import Found, Job, drawn, find
 from manifactor.studies.paper.section import Settings
+from manifactor.studies.processes import map_processes
 
 # The figures show these two; rates over seeds cover all of `finding.WAYS`.
 COMPARED = ("published", "default")
@@ -34,8 +32,7 @@ class Lab:
     def find(self, jobs: Sequence[Job]) -> list[Found]:
         """Return what each job found."""
         # Figures share most of their fits.
-        new = [job for job in jobs if job not in self.known]
-        self.known.update(self._run(find, new))
+        self.known.update(self._run(find, self._unknown(jobs)))
         return [self.known[job] for job in jobs]
 
     def compare(
@@ -59,8 +56,12 @@ class Lab:
         What was found is not kept: over many seeds it would fill the memory.
         """
         numbers = {job: self.known[job].numbers for job in jobs if job in self.known}
-        numbers |= self._run(measure, [job for job in jobs if job not in self.known])
+        numbers |= self._run(measure, self._unknown(jobs))
         return [numbers[job] for job in jobs]
+
+    def _unknown(self, jobs: Sequence[Job]) -> list[Job]:
+        """Return the jobs that were not run yet, each once."""
+        return [job for job in dict.fromkeys(jobs) if job not in self.known]
 
     def _run(self, function: Callable, jobs: Sequence[Job]) -> dict:
         """Return results by job; jobs on the same draw run in one process, in turn."""
@@ -68,14 +69,9 @@ class Lab:
         draws: dict[tuple, list[Job]] = {}
         for job in jobs:
             draws.setdefault((job.case, job.n, job.seed), []).append(job)
-        parallel = Parallel(n_jobs=self.n_jobs or -1, return_as="generator")
-        # Ctrl-C reaches all processes of a terminal; only the parent must answer it.
-        with interrupts_held():
-            coming = parallel(
-                delayed(_in_turn)(function, group) for group in draws.values()
-            )
+        groups = [(function, group) for group in draws.values()]
         done: dict = {}
-        for results in coming:
+        for results in map_processes(_in_turn, groups, n_jobs=self.n_jobs):
             done |= results
             if self.callback is not None:
                 # One more than the jobs: drawing the figure comes after them.

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from manifactor._support.extras import extra
-from manifactor._support.files import require_writable, write_whole
+from manifactor._support.files import make_folder, write_whole
 from manifactor.runs.folder import versions
 from manifactor.studies.paper.beyond import beyond
 from manifactor.studies.paper.fig1 import fig1
@@ -115,11 +115,7 @@ def _opened(folder: Path, settings: Settings) -> dict:
         "python": platform.python_version(),
         "sections": {},
     }
-    # The parent must exist: a misspelt path makes no tree of folders.
-    if not folder.exists():
-        require_writable(folder.parent)
-        folder.mkdir()
-    require_writable(folder)
+    make_folder(folder)
     if not any(folder.iterdir()):
         _write_record(folder, new)
         return new

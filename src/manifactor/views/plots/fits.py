@@ -39,7 +39,7 @@ def spectrum(ax, fit):
     empty = {"marker": "o", "ls": "none", "ms": 3, "mfc": "none", "mew": 0.6}
     label = "products and mixtures"
     ax.plot(index[others], values[others], mec=GREY, label=label, **empty)
-    ax.set(xlabel="function", ylabel="eigenvalue", ylim=(0, None))
+    ax.set(xlabel="eigenfunction", ylabel="eigenvalue", ylim=(0, None))
     ax.legend(frameon=False)
     return ax
 
@@ -51,7 +51,9 @@ def angles(ax, fit):
     """
     values, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
     if not sizes:
-        return nothing(ax, "the factors have no functions\nof the data's own spectrum")
+        return nothing(
+            ax, "the factors have no eigenfunctions\nof the data's own spectrum"
+        )
     matrix(ax, values, groups=sizes)
     middle = np.cumsum(sizes) - np.array(sizes) / 2 - 0.5
     numbered = enumerate(fit.factors_, start=1)

@@ -25,7 +25,7 @@ async function spectrum(about) {
       svg(
         "title",
         {},
-        `function ${i + 1}, eigenvalue ${short(value)}: ${pure ? `factor ${owners[i] + 1}` : "product or mixture"}`,
+        `eigenfunction ${i + 1}, eigenvalue ${short(value)}: ${pure ? `factor ${owners[i] + 1}` : "product or mixture"}`,
       ),
     );
     if (pure) dot.style.fill = own(owners[i]);
@@ -35,7 +35,7 @@ async function spectrum(about) {
     svg(
       "text",
       { x: (LEFT + WIDTH) / 2, y: HEIGHT - 12, "text-anchor": "middle" },
-      `functions 1 to ${eigenvalues.length}`,
+      `eigenfunctions 1 to ${eigenvalues.length}`,
     ),
     svg("text", { transform: `translate(14 ${HEIGHT / 2}) rotate(-90)`, "text-anchor": "middle" }, "eigenvalue"),
   ];
@@ -43,7 +43,7 @@ async function spectrum(about) {
     .map((_, f) => `${owners.filter((owner) => owner === f).length} of factor ${f + 1}`)
     .join(", ");
   const span = `${eigenvalues.length} eigenvalues from ${short(eigenvalues[0])} to ${short(most)}`;
-  const label = `${span}; pure functions: ${pure}`;
+  const label = `${span}; eigenfunctions of one factor: ${pure}`;
   byId("spectrum").replaceChildren(
     legend(about),
     html(
@@ -57,7 +57,7 @@ async function spectrum(about) {
         ...names,
       ),
     ),
-    html("p", {}, `Pure functions: ${pure}; the others are products and mixtures.`),
+    html("p", {}, `Eigenfunctions of one factor: ${pure}; the others are products and mixtures.`),
   );
 }
 
@@ -77,7 +77,7 @@ async function angles() {
   const { values, sizes } = await read("angles");
   const place = byId("angles");
   if (!values.length) {
-    place.replaceChildren(html("p", {}, "The factors of this run have no functions of the data's own spectrum."));
+    place.replaceChildren(html("p", {}, "The factors of this run have no eigenfunctions of the data's own spectrum."));
     return;
   }
   const side = 460 / values.length;

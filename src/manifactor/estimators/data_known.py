@@ -1,0 +1,117 @@
+"""What is known of the data beside the tests, and remarks on suspicious columns."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from manifactor._support.warning import warn_caller
+from manifactor.estimators.column_words import Labels, in_words, remedy
+from manifactor.estimators.columns import (
+    ColumnSettings,
+    ColumnWarning,
+    Suspicion,
+    numbering_columns,
+    suspicious_columns,
+)
+from manifactor.factoring.factorize import Factorization
+from manifactor.factoring.judging.advice import DataKnown
+from manifactor.factoring.judging.one_factor import density_of
+
+
+def warn_of_index(X, names: Labels | None = None) -> tuple[Suspicion, ...]:
+    """Warn of columns that number the rows, and return them.
+
+    Such a column is independent of the others, so that even a product may be one of
+    the row numbers. Precomputed distances have no columns.
+    """
+    numbering = () if sp.issparse(X) else numbering_columns(X)
+    found = (Suspicion("index", numbering),) if numbering else ()
+    _warn(found, names)
+    return found
+
+
+def with_data_known(
+    found: Factorization,
+    X,
+    *,
+    warned: Sequence[Suspicion] = (),
+    noise: np.ndarray | None = None,
+    names: Labels | None = None,
+) -> Factorization:
+    """Return a factorization whose evidence knows the data; warn of columns.
+
+    Parameters
+    ----------
+    found : Factorization
+    X : ndarray of shape (n_samples, n_features) or sparse matrix
+        The samples as given, or precomputed distances.
+    warned : sequence of Suspicion
+        What `warn_of_index` has warned of. A product has no other suspicious columns.
+    noise : ndarray of shape (n_features,) or None
+        Standard deviation of the noise in every column, where it is known.
+    names : sequence of str or int, or None
+        Labels of the columns.
+    """
+    evidence = found.evidence
+    is_product = evidence.verdict == "product"
+    columns = tuple(warned)
+    if not (is_product or sp.issparse(X)):
+        columns = suspicious_columns(X)
+        _warn([each for each in columns if each not in warned], names)
+    known = DataKnown() if is_product else _known(found, X, noise)
+    known = replace(known, columns=remedy(columns, names))
+    # Before other remarks, which may not hold without these columns.
+    more = evidence.details
+    details = f"{in_words(columns, names)} {more[:1].upper()}{more[1:]}".strip()
+    # A remark without columns is left as it was.
+    details = details if columns else more
+    return replace(found, evidence=replace(evidence, known=known, details=details))
+
+
+def _warn(found: Sequence[Suspicion], names: Labels | None) -> None:
+    """Warn of columns, unless they are harmless."""
+    what_to_do = remedy(found, names)
+    if what_to_do:
+        warn_caller(f"{in_words(found, names)} {what_to_do}", ColumnWarning)
+
+
+def _known(found: Factorization, X, noise: np.ndarray | None) -> DataKnown:
+    """What is known of data that are no product."""
+    limit = found.evidence.settings.evenness
+    density = density_of(found.diffusion)
+    return DataKnown(
+        n_samples=len(found.diffusion.graph.distinct),
+        n_columns=0 if sp.issparse(X) else X.shape[1],
+        noise=_noise_share(found, X, noise),
+        uneven=density is not None and density.spread > limit,
+        circles=any(factor.topology == "circle" for factor in found.factors),
+    )
+
+
+def _noise_share(
+    found: Factorization,
+    X,
+    noise: np.ndarray | None,
+    *,
+    settings: ColumnSettings = ColumnSettings(),
+) -> float:
+    """Share of the variance of prepared samples that is noise; nan if not known.
+
+    Noise has the same variance in the components that were kept as in those dropped.
+    """
+    preparation, samples = found.diffusion.preparation, found.diffusion.points
+    if samples is None:
+        return np.nan
+    some = slice(None, None, max(1, len(X) // settings.checked))
+    given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
+    if noise is not None:
+        return float((np.asarray(noise) ** 2).sum() / given) if given else np.nan
+    if preparation is None:
+        return np.nan
+    n_columns, n_kept = preparation.components.shape
+    kept = float(np.var(np.asarray(samples[some]), axis=0).sum())
+    if n_kept == n_columns or not kept:
+        return np.nan
+    return n_kept * max(0.0, given - kept) / (n_columns - n_kept) / kept

@@ -1,0 +1,76 @@
+"""Samples to factors: diffuse, factorize, and warn of what matters to the result."""
+
+import numpy as np
+
+from manifactor._support.errors import NothingFoundError
+from manifactor._support.stages import Stages
+from manifactor._support.warning import held_warnings, issue, parted
+from manifactor.estimators.column_words import Labels
+from manifactor.estimators.data_known import warn_of_index, with_data_known
+from manifactor.factoring.factorize import Factorization, factorize
+from manifactor.factoring.settings import FactoringSettings
+from manifactor.spectral.components import DisconnectedGraphWarning
+from manifactor.spectral.pipeline import diffuse
+from manifactor.spectral.settings import DiffusionSettings
+
+
+def find_factors(
+    X,
+    spectral: DiffusionSettings,
+    factoring: FactoringSettings,
+    *,
+    noise: np.ndarray | None,
+    names: Labels | None,
+    stages: Stages,
+    rng: np.random.Generator,
+) -> Factorization:
+    """Return the factors of samples, and warn of suspicious columns.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features) or sparse matrix
+    spectral : DiffusionSettings
+    factoring : FactoringSettings
+    noise : ndarray of shape (n_features,) or None
+        Standard deviation of the noise in every column, where it is known.
+    names : sequence of str or int, or None
+        Labels of the columns, for warnings.
+    stages : Stages
+    rng : Generator
+    """
+    # Whoever asks for one factor expects no product, and needs no reasons.
+    if factoring.n_asked == 1:
+        return _find(X, spectral, factoring, noise, stages, rng)
+    warned = warn_of_index(X, names)
+    found = _find(X, spectral, factoring, noise, stages, rng)
+    return with_data_known(found, X, warned=warned, noise=noise, names=names)
+
+
+def _find(
+    X,
+    spectral: DiffusionSettings,
+    factoring: FactoringSettings,
+    noise: np.ndarray | None,
+    stages: Stages,
+    rng: np.random.Generator,
+) -> Factorization:
+    """Return the factors; warn of a disconnected graph only if they rest on it."""
+    with held_warnings() as held:
+        diffusion = diffuse(X, spectral, stages=stages, rng=rng)
+    of_graph, others = parted(held, DisconnectedGraphWarning)
+    issue(others)
+    with stages.timed("factors"):
+        # The halves that tell structure from noise are always the same, so that
+        # `random_state` does not decide a verdict.
+        fixed = np.random.default_rng(0)
+        try:
+            found = factorize(diffusion, factoring, noise=noise, rng=fixed)
+        except NothingFoundError:
+            # The graph may be the reason.
+            issue(of_graph)
+            raise
+    # A sum needs no graph; the other senses have graphs of their own, and have warned
+    # of them.
+    if found.evidence.sense == "geometry":
+        issue(of_graph)
+    return found

@@ -1,0 +1,217 @@
+"""The layout of a table in text: its lines, its delimiter and its line of names."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+# Column delimiters of tables in text; None for any white space.
+DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".txt": None}
+
+# How messages name them.
+DELIMITER_NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", None: "white space"}
+
+# White space, as pandas is told of it.
+SPACES = r"\s+"
+
+# What programs write for a missing value; "nan" is read as a number.
+MISSING = frozenset({"", "na", "n/a", "null", "none", "-", "?", "."})
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a table in text.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+    total : int
+        Number of columns.
+    header : int
+        Number of the line of names, counted from 1; 0 if there is none.
+    index : bool
+        Whether only the first column has no name, as the index of the rows.
+    """
+
+    names: tuple[str, ...] | None
+    total: int
+    header: int
+    index: bool = False
+
+    @property
+    def numbers_in_names(self) -> bool:
+        """Whether the line of names holds numbers, and might be a sample."""
+        return self.header > 0 and any(
+            as_number(name) is not None for name in self.names or ()
+        )
+
+
+def layout_of(path: Path, delimiter: str | None) -> Layout:
+    """Return the layout of a table in text."""
+    rows = list(islice(lines(path, delimiter), 2))
+    line, cells = rows[0] if rows else (0, [])
+    _, below = rows[1] if len(rows) > 1 else (0, None)
+    commented = _names_in_comments(path, delimiter)
+    known = len(commented) == len(cells)
+    header = _is_header(cells, None if known else below)
+    if header and below is None:
+        raise ValueError(
+            f"{path} holds no samples; it must hold a line of numbers for each."
+        )
+    _require_delimiter(path, *rows[header], delimiter, first=cells)
+    if not header:
+        return Layout(commented if known else None, len(cells), 0)
+    total = len(below or ())
+    if len(cells) != total:
+        return Layout(None, total, line)
+    index = not cells[0] and all(cells[1:])
+    return Layout(_named(cells), total, line, index)
+
+
+def _names_in_comments(path: Path, delimiter: str | None) -> tuple[str, ...]:
+    """Return the names in the last comment before the first row."""
+    names: tuple[str, ...] = ()
+    for _, cells in lines(path, delimiter, comments=True):
+        if not cells[0].startswith("#"):
+            break
+        # `numpy.savetxt` writes names into a comment.
+        names = tuple(cell for cell in (cells[0].lstrip("# "), *cells[1:]) if cell)
+    return names
+
+
+def _named(cells: Sequence[str]) -> tuple[str, ...]:
+    """Return names for all columns, those of pandas where there is none."""
+    return tuple(cell or f"Unnamed: {k}" for k, cell in enumerate(cells))
+
+
+def _is_header(cells: Sequence[str], below: Sequence[str] | None) -> bool:
+    """Return whether a first line holds names.
+
+    Parameters
+    ----------
+    cells : sequence of str
+    below : sequence of str or None
+        The cells of the next line; None to take a line with numbers for a sample.
+    """
+    if not any(as_number(cell) is not None for cell in cells):
+        return True
+    if below is None or len(below) != len(cells):
+        return False
+    over_numbers = [
+        cell
+        for cell, lower in zip(cells, below, strict=True)
+        if _is_word(cell) and as_number(lower) is not None
+    ]
+    return len(over_numbers) > 0 or _has_numbered_columns(cells)
+
+
+def _has_numbered_columns(cells: Sequence[str]) -> bool:
+    """Return whether cells are names as pandas gives them to numbered columns.
+
+    They are 0, 1, ..., which the name of an index may precede.
+    """
+    start = next(k for k, cell in enumerate(cells) if as_number(cell) is not None)
+    before, names = cells[:start], list(cells[start:])
+    counted = names == [str(k) for k in range(len(names))]
+    if not before:
+        return counted
+    if not any(before):
+        # An index has no name by default; columns may be a selection, or years.
+        return all(map(_is_whole, names)) and len(set(names)) == len(names)
+    # A single 0 after the name of a sample is its value.
+    return counted and len(names) > 1 and all(map(_is_word, before))
+
+
+def _is_word(cell: str) -> bool:
+    """Return whether a cell is text, and not the mark of a missing value."""
+    return as_number(cell) is None and cell.lower() not in MISSING
+
+
+def _is_whole(cell: str) -> bool:
+    return cell.isascii() and cell.isdigit()
+
+
+def _require_delimiter(
+    path: Path,
+    line: int,
+    cells: Sequence[str],
+    delimiter: str | None,
+    *,
+    first: Sequence[str],
+) -> None:
+    """Refuse a row that has more numbers with other delimiters or decimal commas.
+
+    Parameters
+    ----------
+    path : Path
+    line : int
+        Number of the row's line.
+    cells : sequence of str
+        The row.
+    delimiter : str or None
+    first : sequence of str
+        The first line of the table, of names or the row itself.
+    """
+    splits = _splits(cells, delimiter)
+    best = max(splits, key=lambda other: _share_of_numbers(_points(splits[other])))
+    parts = splits[best]
+    if _share_of_numbers(_points(parts)) <= _share_of_numbers(cells):
+        return
+    found, how = DELIMITER_NAMES[best], f"sep={best or SPACES!r}"
+    if _points(parts) != parts:
+        found, how = f"{found} and decimal commas", f"{how}, decimal=','"
+    top = _splits(first, delimiter).get(best, first)
+    if not _is_header(_points(top), _points(parts)):
+        how = f"{how}, header=None"
+    raise ValueError(
+        f"{path} must have {DELIMITER_NAMES[delimiter]} between its columns and "
+        f"decimal points; line {line} has {found}. Convert it, for instance with "
+        f"pandas: read_csv({path.name!r}, {how}).to_csv('new.csv', index=False)."
+    )
+
+
+def _splits(cells: Sequence[str], delimiter: str | None) -> dict[str | None, list[str]]:
+    """Return the cells of a line by its delimiter, and by others that it has."""
+    text = (delimiter or " ").join(cells)
+    splits: dict[str | None, list[str]] = {
+        other: text.split(other) for other in ";\t," if other in text
+    }
+    return splits | {delimiter: list(cells)}
+
+
+def _points(cells: Sequence[str]) -> list[str]:
+    """Return cells with decimal points in place of commas."""
+    return [cell.replace(",", ".") for cell in cells]
+
+
+def _share_of_numbers(cells: Sequence[str]) -> float:
+    return sum(as_number(cell) is not None for cell in cells) / len(cells)
+
+
+def lines(
+    path: Path, delimiter: str | None, *, comments: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the numbers of lines, from 1, and their cells; not of empty lines."""
+    # Spreadsheet programs start UTF-8 files with a mark that "utf-8-sig" skips.
+    with path.open(encoding="utf-8-sig") as file:
+        for count, line in enumerate(file, start=1):
+            text = line.strip()
+            if text and (comments or not text.startswith("#")):
+                yield count, _split(line.rstrip("\r\n"), delimiter)
+
+
+def _split(line: str, delimiter: str | None) -> list[str]:
+    if delimiter is None:
+        return line.split()
+    cells = next(csv.reader([line], delimiter=delimiter), [])
+    return [cell.strip() for cell in cells]
+
+
+def as_number(cell: Any) -> float | None:
+    """Return a cell as a number; None if it is none."""
+    try:
+        return float(cell)
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,123 @@
+"""The largest variance of a principal component of noise, from its size in columns."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+
+@dataclass(frozen=True)
+class EdgeSettings:
+    """Settings of `uneven_edge`."""
+
+    # So many columns of larger variance may be as many factors, each of its own size.
+    # Their variance counts as that of the next column.
+    fewest_columns: int = 20
+
+    # Relative error of the place of the minimum; that of the minimum is its square.
+    tolerance: float = 1e-4
+
+
+def even_edge(total: float, n_dimensions: float, n_samples: int) -> float:
+    """Return the edge of the Marchenko-Pastur law, from the variance in all dimensions.
+
+    Examples
+    --------
+    >>> print(even_edge(800.0, 400, 1600))
+    4.5
+    """
+    return float(total / n_dimensions * (1 + np.sqrt(n_dimensions / n_samples)) ** 2)
+
+
+def uneven_edge(
+    left: np.ndarray,
+    share: np.ndarray,
+    n_samples: int,
+    n_measured: int,
+    settings: EdgeSettings = EdgeSettings(),
+) -> float:
+    """Return the largest variance of a component of noise, uneven between columns.
+
+    The principal components of independent noise have variances below the edge of the
+    generalised Marchenko-Pastur law (Silverstein and Choi, 1995), the minimum of
+    ``1/c + sum(variance / (1 - variance * c)) / n_samples`` over c. For equal
+    variances this is the edge of the Marchenko-Pastur law.
+
+    Leading components hold a part of the noise of each column, the leverage of the
+    column. With the other part, its share, the column counts in the sum, and its
+    variance is what is left divided by its share.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_features,)
+        Variance of each column beyond the leading components.
+    share : ndarray of shape (n_features,)
+        Share of each column beyond the leading axes: 1 less its leverage.
+    n_samples : int
+        Number of samples that the components were computed from.
+    n_measured : int
+        Number of samples that the variances were measured in.
+    settings : EdgeSettings
+
+    Examples
+    --------
+    >>> even = np.full(400, 2.0)
+    >>> print(f"{uneven_edge(even, np.ones(400), 1600, 1600):.3f}")
+    4.500
+    >>> uneven = np.repeat([1.0, 3.0], 200)
+    >>> print(f"{uneven_edge(uneven, np.ones(400), 1600, 1600):.3f}")
+    5.657
+    """
+    share = np.maximum(share, np.finfo(float).eps)
+    variance = _without_sampling_error(left / share, share, n_measured)
+    n_larger = min(settings.fewest_columns, len(variance) - 1)
+    largest = np.partition(variance, ~n_larger)[~n_larger]
+    if largest <= 0:
+        return 0.0
+    relative = np.minimum(1.0, variance / largest)
+    weight = share * relative / n_samples
+
+    def edge(c: float) -> float:
+        return 1 / c + float((weight / (1 - relative * c)).sum())
+
+    options = {"xatol": settings.tolerance}
+    found = minimize_scalar(edge, bounds=(0, 1), method="bounded", options=options)
+    return float(largest * found.fun)
+
+
+def _without_sampling_error(
+    variance: np.ndarray, share: np.ndarray, n_measured: int
+) -> np.ndarray:
+    """Return measured variances, drawn towards their mean.
+
+    They then vary as much as the true ones: those of Gaussian noise are measured with a
+    relative error of ``sqrt(2 / n_measured)``.
+    """
+    mean = np.average(variance, weights=share)
+    spread = np.average((variance - mean) ** 2, weights=share)
+    error = 2 / n_measured * np.average(variance**2, weights=share)
+    true = np.sqrt(max(0.0, 1 - error / spread)) if spread > 0 else 0.0
+    return mean + true * (variance - mean)
+
+
+def left_in_columns(
+    samples: np.ndarray, scores: np.ndarray, axes: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Yield mean squares of columns beyond the first 0, 1, 2, ... components.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_features)
+    scores : ndarray of shape (n_samples, n_components)
+        The samples in the principal axes.
+    axes : ndarray of shape (n_features, n_components)
+    """
+    left = (samples**2).mean(axis=0)
+    along = samples.T @ scores / len(samples)
+    squares = scores.T @ scores / len(samples)
+    for k, axis in enumerate(axes.T):
+        yield np.maximum(0.0, left)
+        # What is left of the samples, times the scores of the component.
+        inner = along[:, k] - axes[:, :k] @ squares[:k, k]
+        left = left - 2 * axis * inner + axis**2 * squares[k, k]

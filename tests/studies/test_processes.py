@@ -1,0 +1,49 @@
+import operator
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from manifactor.studies.processes import map_processes
+
+WAITING = """
+import time
+from manifactor.studies.processes import map_processes
+try:
+    for _ in map_processes(time.sleep, [(0,)] + 9 * [(600,)], n_jobs=2):
+        print("one is done", flush=True)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.parametrize("jobs", [[(4, 2), (9, 3), (1, 1)], []])
+def test_results_come_in_the_order_of_the_jobs(jobs):
+    found = map_processes(operator.floordiv, jobs, n_jobs=1)
+    assert list(found) == [a // b for a, b in jobs]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not hasattr(os, "killpg"), reason="interrupts are sent another way on this system"
+)
+def test_an_interrupt_ends_all_processes_without_a_traceback():
+    # As in a terminal, Ctrl-C reaches the workers as well.
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as command:
+        try:
+            assert command.stdout.readline() == "one is done\n"
+            os.killpg(command.pid, signal.SIGINT)
+            # Workers that were not ended would sleep on, with the pipes open.
+            out, err = command.communicate(timeout=120)
+        finally:
+            command.kill()
+    assert out == "interrupted\n"
+    assert err == ""
