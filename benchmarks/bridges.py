@@ -12,7 +12,8 @@ unchanged from the root folder. RELION and cryoSPARC themselves are not on PyPI:
 path that they are given is resolved as they resolve it.
 
 Volumes are compared with the mean of the true volumes of their bin (correlation; the
-sign tells whether the contrast is right). Those of cryoDRGN, after one epoch, are not.
+sign tells whether the contrast is right). Those of cryoDRGN after one epoch, and those
+of RECOVAR, which needs larger images, are only counted.
 """
 
 import argparse
@@ -31,7 +32,7 @@ import starfile
 
 from beads import PIXEL_SIZE, simulated, volume
 
-# RECOVAR without a GPU takes about ten minutes for a volume.
+# RECOVAR without a GPU takes about 25 minutes for a volume.
 BINS = 2
 # Where each program leaves its volumes.
 VOLUMES = {
@@ -219,8 +220,9 @@ def checked(name, folder, data, coordinates, log):
             shell(commands, environment(folder, name), log=log)
             paths = sorted(out.glob(VOLUMES[name]))
             what = f"{len(paths)} volumes, {check_spacing(paths)}"
-            # A model of one epoch has nothing to show yet.
-            if name != "cryodrgn":
+            # A model of one epoch has nothing to show yet, and RECOVAR says that these
+            # images are too small for its local resolution.
+            if name == "aspire":
                 what += f", {correlations(paths, data, labels)}"
         if name == "recovar":
             check_poses(out, coordinates.parent)
