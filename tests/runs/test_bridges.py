@@ -140,6 +140,7 @@ def test_words_with_signs_of_the_shell_are_quoted():
 def test_the_name_of_a_file_does_not_end_a_comment():
     assert all(line.startswith("# ") for line in comment("a\nrm b").splitlines())
     assert max(map(len, comment("word " * 60).splitlines())) <= 88
+    assert comment("word " * 60, width=None).count("\n") == 1
 
 
 def test_points_go_along_the_factor_and_hold_the_other_still(places):
@@ -453,3 +454,14 @@ def test_paths_beside_a_cs_file_become_absolute(make_cs_run, project):
     files = export(make_cs_run(f">{STACK}"), 1, "cryosparc", n_bins=4)
     table = np.load(BytesIO(files["bin_01.cs"]))
     assert {path.decode() for path in table["blob/path"]} == {str(project / STACK)}
+
+
+def test_results_that_a_cs_file_lacks_are_named(make_cs_run):
+    run = make_cs_run(STACK)
+    path = Path(run.record["particles"])
+    table = np.load(path)
+    table.dtype.names = tuple(name.replace("ctf/", "x/") for name in table.dtype.names)
+    with path.open("wb") as file:
+        np.save(file, table)
+    commands = export(run, 1, "cryosparc", n_bins=4)["commands.txt"].decode()
+    assert "has no ctf:" in " ".join(commands.replace("#", "").split())

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor.cryoem.formats import particles_with
-from manifactor.cryoem.result_groups import result_group, with_own_paths
+from manifactor.cryoem.result_groups import (
+    NEEDED,
+    result_group,
+    results_of,
+    with_own_paths,
+)
 from manifactor.runs.bridges.commands import command, comment
 from manifactor.runs.bridges.request import Request
 from manifactor.runs.places import coordinate_columns
@@ -64,14 +69,21 @@ def cryosparc_files(request: Request) -> dict[str, bytes]:
         "In a workspace of the cryoSPARC project whose folder is "
         f"{request.image_folder}, build the job Import Result Group for each file:"
     )
+    missing: list[str] = []
     for each in _bins(request, suffix=".cs"):
         content = with_own_paths(each.content, request.image_folder)
         files[f"{each.name}.cs"] = content
         files[f"{each.name}.csg"] = result_group(content, f"{each.name}.cs")
-        commands += f"#   {request.folder / each.name}.csg  ({each})\n"
+        commands += comment(f"{request.folder / each.name}.csg: {each}", width=None)
+        missing = [name for name in NEEDED if name not in results_of(content)]
     commands += comment(
         "then Homogeneous Reconstruction Only with the particles of each."
     )
+    if missing:
+        commands += comment(
+            f"{request.run.particles.path} has no {', '.join(missing)}: connect the "
+            "job's input also to the output of the original job that has them."
+        )
     return {**files, "commands.txt": commands.encode()}
 
 

@@ -17,8 +17,14 @@ def command(*words: str | Path) -> str:
     return shlex.join(str(word) for word in words) + "\n"
 
 
-def comment(text: str, *, width: int = 88) -> str:
-    """Return a text as lines of a comment, of so many characters where words allow it.
+def comment(text: str, *, width: int | None = 88) -> str:
+    """Return a text as lines of a comment.
+
+    Parameters
+    ----------
+    text : str
+    width : int or None
+        Characters of a line, where words allow it; None for one line.
 
     Examples
     --------
@@ -26,8 +32,10 @@ def comment(text: str, *, width: int = 88) -> str:
     '# one bin after the other\\n'
     """
     # Line ends in the name of a file would end the comment: all blanks are made one.
-    words = " ".join(text.split())
-    lines = wrap(words, width - 2, break_long_words=False, break_on_hyphens=False)
+    line = " ".join(text.split())
+    if width is None:
+        return f"# {line}\n"
+    lines = wrap(line, width - 2, break_long_words=False, break_on_hyphens=False)
     return "".join(f"# {line}\n" for line in lines)
 
 
