@@ -25,6 +25,22 @@ def test_a_simulated_data_set_is_one_that_relion_reads(molecule):
         assert stack.is_image_stack()
 
 
+def test_all_views_are_simulated_with_their_poses(folder, capsys):
+    line = "simulate molecule --views all --n 20 --snr inf --motions rigid --preferred"
+    assert manifactor(f"{line} --pose-error 3 --correlate .5 --out 'all views'") == 0
+    out = capsys.readouterr().out
+    assert out.endswith("Next: manifactor views 'all views/particles.star'\n")
+    table = starfile.read(folder / "all views" / "particles.star")["particles"]
+    truth = np.genfromtxt(folder / "all views" / "truth.csv", delimiter=",", names=True)
+    error = np.abs(table["rlnAngleTilt"] - truth["tilt"])
+    assert 0 < error.max() < 12
+    assert not truth["angle"].any()
+    with mrcfile.open(folder / "all views" / "particles.mrcs") as stack:
+        assert stack.data.shape == (20, 48, 48)
+        assert stack.voxel_size.x == pytest.approx(5.5)
+        assert stack.is_image_stack()
+
+
 @pytest.mark.slow
 def test_the_demo_finds_both_motions_and_can_be_repeated(folder, capsys):
     for images in (60, 600):
@@ -73,6 +89,16 @@ def test_the_name_of_a_file_is_kept_when_its_suffix_is_added(folder):
         ("simulate molecule --size 20", "stay inside"),
         ("simulate torus --snr 3", "--snr is an option for the molecule; got it with"),
         ("simulate molecule --noise 1", "--noise is an option for shapes; got it with"),
+        (
+            "simulate molecule --preferred",
+            "--preferred is an option for --views all; got it with one view",
+        ),
+        (
+            "simulate molecule --views all --in-plane",
+            "--in-plane is an option for one view; got it with --views all",
+        ),
+        ("simulate torus --pose-error 2", "--pose-error is an option for the molecule"),
+        ("simulate molecule --views all --size 32", "at least 46 pixels of 5.5 A"),
         ("simulate molecule --out mine", "mine was not written by this command"),
     ],
 )

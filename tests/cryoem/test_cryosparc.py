@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.cryosparc import euler_angles
+from manifactor.cryoem.cryosparc import euler_angles, read_joined
 from manifactor.cryoem.formats import particles_with, read_particles
 
 FIELDS = [
@@ -82,6 +82,86 @@ def load(tmp_path):
             return np.load(file, allow_pickle=False)
 
     return table_of
+
+
+def with_fields(table, **fields):
+    """The table with fields added, slashes for double underscores."""
+    names = {name.replace("__", "/"): value for name, value in fields.items()}
+    kinds = [(n, np.asarray(v).dtype, np.shape(v)[1:]) for n, v in names.items()]
+    out = np.empty(len(table), dtype=[*table.dtype.descr, *kinds])
+    for name in table.dtype.names:
+        out[name] = table[name]
+    for name, value in names.items():
+        out[name] = value
+    return out
+
+
+POSES_3D = [f"alignments3D/{name}" for name in ("split", "shift", "pose", "psize_A")]
+
+
+@pytest.fixture
+def classified(table, rng):
+    """The same particles after a 2-D classification."""
+    return with_fields(
+        without(table, *POSES_3D),
+        alignments2D__pose=np.linspace(-3, 3, 7).astype("f4"),
+        alignments2D__shift=rng.normal(size=(7, 2)).astype("f4"),
+        alignments2D__psize_A=np.full(7, 3.2, dtype="f4"),
+        alignments2D__class=np.array([4, 4, 0, 4, 0, 2, 2], dtype="u4"),
+    )
+
+
+def test_poses_of_a_2d_classification_are_in_plane(save, classified):
+    particles = read_particles(save(classified))
+    assert particles.in_plane_only
+    assert particles.angles[:, 2] == pytest.approx(np.degrees(np.linspace(-3, 3, 7)))
+    assert particles.shift == pytest.approx(2 * classified["alignments2D/shift"])
+    assert particles.microscope["class"].tolist() == [4, 4, 0, 4, 0, 2, 2]
+
+
+def test_an_in_plane_angle_is_that_of_a_rotation_vector_along_z(save, table):
+    flat = table.copy()
+    flat["alignments3D/pose"] = 0
+    flat["alignments3D/pose"][:, 2] = np.linspace(-3, 3, 7)
+    psi = read_particles(save(flat)).angles[:, 2]
+    assert psi == pytest.approx(np.degrees(np.linspace(-3, 3, 7)), abs=1e-4)
+
+
+def test_poses_in_space_come_before_those_in_the_plane(save, table):
+    both = with_fields(
+        table,
+        alignments2D__pose=np.ones(7, dtype="f4"),
+        alignments2D__shift=np.ones((7, 2), dtype="f4"),
+        alignments3D__class=np.zeros(7, dtype="u4"),
+        alignments2D__class=np.arange(7, dtype="u4"),
+    )
+    particles = read_particles(save(both))
+    assert not particles.in_plane_only
+    assert particles.shift == pytest.approx(2 * table["alignments3D/shift"])
+    # A refinement has one class; the classification before it has several.
+    assert particles.microscope["class"].tolist() == list(range(7))
+
+
+def test_results_are_joined_with_their_passthrough_file(save, table):
+    blobs = [name for name in table.dtype.names if name.startswith(("blob", "ctf"))]
+    order = np.array([6, 2, 0, 5])
+    results = save(without(table[order], *blobs), "J5_particles.cs")
+    passthrough = save(without(table, *POSES_3D), "J5_passthrough.cs")
+    found = read_joined(passthrough, results)
+    expected = read_particles(save(table, "whole.cs"))[order]
+    assert found.path == passthrough
+    assert found.rows.tolist() == order.tolist()
+    assert found.uid.tolist() == expected.uid.tolist()
+    for name in ("stack", "slice", "pixel_sizes", "angles", "shift"):
+        assert np.array_equal(getattr(found, name), getattr(expected, name)), name
+    assert found.microscope.keys() == expected.microscope.keys()
+
+
+def test_particles_in_any_order_are_written_in_that_of_their_file(save, load, table):
+    particles = read_particles(save(table))[np.array([5, 1, 3])]
+    out = load(particles_with(particles, {"factor1": np.array([50.0, 10.0, 30.0])}))
+    assert out["uid"].tolist() == table["uid"][[1, 3, 5]].tolist()
+    assert out["manifactor/factor1"].tolist() == [10, 30, 50]
 
 
 NEW = {"factor1": np.linspace(0, 359, 7), "factor1_confidence": np.linspace(0, 1, 7)}

@@ -112,12 +112,36 @@ def test_noise_alone_is_refused(tmp_path, rng):
         )
 
 
-@pytest.mark.parametrize("shape", [(20, 32, 34), (20, 33, 33), (20, 8, 8)])
-def test_odd_and_tiny_images_are_refused(tmp_path, shape):
-    with pytest.raises(
-        ValueError, match="square with an even side of at least 16 pixels"
-    ):
+@pytest.mark.parametrize("shape", [(20, 32, 34), (20, 8, 8)])
+def test_oblong_and_tiny_images_are_refused(tmp_path, shape):
+    with pytest.raises(ValueError, match="square with a side of at least 16 pixels"):
         components(view_of(tmp_path / "a.mrcs", np.zeros(shape, dtype=np.float32)))
+
+
+def test_an_odd_box_has_the_components_of_an_even_one(tmp_path, simulation):
+    # Two crops of the same images.
+    even, odd = simulation.images[:, :-2, :-2], simulation.images[:, 1:, 1:]
+    assert odd.shape[1:] == (53, 53)
+    expected = components(view_of(tmp_path / "a.mrcs", even))
+    found = components(view_of(tmp_path / "b.mrcs", odd))
+    for j in range(3):
+        same = np.corrcoef(found.samples[:, j], expected.samples[:, j])[0, 1]
+        assert abs(same) > 0.99
+    coarse = components(view_of(tmp_path / "c.mrcs", odd), low_pass=53 * PIXEL / 5)
+    assert coarse.low_pass == pytest.approx(53 * PIXEL / 5)
+
+
+def test_phases_of_an_odd_box_are_flipped_back(tmp_path, rng):
+    images = rng.normal(size=(4, 33, 33)).astype(np.float32)
+    defocus = np.full(4, 15_000.0)
+    particles = Particles(
+        tmp_path / "a.star", np.arange(4), microscope={"defocus_u": defocus}
+    )
+    once = view_of(tmp_path / "a.mrcs", images, particles, flip=True)
+    flipped = next(once.blocks())[1]
+    assert not np.allclose(flipped, images, atol=0.1)
+    twice = view_of(tmp_path / "b.mrcs", flipped, particles, flip=True)
+    np.testing.assert_allclose(next(twice.blocks())[1], images, atol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,23 @@ def test_what_a_file_does_not_tell_is_left_out(read):
     ] == [None] * 5
 
 
+def test_classes_are_known(read):
+    particles = read(
+        "data_\nloop_\n_rlnAnglePsi #1\n_rlnClassNumber #2\n10 3\n-20 3\n30 1\n"
+    )
+    assert particles.microscope["class"].tolist() == [3, 3, 1]
+    # A 2-D classification states the in-plane angle alone.
+    assert particles.in_plane_only
+    assert particles.angles.tolist() == [[0, 0, 10], [0, 0, -20], [0, 0, 30]]
+
+
+def test_a_pixel_size_that_is_given_counts(read, tmp_path):
+    stated = read(RELION_31)
+    given = read_particles(tmp_path / "particles.star", pixel_size=2.5)
+    assert given.pixel_size == 2.5
+    assert given.shift == pytest.approx(stated.shift * stated.pixel_size / 2.5)
+
+
 def test_an_optics_group_that_is_not_listed_is_named(read):
     with pytest.raises(
         ValueError,

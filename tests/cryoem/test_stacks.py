@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from manifactor.cryoem.formats import read_particles
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import (
     ImageArray,
@@ -248,6 +249,88 @@ def test_what_is_no_mrc_file_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"a.mrcs is not a whole MRC file") as error:
         stack_images(tmp_path / "a.mrcs")
     assert "\n" not in str(error.value)
+
+
+# Offsets of the stamp and of the machine stamp in the header, and of the sampling.
+STAMP, MACHINE, SAMPLING = slice(208, 212), slice(212, 216), slice(28, 52)
+
+
+def spoilt(path, *parts):
+    """Overwrite parts of the header with zeros, as old programs left them."""
+    content = bytearray(path.read_bytes())
+    for part in parts:
+        content[part] = bytes(part.stop - part.start)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("parts", [(STAMP,), (MACHINE,), (STAMP, MACHINE, SAMPLING)])
+@pytest.mark.parametrize("kind", ["<f4", ">f4", "<i2"])
+def test_a_stack_without_stamps_is_read(tmp_path, parts, kind):
+    path = spoilt(save(tmp_path / "a.mrcs", named(3).astype(kind)), *parts)
+    source = stack_images(path)
+    assert np.array_equal(gathered(source), named(3).astype(kind).astype("f4"))
+    assert source.pixel_size == 1
+    assert not source.pixel_size_stated
+
+
+@pytest.mark.parametrize("change", [lambda c: c[:-4], lambda c: c + b"more"])
+def test_a_stack_without_stamps_must_have_the_size_of_its_header(tmp_path, change):
+    path = spoilt(save(tmp_path / "a.mrcs", named(3)), STAMP)
+    path.write_bytes(change(path.read_bytes()))
+    match = r"a.mrcs is not a whole MRC file: .* the header describes 6 x 4 x 3 numbers of 4 bytes, 1312 in all, and the file has 13"
+    with pytest.raises(ValueError, match=match):
+        stack_images(path)
+
+
+def test_a_cube_named_as_a_volume_is_no_stack(tmp_path):
+    cube = named(4, shape=(4, 4))
+    assert len(stack_images(save(tmp_path / "a.mrcs", cube))) == 4
+    with pytest.raises(ValueError, match="looks like a volume, 4 x 4 x 4; images are"):
+        stack_images(save(tmp_path / "a.mrc", cube))
+    assert len(stack_images(save(tmp_path / "b.mrc", named(3, shape=(4, 4))))) == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["Extract/job007/a.mrcs", "/lost/project/job007/a.mrcs", "a.mrcs"]
+)
+@pytest.mark.parametrize("place", ["a.mrcs", "job007/a.mrcs"])
+def test_stacks_are_found_in_the_folder_that_is_given(tmp_path, name, place):
+    save(tmp_path / "moved" / place, 3 + named(2))
+    particles = particles_at(tmp_path / "p.star", name, [1])
+    if place != "a.mrcs" and name == "a.mrcs":
+        match = "names the stack a.mrcs, and --datadir .*moved holds neither this path"
+        with pytest.raises(ValueError, match=match):
+            particle_images(particles, folder=tmp_path / "moved")
+        return
+    source = particle_images(particles, folder=tmp_path / "moved")
+    assert np.array_equal(gathered(source), 3 + named(2)[[1]])
+
+
+def test_the_folder_that_is_given_comes_before_all_others(tmp_path):
+    save(tmp_path / "a.mrcs", named(1))
+    save(tmp_path / "moved/a.mrcs", 3 + named(1))
+    particles = particles_at(tmp_path / "p.star", "a.mrcs", [0])
+    source = particle_images(particles, folder=tmp_path / "moved")
+    assert np.array_equal(gathered(source), 3 + named(1))
+
+
+def test_shifts_in_angstrom_need_a_pixel_size(tmp_path):
+    star = tmp_path / "p.star"
+    star.write_text(
+        "data_\nloop_\n_rlnImageName #1\n_rlnOriginXAngst #2\n_rlnOriginYAngst #3\n"
+        "1@a.mrcs 3.0 -6.0\n"
+    )
+    save(tmp_path / "a.mrcs", named(1))
+    match = r"states shifts in Angstrom .* but no pixel size \(rlnImagePixelSize, or rlnDetectorPixelSize with .* Give it in Angstrom with --pixel-size"
+    with pytest.raises(ValueError, match=match):
+        particle_images(read_particles(star))
+    assert read_particles(star, pixel_size=1.5).shift.tolist() == [[2, -4]]
+    save(tmp_path / "a.mrcs", named(1), voxel_size=3.0)
+    found = read_particles(star)
+    assert particle_images(found).pixel_size == 3
+    assert found.shift is None
+    assert found.shift_at(3.0).tolist() == [[1, -2]]
 
 
 def test_a_missing_stack_is_named_with_where_it_was_looked_for(project):

@@ -16,8 +16,12 @@ def turn(rng):
 
 @pytest.fixture
 def source(tmp_path, turn, rng):
+    return spots(tmp_path, turn, rng, side=SIDE)
+
+
+def spots(tmp_path, turn, rng, *, side):
     """Volumes in which a spot goes round a circle, with a little noise."""
-    axis = np.linspace(-1, 1, SIDE)
+    axis = np.linspace(-1, 1, side)
     z, y, x = axis[:, None, None], axis[:, None], axis
     for i, angle in enumerate(turn):
         centre = 0.4 * np.cos(angle), 0.4 * np.sin(angle)
@@ -41,6 +45,14 @@ def test_components_tell_where_the_spot_is(source, turn):
     assert found.variance > 0.9
     assert (np.diff(found.signal_to_noise) < 0).all()
     assert found.files == tuple(f"v{i}.mrc" for i in range(N))
+
+
+@pytest.mark.parametrize("max_side", [32, 8])
+def test_odd_boxes_have_components_too(tmp_path, turn, rng, max_side):
+    source = spots(tmp_path, turn, rng, side=13)
+    found = volume_components(source, settings=VolumeSettings(max_side=max_side))
+    for target in (np.cos(turn), np.sin(turn)):
+        assert explained(found.samples, target) > 0.99
 
 
 def test_downsampled_volumes_give_the_same_components(source):

@@ -39,6 +39,21 @@ def test_indices_choose_the_particles(tmp_path, star, indices, name):
     assert found.rows.tolist() == [0, 2]
 
 
+@pytest.mark.parametrize(
+    ("values", "rows"), [([4, 0, 2], [4, 0, 2]), ({5, 1, 3}, [1, 3, 5])]
+)
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_indices_may_be_a_list_or_a_set_in_any_order(
+    tmp_path, star, values, rows, protocol
+):
+    (tmp_path / "ind.pkl").write_bytes(pickle.dumps(values, protocol=protocol))
+    found = paired_particles(
+        tmp_path / "z.pkl", 3, particles=star, indices=tmp_path / "ind.pkl"
+    )
+    assert found.rows.tolist() == rows
+    assert found.slice.tolist() == [[0, 1, 2, 11, 0, 1][row] for row in rows]
+
+
 def test_indices_need_particles(tmp_path, indices):
     with pytest.raises(ValueError, match=r"--ind says which .* give them with --part"):
         paired_particles(tmp_path / "z.pkl", 2, indices=indices([0, 1]))
@@ -61,8 +76,7 @@ def test_there_must_be_a_particle_for_each_row(tmp_path, star, indices):
         ([[0, 1]], r"must hold row numbers from 0; .* shape \(1, 2\)"),
         ([-1, 1], "must hold row numbers from 0"),
         ([0, 1000], "names particle 1000, but there are .*, counted from 0"),
-        ([1, 0], "must name each particle once, in ascending order"),
-        ([1, 1], "must name each particle once, in ascending order"),
+        ([1, 1], "must name each particle once; it names particle 1 2 times"),
     ],
 )
 def test_indices_that_cannot_be_are_refused(tmp_path, star, indices, values, message):
@@ -89,15 +103,25 @@ def test_a_table_of_cryosparc_has_its_own_particles(save_cs):
 
 
 @pytest.mark.parametrize(
-    ("uids", "message"),
-    [
-        ([7, 9, 5], "from row 1 on the uids differ: they are the same particles in an"),
-        ([7, 5, 8], "from row 2 on the uids differ: they are others. Export both"),
-    ],
+    ("uids", "rows"), [([7, 9, 5], [0, 2, 1]), ([4, 9, 8, 5, 7], [4, 3, 1])]
 )
-def test_tables_of_cryosparc_are_compared_by_uid(save_cs, uids, message):
+def test_tables_of_cryosparc_are_joined_by_uid(save_cs, uids, rows):
     coordinates = save_cs("z.cs", [7, 5, 9])
     assert len(paired_particles(coordinates, 3, particles=coordinates)) == 3
-    with pytest.raises(ValueError, match="must hold the same particles") as error:
-        paired_particles(coordinates, 3, particles=save_cs("p.cs", uids))
-    assert message in str(error.value)
+    found = paired_particles(coordinates, 3, particles=save_cs("p.cs", uids))
+    assert found.path.name == "p.cs"
+    assert found.rows.tolist() == rows
+    assert found.uid.tolist() == [7, 5, 9]
+
+
+def test_every_particle_of_the_coordinates_must_be_in_the_other_table(save_cs, indices):
+    coordinates, others = save_cs("z.cs", [7, 5, 9]), save_cs("p.cs", [7, 5, 8, 6])
+    match = r"p.cs must hold all particles of .*z.cs; 1 of 3 are missing, the first with uid 9. Export"
+    with pytest.raises(ValueError, match=match):
+        paired_particles(coordinates, 3, particles=others)
+    with pytest.raises(ValueError, match="must hold each uid once"):
+        paired_particles(save_cs("t.cs", [7, 7]), 2, particles=others)
+    with pytest.raises(ValueError, match="--ind is not needed"):
+        paired_particles(
+            coordinates, 3, particles=coordinates, indices=indices([0, 1, 2])
+        )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifactor.inputs.pickles import read_pickled_array
+from manifactor.inputs.pickles import read_pickled_array, read_pickled_numbers
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
@@ -189,6 +189,7 @@ def test_all_other_names_are_refused_by_name(read, module, name, protocol):
         ([1.0, 2.0], "list"),
         ({"z": 1.0}, "dict"),
         ((1, 2), "tuple"),
+        ((np.zeros((2, 3, 3)), np.zeros((2, 2))), "tuple"),
         ("text", "str"),
         (None, "NoneType"),
         ([np.zeros(3)], "list"),
@@ -261,6 +262,37 @@ def test_any_bytes_are_an_array_or_refused_in_words(tmp_path_factory, content):
     except ValueError as error:
         message = str(error)
     assert not message or "any.pkl" in message
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "values",
+    [[3, 1, 2], (7,), {5, 1}, [np.int64(4), np.int32(2)], {np.int64(9)}, np.arange(3)],
+    ids=["list", "tuple", "set", "numpy's numbers", "a set of these", "array"],
+)
+def test_whole_numbers_come_in_lists_sets_and_arrays(tmp_path, protocol, values):
+    path = tmp_path / "ind.pkl"
+    path.write_bytes(pickle.dumps(values, protocol=protocol))
+    expected = sorted(values) if isinstance(values, set) else list(values)
+    assert read_pickled_numbers(path).tolist() == expected
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("values", [[1.5], {"a"}, [[1]], [True], [10**30], {1, "a"}])
+def test_lists_and_sets_of_other_things_are_refused(tmp_path, protocol, values):
+    path = tmp_path / "ind.pkl"
+    path.write_bytes(pickle.dumps(values, protocol=protocol))
+    with pytest.raises(ValueError, match="whole numbers"):
+        read_pickled_numbers(path)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_set_that_would_make_a_file_is_refused_and_makes_none(tmp_path, protocol):
+    harm, path = tmp_path / "harm", tmp_path / "ind.pkl"
+    path.write_bytes(pickle.dumps({Bomb(harm)}, protocol=protocol))
+    with pytest.raises(ValueError, match="nothing in it was run"):
+        read_pickled_numbers(path)
+    assert not harm.exists()
 
 
 def test_a_missing_file_is_the_system_s_to_report(tmp_path):

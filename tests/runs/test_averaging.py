@@ -1,10 +1,13 @@
 from types import SimpleNamespace
 
+import mrcfile
 import numpy as np
 import pytest
 
+from manifactor.cryoem.mp4 import can_write_mp4
 from manifactor.cryoem.stacks import ImageArray
 from manifactor.runs.averaging import AveragingSettings, average, write_averages
+from manifactor.runs.halves import half_averages, half_sets
 from manifactor.runs.places import Place
 
 N, SIDE = 240, 16
@@ -103,9 +106,67 @@ def test_another_number_of_images_than_fitted_is_refused(latents):
 def test_files_are_named_and_bins_are_listed(run, tmp_path):
     found = average(run, [1], n_bins=2, matched=False)
     names = write_averages(found, tmp_path)
-    assert names == ["averages.gif", "averages.png", "averages.mrcs", "bins.csv"]
+    movies = ["averages.gif", "averages.mp4"] if can_write_mp4() else ["averages.gif"]
+    assert names == [*movies, "averages.png", "averages.mrcs", "bins.csv"]
     assert {path.name for path in tmp_path.iterdir()} == set(names)
     header, first, _ = (tmp_path / "bins.csv").read_text().splitlines()
     assert header == "bin,samples,effective_size,centre1"
     count = found.matching.counts[0]
     assert first == f"1,{count},{count:.1f},0.25"
+
+
+def test_the_halves_of_a_bin_average_to_its_mean(run, tmp_path):
+    run.record = {}
+    plain = average(run, [1], n_bins=3, matched=True)
+    found = average(run, [1], n_bins=3, matched=True, halves=True)
+    np.testing.assert_allclose(found.means, plain.means, atol=1e-6)
+    one, two = found.halves.means
+    assert not np.allclose(one, two)
+    # The halves of a bin have about equal weight.
+    np.testing.assert_allclose(
+        (one + two)[:, 0, 0] / 2, found.means[:, 0, 0], atol=0.02
+    )
+    assert (found.halves.correlations > 0.9).all()
+    assert "the averages of half sets correlate by" in str(found)
+    names = write_averages(found, tmp_path)
+    assert {"averages_half1.mrcs", "averages_half2.mrcs"} < set(names)
+    with mrcfile.open(tmp_path / "averages_half2.mrcs") as stack:
+        np.testing.assert_array_equal(stack.data, two)
+    header, first, *_ = (tmp_path / "bins.csv").read_text().splitlines()
+    assert header.endswith(",centre1,half_correlation")
+    assert float(first.split(",")[-1]) > 0.9
+
+
+def test_half_sets_are_those_of_the_particles(run):
+    half = np.arange(N) % 3 == 0
+    run.record = {"particles": "a.star"}
+    run.particles = SimpleNamespace(microscope={"half set": 1 + half})
+    assert half_sets(run).tolist() == half.astype(int).tolist()
+    run.particles.microscope["half set"] = np.ones(N, dtype=int)
+    drawn = half_sets(run)
+    assert drawn.sum() == N // 2
+    assert np.array_equal(drawn, half_sets(run))
+
+
+def test_a_bin_that_lacks_a_half_has_no_correlation():
+    images = np.arange(8.0).reshape(2, 2, 2)
+    _, found = half_averages(
+        [(np.arange(2), images)],
+        np.array([0, 1]),
+        np.array([0, 1]),
+        weights=np.ones(2),
+        n_bins=2,
+    )
+    assert np.isnan(found.correlations).all()
+    assert str(found) == "no bin has samples of both half sets"
+
+
+def test_volumes_have_a_map_for_each_half(latents, tmp_path):
+    volumes = np.zeros((N, 6, 6, 6), dtype=np.float32)
+    volumes[:, 0, 0, 0] = latents[0]
+    run = run_of([Place(latents[0], "interval")], volumes)
+    run.record = {}
+    names = write_averages(
+        average(run, [1], n_bins=2, matched=False, halves=True), tmp_path
+    )
+    assert {"average_001_half1.mrc", "average_002_half2.mrc"} < set(names)

@@ -81,6 +81,13 @@ def test_groups_are_compared_by_their_means(particles, rng):
     assert result.r2 > 0.9
 
 
+def test_classes_that_follow_a_factor_are_no_fault_of_the_microscope(particles, rng):
+    place = rng.uniform(size=N)
+    particles.microscope["class"] = np.floor(3 * place).astype(int)
+    meaning = found(particles, Place(place, "interval"))["class", 1].meaning
+    assert meaning.startswith("factor 1 follows the classes (R^2 0.8")
+
+
 def test_a_weak_dependence_says_look_further(particles, rng):
     defocus = (particles.microscope["defocus_u"] - 10_000) / 15_000
     half = Place(

@@ -286,6 +286,10 @@ def change(run, **entries):
         (lambda run: change(run, components={}), "components must have text"),
         (lambda run: change(run, n_samples="many"), "n_samples is str, not int"),
         (lambda run: change(run, view=[1.0]), "view must be two angles"),
+        (
+            lambda run: change(run, particle_choice={"pixel_size": "1.5"}),
+            "particle_choice must have a folder, a pixel size",
+        ),
         (lambda run: change(run, factors=[]), "do not have the same factors"),
         (
             lambda run: cut(run / "factorization.npz"),
@@ -303,7 +307,7 @@ def change(run, **entries):
         ),
         (
             lambda run: replaced(run / "coordinates.csv", "-5,0,0,0,0"),
-            "whole, from 0, and ascend",
+            "whole, from 0, and differ",
         ),
         (
             lambda run: replaced(run / "coordinates.csv", "1,400,1,0,1"),

@@ -18,6 +18,7 @@ from manifactor.command.options import (
     view,
 )
 from manifactor.command.simulate_options import demo_options, simulate_options
+from manifactor.command.viewing import views_options
 from manifactor.runs.bridges import BRIDGES
 from manifactor.runs.selection import SELECTIONS
 
@@ -74,6 +75,9 @@ def _with_joined_views(argv: Sequence[str]) -> list[str]:
 
 def _report_options(command) -> None:
     add_run(command)
+    # Off by default: the images are read once more.
+    text = "write a movie along each factor beside the page, as GIF and MP4"
+    add(command, "--movies", text, action="store_true")
     text = "page to write, .html (default: RUN/report.html, which is replaced)"
     add(command, "--out", text, metavar="FILE")
     add_overwrite(command, "replace an existing file of --out")
@@ -101,9 +105,17 @@ def _select_options(command) -> None:
     )
     bounds = {"nargs": 2, "metavar": ("LOW", "HIGH")}
     add(command, "--range", text, type=float, **bounds, **repeated)
+    text = (
+        "range of any other column of numbers: of coordinates.csv, of the particles "
+        "(rlnDefocusU, ctf/df1_A) or of the table that was fitted; may be repeated"
+    )
+    bounds = {"nargs": 3, "metavar": ("NAME", "LOW", "HIGH")}
+    add(command, "--column", text, **bounds, **repeated)
     # Samples far from all that were fitted have a coordinate, but confidence 0.
     text = "smallest confidence on every factor, in [0, 1]"
     add(command, "--min-confidence", text, type=float, default=0.0, metavar="C")
+    text = "write all samples that were not selected instead"
+    add(command, "--invert", text, action="store_true")
     endings = ", ".join(SELECTIONS)
     text = f"file to write; its ending chooses the format: {endings}"
     add(command, "--out", text, required=True, metavar="FILE")
@@ -126,6 +138,9 @@ def _average_options(command) -> None:
     # motion, too.
     text = "weight samples so that all bins have the same distribution of other factors"
     add(command, "--match", text, action="store_true")
+    # By how much the halves of a bin differ is what of its average is noise.
+    text = "average both half sets of every bin, too, and print how they correlate"
+    add(command, "--halves", text, action="store_true")
     text = "average the images seen from this direction only, in degrees"
     add(command, "--view", text, type=view, metavar="ROT,TILT")
     add_view_width(command)
@@ -226,7 +241,15 @@ GRAMMAR: dict[str, Grammar] = {
         _examples(
             "simulate torus --n 3000 --seed 1 --out data.npz",
             "simulate molecule --n 2500 --snr 10 --out data",
+            "simulate molecule --views all --n 60000 --out data",
         ),
+    ),
+    "views": Grammar(
+        "show from which directions particles are seen",
+        "List the most populated viewing directions of particles with poses, draw a "
+        "map of all directions, and print the command that fits the best view.",
+        views_options,
+        _examples("views particles.star", "views J12_particles.cs --width 8"),
     ),
     "fit": Grammar(
         "factor samples, images of one view, or volumes, and write a run folder",
@@ -256,12 +279,13 @@ GRAMMAR: dict[str, Grammar] = {
     ),
     "select": Grammar(
         "write the samples in a range of a factor, for other programs",
-        "Write the samples whose coordinates lie in the given ranges, for RELION, "
-        "cryoSPARC, cryoDRGN or as a table.",
+        "Write the samples whose coordinates lie in the given ranges, or all others, "
+        "for RELION, cryoSPARC, cryoDRGN or as a table.",
         _select_options,
         _examples(
             "select run --factor 1 --range .2 .4 --out subset.star",
             "select run --factor 2 --range 350 10 --out part.csv",
+            "select run --column rlnClassNumber 3 3 --invert --out rest.star",
         ),
     ),
     "average": Grammar(

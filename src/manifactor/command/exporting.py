@@ -19,7 +19,13 @@ def select(arguments: Namespace) -> None:
     require_new_file(out, overwrite=arguments.overwrite)
     run = open_run(arguments.run)
     _require_not_an_input(out, run)
-    chosen = selected(run, ranges, least_confidence=arguments.min_confidence)
+    chosen = selected(
+        run,
+        ranges,
+        columns=_column_ranges(arguments),
+        least_confidence=arguments.min_confidence,
+        inverted=arguments.invert,
+    )
     # The whole content before the file is opened: a problem leaves no empty file.
     content = selection(run, chosen, out.suffix.lower())
     write_whole(out, lambda file: file.write(content))
@@ -37,6 +43,19 @@ def _ranges(arguments: Namespace) -> list[tuple[int, float, float]]:
     return [
         (factor, low, high) for factor, (low, high) in zip(factors, bounds, strict=True)
     ]
+
+
+def _column_ranges(arguments: Namespace) -> list[tuple[str, float, float]]:
+    """Return the name and the range of each column."""
+    ranges = []
+    for name, low, high in arguments.column:
+        try:
+            ranges.append((name, float(low), float(high)))
+        except ValueError:
+            raise ValueError(
+                f"--column needs a name and two numbers; got {name} {low} {high}."
+            ) from None
+    return ranges
 
 
 def _require_not_an_input(out: Path, run: Run) -> None:
@@ -60,7 +79,11 @@ def average(arguments: Namespace) -> None:
     if arguments.view is not None:
         run = run.seen_from(arguments.view, width=width)
     averages = averaging.average(
-        run, arguments.factor, n_bins=arguments.bins, matched=arguments.match
+        run,
+        arguments.factor,
+        n_bins=arguments.bins,
+        matched=arguments.match,
+        halves=arguments.halves,
     )
     with whole_folder(out) as folder:
         written = averaging.write_averages(averages, folder)

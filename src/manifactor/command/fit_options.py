@@ -96,7 +96,7 @@ def fit_options(command) -> None:
     """Add the options of `fit`."""
     text = (
         "samples, one a row: .npy .npz .csv .tsv .txt .parquet .pkl .cs; "
-        "images of one view: .star .cs .mrcs; or a folder of .mrc volumes. "
+        "images of one view: .star .cs .mrcs .mrc; or a folder of .mrc volumes. "
         "Several inputs are fitted as several views"
     )
     add(command, "input", text, metavar="INPUT", nargs="+")
@@ -149,10 +149,23 @@ def _table_options(tables: Options) -> None:
 def _particle_options(particles: Options) -> None:
     # Coordinates from cryoDRGN and others come without the particles; with both, the
     # factors can be written back into the STAR or cs file.
-    text = "particles that the samples in INPUT belong to, .star or .cs"
+    text = (
+        "particles that the samples in INPUT belong to, .star or .cs; two .cs files "
+        "are joined by uid, such as the results of a job and its passthrough file"
+    )
     add(particles, "--particles", text, metavar="ORIGINAL")
-    text = "cryoDRGN's ind.pkl: the particles of ORIGINAL that INPUT has"
+    text = "cryoDRGN's ind.pkl: the particles of ORIGINAL that INPUT has, in its order"
     add(particles, "--ind", text, metavar="FILE")
+    # Data sets are moved and copied without the project around them.
+    text = "folder that holds the stacks (default: the project's folder)"
+    add(particles, "--datadir", text, metavar="FOLDER")
+    text = "pixel size of the images in Angstrom (default: what the files state)"
+    add(particles, "--pixel-size", text, type=float, metavar="A")
+    number = {"type": int, "action": "append", "default": [], "metavar": "N"}
+    text = "use the particles of this class; may be repeated"
+    add(particles, "--class", text, dest="classes", **number)
+    text = "use the particles of this optics group; may be repeated"
+    add(particles, "--optics-group", text, dest="optics_groups", **number)
     text = (
         "use the particles seen from this direction, in degrees; "
         "may be repeated, for several views"
@@ -160,6 +173,13 @@ def _particle_options(particles: Options) -> None:
     how = {"type": view, "action": "append", "metavar": "ROT,TILT"}
     add(particles, "--view", text, **how)
     add_view_width(particles)
+    text = (
+        "use the particles of all views, whose angles must be known: every particle "
+        "gets one place on each motion, with its deviation"
+    )
+    add(particles, "--all-views", text, action="store_true")
+    text = "point group of the molecule, such as C4, for --all-views"
+    add(particles, "--symmetry", text, default="C1", metavar="GROUP")
 
 
 def _image_options(images: Options) -> None:

@@ -2,7 +2,9 @@
 
 import shutil
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,7 +16,9 @@ from manifactor.command.terminal import ProgressBars, note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.files import array_name
+from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import ImageSettings, Input
+from manifactor.runs.all_views import AllViewsTask
 from manifactor.runs.archive import is_run, load
 from manifactor.runs.checkpoints import Checkpoints
 from manifactor.runs.folder import require_new_run
@@ -24,9 +28,14 @@ from manifactor.spectral.forecast import Forecast
 from manifactor.spectral.pipeline import kept_stages
 from manifactor.views.words import about_particles, summary
 
+Found = TypeVar("Found")
+
 
 def fit(arguments: Namespace) -> None:
     """Factor an input, or several views side by side, and write a run folder."""
+    if arguments.all_views:
+        _fit_all_views(arguments)
+        return
     tasks = tasks_of(arguments)
     # Resolved, since "." and ".." have no name.
     out = Path(arguments.out or f"{tasks[0].path.resolve().stem}-run")
@@ -61,6 +70,12 @@ def _task(arguments: Namespace, path: Path, view: tuple[float, float] | None) ->
         width=arguments.width,
         images=images,
         columns=ColumnChoice(arguments.columns, arguments.drop),
+        choice=ParticleChoice(
+            arguments.datadir,
+            arguments.pixel_size,
+            tuple(arguments.classes),
+            tuple(arguments.optics_groups),
+        ),
         settings={name: getattr(arguments, name) for name in SETTINGS},
         seed=arguments.seed,
         n_fitted=arguments.fit_samples,
@@ -97,6 +112,8 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     """Fit one input, or print what that would cost."""
     _require_usable_paths(out, arguments)
     given = task.read()
+    for text in given.notes:
+        note(text)
     _note_missing_angles(given)
     _note_array(given)
     cost = task.forecast(given)
@@ -108,11 +125,60 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
         return
     _note_constant_columns(given)
     note_long_fit(cost, where)
-    estimator, record = _fit_with_checkpoints(task, given, out, arguments)
+    estimator, record = _with_checkpoints(
+        out,
+        arguments,
+        lambda stages, bars: task.fit(
+            given, out, overwrite=arguments.overwrite, stages=stages, callback=bars
+        ),
+    )
     _note_unused_run(arguments.reuse, estimator)
     show("\n".join([summary(estimator), *about_particles(record), ""]))
     show(f"Coordinates of every sample: {out / 'coordinates.csv'}.")
     show(f"For the details, run: manifactor report {out}")
+
+
+def _fit_all_views(arguments: Namespace) -> None:
+    """Fit particles of all views."""
+    path = _one_file_of_particles(arguments)
+    out = Path(arguments.out or f"{path.with_suffix('').name}-run")
+    require_new_run(out, overwrite=arguments.overwrite)
+    task = AllViewsTask(
+        path,
+        symmetry=arguments.symmetry,
+        low_pass=arguments.low_pass,
+        mask_radius=arguments.mask_radius,
+        settings={name: getattr(arguments, name) for name in SETTINGS},
+        seed=arguments.seed,
+    )
+    estimator, record = _with_checkpoints(
+        out,
+        arguments,
+        lambda stages, bars: task.fit(
+            out, overwrite=arguments.overwrite, stages=stages, callback=bars
+        ),
+    )
+    show("\n".join([summary(estimator), *about_particles(record), ""]))
+    show(f"Places of every particle: {out / 'coordinates.csv'}.")
+    show(f"For the details, run: manifactor report {out}")
+
+
+def _one_file_of_particles(arguments: Namespace) -> Path:
+    """Refuse what does not go with --all-views."""
+    path = Path(arguments.input[0])
+    if len(arguments.input) > 1 or path.suffix.lower() not in (".star", ".cs"):
+        raise ValueError(
+            "--all-views needs one STAR or .cs file of particles with angles; got "
+            f"{' '.join(arguments.input)}."
+        )
+    for option in ("view", "width", "particles", "ind", "components", "phase_flip"):
+        if getattr(arguments, option):
+            flag = option.replace("_", "-")
+            raise ValueError(
+                f"--{flag} does not go with --all-views, which uses all particles and "
+                "their CTF. Leave it out."
+            )
+    return path
 
 
 def _require_inputs_outside(tasks: list[Task], out: Path) -> None:
@@ -140,18 +206,16 @@ def _require_usable_paths(out: Path, arguments: Namespace) -> None:
         )
 
 
-def _fit_with_checkpoints(
-    task: Task, given: Input, out: Path, arguments: Namespace
-) -> tuple[ManifoldFactorizer, dict]:
-    """Fit, and keep long stages beside the run folder until that is written."""
+def _with_checkpoints(
+    out: Path, arguments: Namespace, work: Callable[[Checkpoints, ProgressBars], Found]
+) -> Found:
+    """Do the work of a fit, and keep long stages until its run folder is written."""
     # Hidden, and beside the run folder: that one appears only when it is complete.
     folder = out.parent / f".{out.name}.stages"
     stages = _checkpoints(folder, arguments)
     try:
         with ProgressBars() as bars:
-            found = task.fit(
-                given, out, overwrite=arguments.overwrite, stages=stages, callback=bars
-            )
+            found = work(stages, bars)
     except KeyboardInterrupt:
         # Stages of a few seconds are not written, so there may be nothing to resume.
         if not folder.is_dir():

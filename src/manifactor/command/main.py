@@ -11,10 +11,12 @@ from manifactor.command.fitting import fit
 from manifactor.command.showing import explore, report
 from manifactor.command.simulating import demo, simulate
 from manifactor.command.studying import bench, reproduce
+from manifactor.command.viewing import views
 
 COMMANDS: dict[str, Callable[[Namespace], None]] = {
     "demo": demo,
     "simulate": simulate,
+    "views": views,
     "fit": fit,
     "report": report,
     "explore": explore,

@@ -3,6 +3,7 @@
 from argparse import Namespace
 from contextlib import suppress
 from getpass import getuser
+from glob import escape
 from pathlib import Path
 from secrets import token_urlsafe
 from socket import gethostname
@@ -12,7 +13,7 @@ from manifactor._support.files import require_writable
 from manifactor.command.outputs import require_new_file, with_suffix
 from manifactor.command.terminal import show
 from manifactor.runs.folder import read_run
-from manifactor.views.report import REPORT_NAME, write_report
+from manifactor.views.report import REPORT_NAME, write_movies, write_report
 from manifactor.views.words import report_text
 
 
@@ -25,13 +26,18 @@ def report(arguments: Namespace) -> None:
     # The text first: it needs no matplotlib, the page does.
     show(report_text(record, estimator))
     show(f"Report: {write_report(folder, estimator, out=out)}")
+    if arguments.movies:
+        movies = ", ".join(map(str, write_movies(folder, page=out)))
+        show(f"Movies: {movies or 'none, as no factor has one dimension'}")
 
 
 def _page_of(arguments: Namespace) -> Path:
     """Return the file of the page; refuse one that cannot be written."""
     if arguments.out is not None:
         out = with_suffix(arguments.out, ".html")
-        require_new_file(out, overwrite=arguments.overwrite)
+        movies = out.parent.glob(f"{escape(out.stem)}-factor*")
+        for path in [out, *(movies if arguments.movies else [])]:
+            require_new_file(path, overwrite=arguments.overwrite)
         return out
     folder = Path(arguments.run)
     require_writable(folder, remedy="Give another file with --out.")

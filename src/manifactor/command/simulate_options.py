@@ -17,14 +17,20 @@ MOLECULE_DEFAULTS: dict[str, Any] = {
     "snr": 10.0,
     "correlation": 0.0,
     "defocus": None,
-    "in_plane": False,
-    "size": 108,
-    "pixel_size": 2.0,
-    "route": "atoms",
+    "size": None,
+    "pixel_size": None,
     "structure": None,
     "rotor": None,
     "assembly": None,
     "symmetry": 4,
+    "views": "one",
+}
+# Options of the molecule in one view and in all views, and their defaults.
+ONE_VIEW_DEFAULTS: dict[str, Any] = {"in_plane": False, "route": "atoms"}
+ALL_VIEWS_DEFAULTS: dict[str, Any] = {
+    "preferred": False,
+    "pose_error": 0.0,
+    "correlate": 0.0,
 }
 
 
@@ -50,6 +56,8 @@ def simulate_options(command) -> None:
     _shape_options(command.add_argument_group("options for shapes"))
     title = "options for the molecule"
     _image_options(command.add_argument_group(title))
+    _one_view_options(command.add_argument_group(f"{title} in one view"))
+    _all_views_options(command.add_argument_group(f"{title} in all views"))
     _structure_options(command.add_argument_group(f"{title}'s structure"))
 
 
@@ -74,7 +82,15 @@ def _shape_options(shapes: Options) -> None:
 
 def _image_options(molecule: Options) -> None:
     usual = MOLECULE_DEFAULTS
-    text = "x: rotation, and stretch along x; xy: rotation, and stretch along x and y"
+    text = (
+        "one: a single direction; all: random directions, with poses in the STAR file"
+    )
+    choices = {"choices": ["one", "all"], "default": usual["views"]}
+    add(molecule, "--views", text, **choices)
+    text = (
+        "x: rotation, and stretch along x; xy: rotation, and stretch along x and y; "
+        "with --views all also stretches: stretch along x and y, and rigid: no motion"
+    )
     add(molecule, "--motions", text, default=usual["motions"], metavar="AXES")
     # 10 and more is easy, 3 to 10 is like the paper's data, 1 is hopeless.
     text = (
@@ -98,24 +114,39 @@ def _image_options(molecule: Options) -> None:
     )
     bounds = ("LOW", "HIGH")
     add(molecule, "--defocus", text, type=float, nargs=2, metavar=bounds)
+    # The defaults depend on --views: the library has them.
+    text = "width of an image in pixels, even for one view (default: 108; all views 48)"
+    add(molecule, "--size", text, type=int, metavar="PIXELS")
+    text = "width of a pixel in Angstrom (default: 2; all views 5.5)"
+    add(molecule, "--pixel-size", text, type=float, metavar="A")
+
+
+def _one_view_options(molecule: Options) -> None:
     text = "rotate each image in its plane and shift it, at random"
     add(molecule, "--in-plane", text, action="store_true")
-    text = "width of an image in pixels, an even number"
-    add(molecule, "--size", text, type=int, default=usual["size"], metavar="PIXELS")
-    text = "width of a pixel in Angstrom"
-    add(
-        molecule,
-        "--pixel-size",
-        text,
-        type=float,
-        default=usual["pixel_size"],
-        metavar="A",
-    )
     text = (
         "atoms: project moved atoms; volumes: interpolate densities "
         "as in the paper, about a hundred times slower"
     )
-    add(molecule, "--route", text, default=usual["route"])
+    add(molecule, "--route", text, default=ONE_VIEW_DEFAULTS["route"])
+
+
+def _all_views_options(molecule: Options) -> None:
+    usual = ALL_VIEWS_DEFAULTS
+    text = "prefer four directions instead of drawing uniform ones"
+    add(molecule, "--preferred", text, action="store_true")
+    text = (
+        "root mean square angle between the poses in the STAR file and the true ones, "
+        "which truth.csv holds"
+    )
+    degrees = {"type": float, "default": usual["pose_error"], "metavar": "DEGREES"}
+    add(molecule, "--pose-error", text, **degrees)
+    text = (
+        "correlation between the stretch along x and the elevation of the view, "
+        "in [-1, 1]"
+    )
+    number = {"type": float, "default": usual["correlate"], "metavar": "R"}
+    add(molecule, "--correlate", text, **number)
 
 
 def _structure_options(structure: Options) -> None:

@@ -5,7 +5,9 @@ from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from shutil import which
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +20,14 @@ from manifactor.command.outputs import (
     require_new_folder,
     with_suffix,
 )
-from manifactor.command.simulate_options import MOLECULE_DEFAULTS, SHAPE_DEFAULTS
+from manifactor.command.simulate_options import (
+    ALL_VIEWS_DEFAULTS,
+    MOLECULE_DEFAULTS,
+    ONE_VIEW_DEFAULTS,
+    SHAPE_DEFAULTS,
+)
 from manifactor.command.terminal import ProgressBars, show
-from manifactor.datasets.writing import write_dataset
+from manifactor.datasets.writing import write_dataset, write_views
 from manifactor.runs.archive import is_run
 from manifactor.runs.averaging import average, write_averages
 from manifactor.runs.folder import read_record, require_new_run
@@ -37,18 +44,21 @@ def simulate(arguments: Namespace) -> None:
         _refuse_unused(arguments, SHAPE_DEFAULTS, "shapes")
         _simulate_molecule(arguments)
     else:
-        _refuse_unused(arguments, MOLECULE_DEFAULTS, "the molecule")
+        for usual in (MOLECULE_DEFAULTS, ONE_VIEW_DEFAULTS, ALL_VIEWS_DEFAULTS):
+            _refuse_unused(arguments, usual, "the molecule")
         _simulate_shape(arguments)
 
 
-def _refuse_unused(arguments: Namespace, usual: Mapping, what: str) -> None:
+def _refuse_unused(
+    arguments: Namespace, usual: Mapping, what: str, given: str | None = None
+) -> None:
     """Refuse options of another kind of simulation: they would have no effect."""
     for name, default in usual.items():
         if getattr(arguments, name) != default:
             option = f"--{name.replace('_', '-')}"
             raise ValueError(
-                f"{option} is an option for {what}; got it with {arguments.shape}. "
-                "Leave it out."
+                f"{option} is an option for {what}; got it with "
+                f"{given or arguments.shape}. Leave it out."
             )
 
 
@@ -77,29 +87,56 @@ def _simulate_shape(arguments: Namespace) -> None:
 def _simulate_molecule(arguments: Namespace) -> None:
     out = Path(arguments.out or "molecule")
     require_new_folder(out, mark="truth.csv", overwrite=arguments.overwrite)
-    _write_simulation(out, _simulated_molecule(arguments))
+    if arguments.views == "all":
+        _refuse_unused(arguments, ONE_VIEW_DEFAULTS, "one view", "--views all")
+        _write_all_views(out, arguments)
+        following = "views"
+    else:
+        _refuse_unused(arguments, ALL_VIEWS_DEFAULTS, "--views all", "one view")
+        _write_simulation(out, _one_view(arguments))
+        following = "fit"
     show(
         f"{out}: particles.star and particles.mrcs with {arguments.n} images, and "
-        f"truth.csv. Next: manifactor fit {out / 'particles.star'}"
+        f"truth.csv. Next: manifactor {following} {quote(str(out / 'particles.star'))}"
     )
 
 
-def _simulated_molecule(arguments: Namespace) -> datasets.Simulation:
-    defocus = None if arguments.defocus is None else tuple(arguments.defocus)
+def _one_view(arguments: Namespace) -> datasets.Simulation:
     return datasets.simulate_particles(
         arguments.n,
-        motions=arguments.motions,
-        signal_to_noise=arguments.snr,
-        correlation=arguments.correlation,
-        defocus=defocus,
-        molecule=_own_molecule(arguments),
-        symmetry=arguments.symmetry,
         in_plane=arguments.in_plane,
-        size=arguments.size,
-        pixel_size=arguments.pixel_size,
         route=arguments.route,
-        random_state=arguments.seed,
+        **_molecule_settings(arguments),
     )
+
+
+def _write_all_views(out: Path, arguments: Namespace) -> None:
+    simulation = datasets.simulate_views(
+        arguments.n,
+        preferred=datasets.PreferredDirections() if arguments.preferred else None,
+        pose_error=arguments.pose_error,
+        view_correlation=arguments.correlate,
+        **_molecule_settings(arguments),
+    )
+    with whole_folder(out) as folder, ProgressBars() as bars:
+        write_views(folder, simulation, name=name_in_project(out), callback=bars)
+
+
+def _molecule_settings(arguments: Namespace) -> dict[str, Any]:
+    """Return the arguments that simulations of one view and of all views share."""
+    defocus = None if arguments.defocus is None else tuple(arguments.defocus)
+    pixels = {"size": arguments.size, "pixel_size": arguments.pixel_size}
+    given = {name: value for name, value in pixels.items() if value is not None}
+    return {
+        "motions": arguments.motions,
+        "signal_to_noise": arguments.snr,
+        "correlation": arguments.correlation,
+        "defocus": defocus,
+        "molecule": _own_molecule(arguments),
+        "symmetry": arguments.symmetry,
+        "random_state": arguments.seed,
+        **given,
+    }
 
 
 def _own_molecule(arguments: Namespace) -> datasets.Molecule | None:

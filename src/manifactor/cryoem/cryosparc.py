@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.particles import Particles, matrix_angles
 
 # Our own fields start with this; those of an earlier run are replaced.
 CS_PREFIX = "manifactor/"
@@ -23,6 +23,9 @@ CS_FIELDS = {
     "optics group": "ctf/exp_group_id",
     "half set": "alignments3D/split",
 }
+
+# Poses, the ones to prefer first. Those of a 2-D classification are one angle.
+ALIGNMENTS = ("alignments3D", "alignments2D")
 
 
 def read_cs(path: Path) -> np.ndarray:
@@ -52,32 +55,104 @@ def read_cs(path: Path) -> np.ndarray:
     return table
 
 
-def read_cryosparc(path: Path) -> Particles:
-    """Read the particles of a .cs file."""
+def read_cryosparc(path: Path, *, pixel_size: float | None = None) -> Particles:
+    """Read the particles of a .cs file.
+
+    Parameters
+    ----------
+    path : Path
+    pixel_size : float or None
+        Angstrom; None for what the file states.
+    """
+    fields = _fields(path)
+    rows = np.arange(len(fields["uid"]))
+    return _particles(path, fields, rows, pixel_size)
+
+
+def read_joined(
+    path: Path, results: Path, *, pixel_size: float | None = None
+) -> Particles:
+    """Read the particles of a job's results, joined by uid with those of another file.
+
+    cryoSPARC writes the results of a job into one file and what the job did not change
+    into another, its passthrough file. Both may hold the particles in any order, and
+    the second may hold more.
+
+    Parameters
+    ----------
+    path : Path
+        The passthrough file, or any other with these particles.
+    results : Path
+        Its alignments count where both files have some.
+    pixel_size : float or None
+        Angstrom; None for what the files state.
+
+    Returns
+    -------
+    Particles
+        Of the file `path`, in the order of the results.
+    """
+    own, found = _fields(path), _fields(results)
+    rows = _rows_of(found["uid"], own["uid"], path=path, results=results)
+    aligned = {
+        name: values for name, values in found.items() if name.startswith("alignments")
+    }
+    fields = {**found, **{name: values[rows] for name, values in own.items()}}
+    return _particles(path, {**fields, **aligned}, rows, pixel_size)
+
+
+def _rows_of(
+    wanted: np.ndarray, uids: np.ndarray, *, path: Path, results: Path
+) -> np.ndarray:
+    """Return the rows at which a file has the wanted uids."""
+    order = np.argsort(uids, kind="stable")
+    position = np.searchsorted(uids[order], wanted)
+    rows = order[np.minimum(position, len(order) - 1)]
+    missing = np.flatnonzero(uids[rows] != wanted)
+    if len(missing):
+        raise ValueError(
+            f"{path} must hold all particles of {results}; {len(missing)} of "
+            f"{len(wanted)} are missing, the first with uid {wanted[missing[0]]}. "
+            "Export both from the same job."
+        )
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError(f"{results} must hold each uid once; some occur twice.")
+    return rows
+
+
+def _fields(path: Path) -> dict[str, np.ndarray]:
+    """Return the fields of a .cs file by name."""
     table = read_cs(path)
     if not len(table):
         raise ValueError(f"{path} holds no particles.")
-    names = table.dtype.names or ()
+    return {name: table[name] for name in table.dtype.names or ()}
+
+
+def _particles(
+    path: Path,
+    fields: Mapping[str, np.ndarray],
+    rows: np.ndarray,
+    pixel_size: float | None,
+) -> Particles:
     stacks = slices = None
-    if "blob/path" in names and "blob/idx" in names:
-        stacks = np.array([_stack_name(name) for name in table["blob/path"]])
-        slices = table["blob/idx"].astype(int)
-    angles = None
-    if "alignments3D/pose" in names:
-        angles = euler_angles(table["alignments3D/pose"])
+    if "blob/path" in fields and "blob/idx" in fields:
+        stacks = np.array([_stack_name(name) for name in fields["blob/path"]])
+        slices = fields["blob/idx"].astype(int)
     pixel_sizes = None
-    if "blob/psize_A" in names:
-        pixel_sizes = table["blob/psize_A"].astype(float)
+    if pixel_size is not None:
+        pixel_sizes = np.full(len(rows), float(pixel_size))
+    elif "blob/psize_A" in fields:
+        pixel_sizes = fields["blob/psize_A"].astype(float)
     return Particles(
         path,
-        np.arange(len(table)),
-        uid=table["uid"],
+        rows,
+        uid=fields["uid"],
         stack=stacks,
         slice=slices,
         pixel_sizes=pixel_sizes,
-        angles=angles,
-        shift=_shift(table, pixel_sizes),
-        microscope=_microscope(table),
+        angles=_angles(fields),
+        shift=_shift(fields, pixel_sizes),
+        microscope=_microscope(fields),
     )
 
 
@@ -87,27 +162,58 @@ def _stack_name(value) -> str:
     return text.lstrip(">")
 
 
-def _shift(table: np.ndarray, pixel_sizes: np.ndarray | None) -> np.ndarray | None:
+def _angles(fields: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    if "alignments3D/pose" in fields:
+        return euler_angles(fields["alignments3D/pose"])
+    if "alignments2D/pose" in fields:
+        # Radians, in the sense of a rotation vector along z.
+        psi = np.degrees(fields["alignments2D/pose"].astype(float).reshape(-1, 1))
+        return np.pad(psi, ((0, 0), (2, 0)))
+    return None
+
+
+def _shift(
+    fields: Mapping[str, np.ndarray], pixel_sizes: np.ndarray | None
+) -> np.ndarray | None:
     """Return the shifts in pixels of the images."""
-    names = table.dtype.names or ()
-    if "alignments3D/shift" not in names:
+    # The shifts go with the poses: those of another alignment have another frame.
+    given = [
+        name
+        for name in ALIGNMENTS
+        if f"{name}/pose" in fields or f"{name}/shift" in fields
+    ]
+    used = next(iter(given), "")
+    if f"{used}/shift" not in fields:
         return None
-    shift = table["alignments3D/shift"].astype(float)
-    if pixel_sizes is None or "alignments3D/psize_A" not in names:
+    shift = fields[f"{used}/shift"].astype(float)
+    if pixel_sizes is None or f"{used}/psize_A" not in fields:
         return shift
     # Particles may be aligned at another pixel size than that of their images.
-    return shift * (table["alignments3D/psize_A"] / pixel_sizes)[:, None]
+    return shift * (fields[f"{used}/psize_A"] / pixel_sizes)[:, None]
 
 
-def _microscope(table: np.ndarray) -> dict[str, np.ndarray]:
+def _microscope(fields: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     degrees = 180 / np.pi
     known = {}
     for ours, theirs in CS_FIELDS.items():
-        if theirs in (table.dtype.names or ()):
+        if theirs in fields:
             # Our angles are in degrees, as RELION's.
             unit = degrees if theirs.endswith("_rad") else 1
-            known[ours] = unit * table[theirs]
-    return known
+            known[ours] = unit * fields[theirs]
+    classes = _classes(fields)
+    return known if classes is None else {**known, "class": classes}
+
+
+def _classes(fields: Mapping[str, np.ndarray]) -> np.ndarray | None:
+    """Return the class of each particle; of two classifications, one that has some."""
+    found = [
+        fields[f"{name}/class"].astype(int)
+        for name in ALIGNMENTS
+        if f"{name}/class" in fields
+    ]
+    # A refinement of one volume puts all particles into class 0.
+    several = [classes for classes in found if (classes != classes[0]).any()]
+    return next(iter(several or found), None)
 
 
 def euler_angles(poses: np.ndarray) -> np.ndarray:
@@ -124,18 +230,7 @@ def euler_angles(poses: np.ndarray) -> np.ndarray:
     ndarray of shape (n, 3)
     """
     inverse = -np.asarray(poses, dtype=float)
-    matrix = Rotation.from_rotvec(inverse).as_matrix()
-    # Seen along the axis only rot + psi is determined: then rot is 0 and all is psi.
-    # Poses are in single precision, so a smaller tilt than this is none.
-    x, y, z = matrix[:, 2].T
-    tilted = np.hypot(x, y) > 1e-7
-    psi_tilted = np.arctan2(matrix[:, 1, 2], -matrix[:, 0, 2])
-    psi_along_axis = np.arctan2(matrix[:, 0, 1], matrix[:, 1, 1])
-    rot = np.where(tilted, np.arctan2(y, x), 0.0)
-    # Rounding may leave a cosine just beyond 1.
-    tilt = np.arccos(np.clip(z, -1, 1))
-    psi = np.where(tilted, psi_tilted, psi_along_axis)
-    return np.degrees(np.column_stack([rot, tilt, psi]))
+    return matrix_angles(Rotation.from_rotvec(inverse).as_matrix())
 
 
 def write_cryosparc(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:

@@ -125,6 +125,42 @@ def contrast_transfer(
     """
     require_count("size", size, 2, 2**15)
     require_number("pixel_size", pixel_size, above=0)
+    rows, columns = np.fft.fftfreq(size, pixel_size), np.fft.rfftfreq(size, pixel_size)
+    x, y = np.meshgrid(columns, rows)
+    return contrast_transfer_at(
+        x,
+        y,
+        defocus_u,
+        defocus_v,
+        angle=angle,
+        phase_shift=phase_shift,
+        optics=optics,
+    )
+
+
+def contrast_transfer_at(
+    x: np.ndarray,
+    y: np.ndarray,
+    defocus_u,
+    defocus_v=None,
+    *,
+    angle=0.0,
+    phase_shift=0.0,
+    optics: Optics = KRIOS,
+) -> np.ndarray:
+    """Compute the CTF of each image at given frequencies.
+
+    Parameters
+    ----------
+    x, y : ndarray of one shape
+        Frequencies along columns and rows, in 1 / Angstrom.
+    defocus_u, defocus_v, angle, phase_shift, optics
+        As in `contrast_transfer`.
+
+    Returns
+    -------
+    ndarray of shape (n_images, *x.shape), float32
+    """
     given = {
         "defocus_u": defocus_u,
         "defocus_v": defocus_u if defocus_v is None else defocus_v,
@@ -134,8 +170,10 @@ def contrast_transfer(
         "spherical_aberration": optics.spherical_aberration,
         "amplitude_contrast": optics.amplitude_contrast,
     }
-    u, v, angle, shift, wavelength, aberration, amplitude = _one_per_image(given)
-    squared, defocused = _defocus_terms(size, pixel_size, u, v, np.radians(angle))
+    u, v, angle, shift, wavelength, aberration, amplitude = _one_per_image(
+        given, x.ndim
+    )
+    squared, defocused = _defocus_terms(x, y, u, v, np.radians(angle))
     cs = ANGSTROM_PER_MILLIMETRE * aberration
     aberrated = 0.5 * cs * wavelength**2 * squared**2
     delay = np.pi * wavelength * (defocused - aberrated)
@@ -144,15 +182,13 @@ def contrast_transfer(
 
 
 def _defocus_terms(
-    size: int,
-    pixel_size: float,
+    x: np.ndarray,
+    y: np.ndarray,
     u,
     v,
     angle,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the squared frequency k^2, and defocus in its direction times k^2."""
-    y = np.fft.fftfreq(size, pixel_size)[:, None]
-    x = np.fft.rfftfreq(size, pixel_size)
     squared = x**2 + y**2
     # k^2 cos 2(direction - angle), without computing the direction.
     along_axes = np.cos(2 * angle) * (x**2 - y**2)
@@ -162,8 +198,8 @@ def _defocus_terms(
     return squared, mean * squared + half_difference * across
 
 
-def _one_per_image(given: dict) -> list[np.ndarray]:
-    """Return all values as float arrays of shape (n or 1, 1, 1)."""
+def _one_per_image(given: dict, n_axes: int) -> list[np.ndarray]:
+    """Return all values as float arrays of shape (n or 1, 1, ...)."""
     arrays = {
         name: np.atleast_1d(np.asarray(value, dtype=float))
         for name, value in given.items()
@@ -179,4 +215,4 @@ def _one_per_image(given: dict) -> list[np.ndarray]:
             raise ValueError(
                 f"`{name}` must be finite; got {array[~np.isfinite(array)][0]}."
             )
-    return [array[:, None, None] for array in arrays.values()]
+    return [array.reshape(-1, *n_axes * (1,)) for array in arrays.values()]

@@ -9,10 +9,11 @@ from manifactor.cryoem.cryosparc import read_cryosparc, write_cryosparc
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.relion import read_relion, write_relion
 
+Reader = Callable[..., Particles]
 Writer = Callable[[Particles, Mapping[str, np.ndarray]], bytes]
 
 # By suffix; a new format is one line in each table.
-READERS: dict[str, Callable[[Path], Particles]] = {
+READERS: dict[str, Reader] = {
     ".star": read_relion,
     ".cs": read_cryosparc,
 }
@@ -22,8 +23,15 @@ WRITERS: dict[str, Writer] = {
 }
 
 
-def read_particles(path) -> Particles:
-    """Read the particles of a STAR or .cs file."""
+def read_particles(path, *, pixel_size: float | None = None) -> Particles:
+    """Read the particles of a STAR or .cs file.
+
+    Parameters
+    ----------
+    path : str or Path
+    pixel_size : float or None
+        Angstrom; None for what the file states.
+    """
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in READERS:
@@ -33,18 +41,20 @@ def read_particles(path) -> Particles:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise ValueError(f"the particles must be a file; {path} {what}.")
-    return READERS[suffix](path)
+    return READERS[suffix](path, pixel_size=pixel_size)
 
 
 def particles_with(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
     """Return the file of these particles with columns added, and without other rows.
 
-    Everything else stays as it was.
+    Everything else stays as it was, in the order of the file.
 
     Parameters
     ----------
     particles : Particles
-        In the order of their file.
     columns : mapping of str to ndarray of shape (n,)
+        In the order of `particles`.
     """
-    return WRITERS[particles.path.suffix.lower()](particles, columns)
+    order = np.argsort(particles.rows)
+    ordered = {name: np.asarray(column)[order] for name, column in columns.items()}
+    return WRITERS[particles.path.suffix.lower()](particles[order], ordered)

@@ -120,7 +120,9 @@ def image_components(
     mask = circular_mask(size, radius / pixel_size, settings=settings)
     surveyed = _drawn(n_images, settings.survey.n_images, rng)
     spectra = survey(view, mask, surveyed, settings=settings.survey)
-    cut = low_pass_shell(spectra, low_pass, pixel_size, settings=settings.survey)
+    cut = low_pass_shell(
+        spectra, low_pass, pixel_size, size=size, settings=settings.survey
+    )
 
     basis = _FourierBasis(size, cut, mask, spectra.noise)
     learned = _drawn(n_images, basis.images_in(settings.learning_bytes), rng)
@@ -162,10 +164,10 @@ def _weights(
 def _square_side(shape: tuple[int, ...], min_side: int) -> int:
     """Return the side of square images."""
     square = len(shape) == 2 and shape[0] == shape[1]
-    if not square or shape[0] % 2 or shape[0] < min_side:
+    if not square or shape[0] < min_side:
         raise ValueError(
-            f"images must be square with an even side of at least {min_side} pixels; "
-            f"got {' x '.join(map(str, shape))}. Crop or pad them."
+            f"images must be square with a side of at least {min_side} pixels; got "
+            f"{' x '.join(map(str, shape))}. Crop or pad them."
         )
     return shape[0]
 

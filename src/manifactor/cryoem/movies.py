@@ -1,5 +1,6 @@
-"""Movies along a factor: GIF files of images, ChimeraX scripts that play volumes."""
+"""Movies along a factor: GIF and MP4 of images, ChimeraX scripts that play volumes."""
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ import numpy as np
 
 from manifactor._support.extras import extra
 from manifactor._support.parameters import require_number
+from manifactor.cryoem.mp4 import mp4_bytes
 from manifactor.cryoem.pictures import constant_images, enlarged, require_images
 
 
@@ -45,6 +47,38 @@ def write_movie(
         GIF counts hundredths of a second.
     settings : MovieSettings
     """
+    movies = movie_bytes(
+        images,
+        circular=circular,
+        seconds_per_frame=seconds_per_frame,
+        settings=settings,
+        kinds=(".gif",),
+    )
+    Path(path).write_bytes(movies[".gif"])
+
+
+def movie_bytes(
+    images: np.ndarray,
+    *,
+    circular: bool,
+    seconds_per_frame: float = 0.1,
+    settings: MovieSettings = MovieSettings(),
+    kinds: Sequence[str] = (".gif", ".mp4"),
+) -> dict[str, bytes]:
+    """Return images as a GIF that plays for ever, and as an MP4 that plays once.
+
+    Parameters
+    ----------
+    images, circular, seconds_per_frame, settings
+        As in `write_movie`.
+    kinds : sequence of str
+        Endings of the files to make.
+
+    Returns
+    -------
+    dict of str to bytes
+        By ending; without ".mp4" if no encoder is installed.
+    """
     require_number(
         "seconds_per_frame",
         seconds_per_frame,
@@ -56,11 +90,18 @@ def write_movie(
     # If all are empty, one blank frame is still a file that can be opened.
     kept = images[filled] if filled.any() else images[:1]
     shown = enlarged(kept, settings.min_frame)
-    order = _play_order(len(shown), circular)
+    frames = shown[_play_order(len(shown), circular)]
+    encoders = {".gif": _gif_bytes, ".mp4": mp4_bytes}
+    made = {kind: encoders[kind](frames, seconds_per_frame) for kind in kinds}
+    return {kind: content for kind, content in made.items() if content is not None}
+
+
+def _gif_bytes(frames: np.ndarray, seconds_per_frame: float) -> bytes | None:
     image = extra("PIL.Image")
-    first, *others = [image.fromarray(shown[i]) for i in order]
+    first, *others = [image.fromarray(frame) for frame in frames]
+    buffer = io.BytesIO()
     first.save(
-        path,
+        buffer,
         format="GIF",
         save_all=True,
         append_images=others,
@@ -68,6 +109,7 @@ def write_movie(
         duration=10 * round(100 * seconds_per_frame),
         loop=0,
     )
+    return buffer.getvalue()
 
 
 def _play_order(n_images: int, circular: bool) -> list[int]:

@@ -7,6 +7,12 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+# What states the pixel size, in each kind of file.
+PIXEL_SIZE_LABELS = {
+    ".star": "rlnImagePixelSize, or rlnDetectorPixelSize with rlnMagnification",
+    ".cs": "blob/psize_A",
+}
+
 
 @dataclass(frozen=True)
 class Particles:
@@ -26,13 +32,16 @@ class Particles:
     pixel_sizes : ndarray of shape (n,) or None
         Angstrom.
     angles : ndarray of shape (n, 3) or None
-        rot, tilt and psi as RELION defines them, degrees.
+        rot, tilt and psi as RELION defines them, degrees. rot and tilt are 0 where
+        only the in-plane angle is known, as after a 2-D classification.
     shift : ndarray of shape (n, 2) or None
         What moves each image to its centre, in pixels of the image.
+    unscaled_shift : ndarray of shape (n, 2) or None
+        The same in Angstrom, where the file states no pixel size.
     microscope : dict of ndarray of shape (n,)
         "defocus_u", "defocus_v", "defocus_angle", "phase_shift", "voltage",
         "spherical_aberration", "amplitude_contrast", "optics group", "half set",
-        "flipped", "premultiplied": those that are known.
+        "class", "flipped", "premultiplied": those that are known.
     """
 
     path: Path
@@ -43,6 +52,7 @@ class Particles:
     pixel_sizes: np.ndarray | None = None
     angles: np.ndarray | None = None
     shift: np.ndarray | None = None
+    unscaled_shift: np.ndarray | None = None
     microscope: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -63,6 +73,7 @@ class Particles:
             pixel_sizes=part(self.pixel_sizes),
             angles=part(self.angles),
             shift=part(self.shift),
+            unscaled_shift=part(self.unscaled_shift),
             microscope={name: part(values) for name, values in self.microscope.items()},
         )
 
@@ -77,9 +88,25 @@ class Particles:
             raise ValueError(
                 f"images must have one pixel size; those of {self.path} have "
                 f"{sizes.min():.4g} to {sizes.max():.4g} A. Rescale them first, or fit "
-                "the optics groups one by one."
+                "the optics groups one by one with --optics-group."
             )
         return float(sizes[0])
+
+    @property
+    def pixel_size_label(self) -> str:
+        """Names of the columns that state the pixel size in a file of this kind."""
+        return PIXEL_SIZE_LABELS[self.path.suffix.lower()]
+
+    def shift_at(self, pixel_size: float) -> np.ndarray | None:
+        """Return the shifts in pixels, for images of a pixel size in Angstrom."""
+        if self.unscaled_shift is not None:
+            return self.unscaled_shift / pixel_size
+        return self.shift
+
+    @property
+    def in_plane_only(self) -> bool:
+        """Whether only in-plane angles are known, as after a 2-D classification."""
+        return self.angles is not None and not self.angles[:, :2].any()
 
     @property
     def fingerprint(self) -> str | None:
@@ -151,3 +178,18 @@ def euler_matrices(angles: np.ndarray) -> np.ndarray:
     # SciPy's rotations turn vectors, RELION's the frame: hence the transpose.
     image_to_molecule = Rotation.from_euler("ZYZ", angles, degrees=True)
     return image_to_molecule.as_matrix().transpose(0, 2, 1)
+
+
+def matrix_angles(matrices: np.ndarray) -> np.ndarray:
+    """Return rot, tilt and psi in degrees, (n, 3), of RELION's matrices, (n, 3, 3)."""
+    # Seen along the axis only rot + psi is determined: then rot is 0 and all is psi.
+    # Poses may be in single precision, so a smaller tilt than this is none.
+    x, y, z = matrices[:, 2].T
+    tilted = np.hypot(x, y) > 1e-7
+    psi_tilted = np.arctan2(matrices[:, 1, 2], -matrices[:, 0, 2])
+    psi_along_axis = np.arctan2(matrices[:, 0, 1], matrices[:, 1, 1])
+    rot = np.where(tilted, np.arctan2(y, x), 0.0)
+    # Rounding may leave a cosine just beyond 1.
+    tilt = np.arccos(np.clip(z, -1, 1))
+    psi = np.where(tilted, psi_tilted, psi_along_axis)
+    return np.degrees(np.column_stack([rot, tilt, psi]))

@@ -29,13 +29,21 @@ STAR_COLUMNS = {
     "amplitude_contrast": "rlnAmplitudeContrast",
     "optics group": "rlnOpticsGroup",
     "half set": "rlnRandomSubset",
+    "class": "rlnClassNumber",
     "flipped": "rlnCtfDataArePhaseFlipped",
     "premultiplied": "rlnCtfDataAreCtfPremultiplied",
 }
 
 
-def read_relion(path: Path) -> Particles:
-    """Read the particles of a STAR file, with the properties of their optics groups."""
+def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
+    """Read the particles of a STAR file, with the properties of their optics groups.
+
+    Parameters
+    ----------
+    path : Path
+    pixel_size : float or None
+        Angstrom; None for what the file states.
+    """
     # starfile parses the values; the text is read too, as columns are added there.
     blocks = read_star(path)
     name = particle_block(blocks, path)
@@ -47,18 +55,21 @@ def read_relion(path: Path) -> Particles:
 
     columns = _with_optics(table, blocks.get("optics"), path)
     pixel_sizes = _pixel_sizes(columns)
+    if pixel_size is not None:
+        pixel_sizes = np.full(len(table), float(pixel_size))
     slices = stacks = None
     if "rlnImageName" in columns:
         slices, stacks = _image_parts(columns["rlnImageName"], path)
-    angles = _stacked(columns, "rlnAngleRot", "rlnAngleTilt", "rlnAnglePsi")
+    shift, unscaled = _shifts(columns, pixel_sizes)
     return Particles(
         path,
         np.arange(len(table)),
         stack=stacks,
         slice=slices,
         pixel_sizes=pixel_sizes,
-        angles=angles,
-        shift=_shift(columns, pixel_sizes),
+        angles=_angles(columns),
+        shift=shift,
+        unscaled_shift=unscaled,
         microscope={
             ours: columns[theirs]
             for ours, theirs in STAR_COLUMNS.items()
@@ -150,12 +161,29 @@ def _pixel_sizes(columns: Mapping) -> np.ndarray | None:
     return None
 
 
-def _shift(columns: Mapping, pixel_sizes: np.ndarray | None) -> np.ndarray | None:
-    """Return the shifts in pixels; RELION states them in Angstrom since version 3.1."""
+def _angles(columns: Mapping) -> np.ndarray | None:
+    psi = _stacked(columns, "rlnAnglePsi")
+    names = ("rlnAngleRot", "rlnAngleTilt")
+    if psi is None or not any(name in columns for name in names):
+        # A 2-D classification may state the in-plane angle alone.
+        return None if psi is None else np.pad(psi, ((0, 0), (2, 0)))
+    return _stacked(columns, *names, "rlnAnglePsi")
+
+
+def _shifts(
+    columns: Mapping, pixel_sizes: np.ndarray | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Return the shifts in pixels, and in Angstrom where there is no pixel size.
+
+    RELION states them in Angstrom since version 3.1.
+    """
     in_angstrom = _stacked(columns, "rlnOriginXAngst", "rlnOriginYAngst")
-    if in_angstrom is not None and pixel_sizes is not None:
-        return in_angstrom / pixel_sizes[:, None]
-    return _stacked(columns, "rlnOriginX", "rlnOriginY")
+    in_pixels = _stacked(columns, "rlnOriginX", "rlnOriginY")
+    if in_angstrom is None:
+        return in_pixels, None
+    if pixel_sizes is not None:
+        return in_angstrom / pixel_sizes[:, None], None
+    return in_pixels, None if in_pixels is not None else in_angstrom
 
 
 def _image_parts(names: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray]:

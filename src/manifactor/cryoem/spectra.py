@@ -53,12 +53,15 @@ class Spectra:
         Standard error of both.
     count : ndarray of shape (n_shells,)
         Fourier coefficients in the shell.
+    n_images : int
+        Images that these were estimated from.
     """
 
     signal: np.ndarray
     noise: np.ndarray
     error: np.ndarray
     count: np.ndarray
+    n_images: int = 0
 
 
 def survey(
@@ -84,7 +87,7 @@ def survey(
     # A window's mean square is the share of the coefficients that are independent.
     spread = 1 / (mask**2).mean() + 1 / (outside**2).mean()
     error = noise * np.sqrt(2 / (len(rows) * count) * spread)
-    return Spectra(variance - noise, noise, error, count)
+    return Spectra(variance - noise, noise, error, count, len(rows))
 
 
 def _noise(
@@ -167,6 +170,7 @@ def low_pass_shell(
     low_pass: float | None,
     pixel_size: float,
     *,
+    size: int | None = None,
     settings: SurveySettings = SurveySettings(),
 ) -> int:
     """Return the last shell to keep.
@@ -178,34 +182,38 @@ def low_pass_shell(
         Angstrom. None for the shells that hold `settings.kept_signal` of the signal.
     pixel_size : float
         Angstrom.
+    size : int or None
+        Width of the box in pixels; None for an even one, twice the shells.
+    settings : SurveySettings
     """
     n_shells = len(spectra.count)
     # A disc of radius r holds about pi r^2 coefficients.
     affordable = int(np.sqrt(settings.max_coefficients / np.pi))
     last = min(n_shells - 1, affordable)
     if low_pass is not None:
-        return min(last, _given_shell(n_shells, low_pass, pixel_size))
+        pixels = 2 * n_shells if size is None else size
+        return min(last, _given_shell(low_pass, pixels, pixel_size))
     certain = spectra.signal > settings.shell_significance * spectra.error
     energy = np.cumsum(np.where(certain, spectra.signal, 0) * spectra.count)
     if energy[-1] <= 0:
         raise ValueError(
-            "the images must differ by more than noise; inside the mask they vary no "
-            "more than outside it. Check that they show one view, or make the mask "
-            "smaller than the box."
+            "the images must differ by more than noise; inside the mask the "
+            f"{spectra.n_images} images surveyed vary no more than outside it. Add "
+            "images, check that they show one view, or make the mask smaller than the "
+            "box."
         )
     enough = np.searchsorted(energy, settings.kept_signal * energy[-1]) + 1
     return int(np.clip(enough, settings.min_shell, last))
 
 
 def _given_shell(
-    n_shells: int,
     low_pass: float,
+    size: int,
     pixel_size: float,
 ) -> int:
-    # Shells go up to half the box, so the box has twice as many pixels.
-    box = 2 * n_shells * pixel_size
+    box = size * pixel_size
     cycles = box / low_pass
-    if not 2 <= cycles <= n_shells:
+    if not 2 <= cycles <= size / 2:
         raise ValueError(
             f"`low_pass` must lie between two pixels and half the box, "
             f"{2 * pixel_size:g} to {box / 2:g} A; got {low_pass:g}."

@@ -1,4 +1,4 @@
-"""Images in .mrcs stacks and volumes in .mrc files, read block by block.
+"""Images in .mrcs or .mrc stacks and volumes in .mrc files, read block by block.
 
 Files are memory-mapped; a whole stack is never in memory.
 """
@@ -10,8 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.mrc import open_map, voxel_size
+from manifactor.cryoem.mrc import open_map, stated_voxel_size, voxel_size
 from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.stack_paths import find_stack
+
+# Endings of stacks; cryoSPARC writes its stacks as .mrc.
+STACK_SUFFIXES = (".mrcs", ".mrc")
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class ImageSource:
         Angstrom; 1 if unknown.
     block_bytes : int
         Size of a block that is read at a time.
+    pixel_size_stated : bool
+        Whether a file states the pixel size.
     """
 
     files: tuple[Path, ...]
@@ -41,6 +47,7 @@ class ImageSource:
     # 64 MiB: memory stays below 300 MB for a stack of any size, with up to four blocks
     # alive (mapped, copied, handed over, the one before).
     block_bytes: int = 2**26
+    pixel_size_stated: bool = True
 
     def __len__(self) -> int:
         return len(self.file)
@@ -105,6 +112,11 @@ class ImageArray:
         """Of an image (rows, columns)."""
         return self.images.shape[1:]
 
+    @property
+    def pixel_size_stated(self) -> bool:
+        """Whether the pixel size is known; whoever has images in memory knows it."""
+        return True
+
     def blocks(
         self, rows: np.ndarray | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -126,10 +138,16 @@ def _in_blocks(
         yield rows[start : start + size]
 
 
-def particle_images(particles: Particles) -> ImageSource:
+def particle_images(particles: Particles, *, folder: Path | None = None) -> ImageSource:
     """Return the images of particles.
 
     Every stack is checked: it must exist, be whole, and hold images of one size.
+
+    Parameters
+    ----------
+    particles : Particles
+    folder : Path or None
+        Folder that holds the stacks; None for the project's folder.
     """
     if particles.stack is None or particles.slice is None:
         raise ValueError(
@@ -139,7 +157,7 @@ def particle_images(particles: Particles) -> ImageSource:
         )
     # Checked now: a missing stack should not be found after an hour of reading.
     names, file = np.unique(particles.stack, return_inverse=True)
-    files = tuple(_find_stack(name, particles.path) for name in names)
+    files = tuple(find_stack(name, particles.path, folder) for name in names)
     shapes, lengths = zip(*(_stack_shape(path) for path in files), strict=True)
     _require_one_shape(
         files,
@@ -150,19 +168,48 @@ def particle_images(particles: Particles) -> ImageSource:
     )
     _require_slices(particles, files, file, np.array(lengths))
     # The file of particles knows better: headers of stacks are often left unset.
-    pixel_size = particles.pixel_size or voxel_size(files[0])
-    return ImageSource(files, file, particles.slice, shapes[0], pixel_size)
+    stated = particles.pixel_size or stated_voxel_size(files[0])
+    if particles.unscaled_shift is not None and stated is None:
+        raise ValueError(
+            f"{particles.path} states shifts in Angstrom (rlnOriginXAngst) but no "
+            f"pixel size ({particles.pixel_size_label}), and neither do its stacks. "
+            "Give it in Angstrom with --pixel-size."
+        )
+    return ImageSource(
+        files,
+        file,
+        particles.slice,
+        shapes[0],
+        stated or 1.0,
+        pixel_size_stated=stated is not None,
+    )
 
 
-def stack_images(path: Path) -> ImageSource:
-    """Return the images of one .mrcs file."""
+def stack_images(path: Path, *, pixel_size: float | None = None) -> ImageSource:
+    """Return the images of one .mrcs or .mrc file.
+
+    Parameters
+    ----------
+    path : Path
+    pixel_size : float or None
+        Angstrom; None for what the file states.
+    """
     shape, count = _stack_shape(path)
+    # A stack of as many images as they are wide is possible, but rare.
+    if path.suffix.lower() == ".mrc" and (count, count) == shape:
+        raise ValueError(
+            f"{path} looks like a volume, {_times((count, *shape))}; images are "
+            "expected. If it is a stack, rename it to .mrcs; for volumes, give the "
+            "folder that holds them."
+        )
+    stated = pixel_size or stated_voxel_size(path)
     return ImageSource(
         files=(path,),
         file=np.zeros(count, int),
         slice=np.arange(count),
         shape=shape,
-        pixel_size=voxel_size(path),
+        pixel_size=stated or 1.0,
+        pixel_size_stated=stated is not None,
     )
 
 
@@ -260,49 +307,6 @@ def _require_slices(
             f"{files[file[first]].name}, which holds {lengths[file[first]]}. The two "
             "do not belong together, or the stack was cut short."
         )
-
-
-def _find_stack(name: str, beside: Path) -> Path:
-    """Return the path of a stack that a file of particles names.
-
-    RELION and cryoSPARC name it relative to the folder of the project, which is the
-    particles' folder or one above it.
-    """
-    path = Path(name)
-    if path.is_absolute() and path.is_file():
-        return path
-    for folder in _search_folders(beside):
-        if (folder / name).is_file():
-            return folder / name
-    raise ValueError(
-        f"{beside} names the stack {name}, which is neither in its folder nor in one "
-        "above it nor in the current folder. Run in the project's folder, or copy the "
-        "stack."
-    )
-
-
-def _search_folders(beside: Path) -> list[Path]:
-    """Return the folders that may be the project's, the nearest first."""
-    # The particles may be a link: search around the link and around its target.
-    around_link, around_target = beside.absolute().parents, beside.resolve().parents
-    return [*around_link, *around_target, Path.cwd()]
-
-
-def image_folder(particles: Particles) -> Path | None:
-    """Return the folder from which the names of all stacks lead to them.
-
-    Returns
-    -------
-    Path or None
-        Absolute; None where there is no such folder, or no stack has a name.
-    """
-    if particles.stack is None:
-        return None
-    names = np.unique(particles.stack)
-    for folder in _search_folders(particles.path):
-        if all((folder / name).is_file() for name in names):
-            return folder
-    return None
 
 
 def _times(shape) -> str:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy import fft, ndimage
 
-from manifactor.cryoem.ctf import Optics, contrast_transfer
+from manifactor.cryoem.ctf import Optics, contrast_transfer_at
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageArray, ImageSource
 
@@ -46,9 +46,12 @@ class View:
                 "phases can be flipped where the defocus is known; the particles have "
                 "none."
             )
-        # Flipping twice would bring the wrong phases back.
-        corrected = [np.any(known.get(name, 0)) for name in CORRECTED]
-        if any(corrected):
+        if not self.source.pixel_size_stated:
+            raise ValueError(
+                "phases can be flipped where the pixel size is known; no file states "
+                "it. Give it in Angstrom with --pixel-size."
+            )
+        if _is_corrected(known):
             raise ValueError(
                 "the CTF of these images is corrected already, as their STAR file "
                 "says. Do not flip it."
@@ -74,7 +77,8 @@ class View:
     def _aligned(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if self.particles is None:
             return images
-        turn, shift = self._turned, self.particles.shift
+        turn = self._turned
+        shift = self.particles.shift_at(self.source.pixel_size)
         psi = np.zeros(len(rows)) if turn is None else turn[rows]
         shifts = np.zeros((len(rows), 2)) if shift is None else shift[rows]
         return aligned(images, psi, shifts)
@@ -83,6 +87,18 @@ class View:
     @cached_property
     def _turned(self) -> np.ndarray | None:
         return None if self.particles is None else self.particles.turned()
+
+
+def can_flip(particles: Particles) -> bool:
+    """Return whether the CTF of particles is known, and not corrected yet."""
+    known = particles.microscope
+    return "defocus_u" in known and not _is_corrected(known)
+
+
+def _is_corrected(known: dict[str, np.ndarray]) -> bool:
+    """Return whether the STAR file says that the CTF of images is corrected."""
+    # Flipping twice would bring the wrong phases back.
+    return any(np.any(known.get(name, 0)) for name in CORRECTED)
 
 
 def aligned(
@@ -144,12 +160,19 @@ def particle_ctf(
     pixel_size: float,
 ) -> np.ndarray:
     """Compute the contrast transfer function of each particle on ``rfft2``'s grid."""
+    rows, columns = np.fft.fftfreq(size, pixel_size), np.fft.rfftfreq(size, pixel_size)
+    x, y = np.meshgrid(columns, rows)
+    return particle_ctf_at(particles, x, y)
+
+
+def particle_ctf_at(particles: Particles, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Compute the CTF of each particle at frequencies (x, y) in 1 / Angstrom."""
     known = particles.microscope
     # What is not known of the microscope is that of most of today.
     optics = Optics(**{name: known[name] for name in OPTICS if name in known})
-    return contrast_transfer(
-        size,
-        pixel_size,
+    return contrast_transfer_at(
+        x,
+        y,
         known["defocus_u"],
         known.get("defocus_v", known["defocus_u"]),
         angle=known.get("defocus_angle", 0.0),

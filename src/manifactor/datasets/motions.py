@@ -12,7 +12,11 @@ from manifactor._support.parameters import require_choice, require_count, requir
 MOTIONS = {
     "x": np.array([1.0, 0.0]),
     "xy": np.array([1.0, 1.0]),
+    "stretches": np.array([1.0, 1.0]),
+    "rigid": np.array([0.0, 0.0]),
 }
+# Those in which the rotor turns, too.
+TURNING = ("x", "xy")
 
 
 @dataclass(frozen=True)
@@ -21,26 +25,43 @@ class Motion:
 
     Parameters
     ----------
-    motions : {"x", "xy"}
-        The rotor turns, and the rest is stretched along x, or along x and y.
+    motions : {"x", "xy", "stretches", "rigid"}
+        The rotor turns, and the rest is stretched along x, or along x and y; the rest
+        is stretched along x and y, and the rotor is at rest; nothing moves.
     correlation : float
         Of the Gaussian copula of the angle and the x-stretch, in [-1, 1].
     symmetry : int
         Angles are uniform in [0, 2 pi / symmetry).
     stretch : float
         Stretches of the lowest atom are uniform in +-stretch, in Angstrom.
+    view_correlation : float
+        Of the Gaussian copula of the view and the x-stretch, in [-1, 1].
     """
 
     motions: str
     correlation: float
     symmetry: int
     stretch: float
+    view_correlation: float = 0.0
 
     def __post_init__(self) -> None:
         require_choice("motions", self.motions, MOTIONS)
         require_number("correlation", self.correlation, low=-1, high=1)
         require_count("symmetry", self.symmetry, 1, 1000)
         require_number("stretch", self.stretch, low=0)
+        require_number("view_correlation", self.view_correlation, low=-1, high=1)
+        # Above rounding: .6 and .8 are allowed.
+        if self.correlation**2 + self.view_correlation**2 > 1 + 1e-9:
+            raise ValueError(
+                "the squares of `correlation` and `view_correlation` must add up to at "
+                f"most 1; got {self.correlation} and {self.view_correlation}. Lower "
+                "one of them."
+            )
+
+    @property
+    def _own_variance(self) -> float:
+        """Share of the x-stretch's normal variable that depends on nothing else."""
+        return max(1 - self.correlation**2 - self.view_correlation**2, 0.0)
 
     @property
     def reach(self) -> np.ndarray:
@@ -48,14 +69,28 @@ class Motion:
         return self.stretch * MOTIONS[self.motions]
 
     def draw(
-        self, n_samples: int, rng: np.random.Generator
+        self,
+        n_samples: int,
+        rng: np.random.Generator,
+        *,
+        view: np.ndarray | float = 0.0,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return angles (n_samples,) and stretches (n_samples, 2)."""
+        """Return angles (n_samples,) and stretches (n_samples, 2).
+
+        Parameters
+        ----------
+        n_samples : int
+        rng : Generator
+        view : ndarray of shape (n_samples,) or float
+            Standard normal variables of the views, for `view_correlation`.
+        """
         # A Gaussian copula: normal variables can be correlated at will, and their
         # distribution function makes each of them uniform again.
         turn, x, y = rng.standard_normal((3, n_samples))
-        x = self.correlation * turn + np.sqrt(1 - self.correlation**2) * x
-        angle = 2 * np.pi / self.symmetry * special.ndtr(turn)
+        own = np.sqrt(self._own_variance) * x
+        x = self.correlation * turn + self.view_correlation * view + own
+        turns = self.motions in TURNING
+        angle = turns * 2 * np.pi / self.symmetry * special.ndtr(turn)
         xy = np.stack([x, y], axis=1)
         uniform = special.ndtr(xy)
         return angle, self.reach * (2 * uniform - 1)

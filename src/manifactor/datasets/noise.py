@@ -48,15 +48,30 @@ def add_noise(
     -------
     float
     """
-    if signal_to_noise is None or np.isinf(signal_to_noise):
-        return 0.0
-    variance = _component_variance(signal, settings)
-    noise = float(np.sqrt(variance / signal_to_noise))
+    noise = noise_level(signal, signal_to_noise, settings=settings)
+    if noise == 0:
+        return noise
     for batch in gen_batches(len(images), settings.batch_size):
         shape = images[batch].shape
         white = rng.standard_normal(shape, dtype=np.float32)
         images[batch] += np.float32(noise) * white
     return noise
+
+
+def noise_level(
+    signal: np.ndarray,
+    signal_to_noise: float | None,
+    *,
+    settings: NoiseSettings = NoiseSettings(),
+) -> float:
+    """Return the standard deviation of white noise at a signal-to-noise ratio.
+
+    The parameters are those of `add_noise`.
+    """
+    if signal_to_noise is None or np.isinf(signal_to_noise):
+        return 0.0
+    variance = _component_variance(signal, settings)
+    return float(np.sqrt(variance / signal_to_noise))
 
 
 def require_samples(

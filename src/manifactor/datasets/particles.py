@@ -18,7 +18,7 @@ from manifactor._support.parameters import require_choice, require_number
 from manifactor.cryoem.ctf import KRIOS, Optics, contrast_transfer
 from manifactor.datasets.ion_channel import channel
 from manifactor.datasets.molecule import Molecule
-from manifactor.datasets.motions import Motion, simulation_generator
+from manifactor.datasets.motions import TURNING, Motion, simulation_generator
 from manifactor.datasets.noise import NoiseSettings, add_noise, require_samples
 from manifactor.datasets.projection import (
     ROUTES,
@@ -80,6 +80,18 @@ class Simulation:
     psi: np.ndarray
     shift: np.ndarray
     optics: Optics
+
+    @property
+    def size(self) -> int:
+        """Width of the images in pixels."""
+        return self.images.shape[1]
+
+    @property
+    def angles(self) -> np.ndarray:
+        """RELION's angles rot, tilt and psi of each image, (n_samples, 3), degrees."""
+        rot, tilt, psi = self.view
+        ones = np.ones(len(self.psi))
+        return np.column_stack([rot * ones, tilt * ones, psi + self.psi])
 
     @property
     def truth(self) -> tuple[np.ndarray, np.ndarray]:
@@ -177,11 +189,12 @@ def simulate_particles(
     >>> particles.images.shape, [t.shape for t in particles.truth]
     ((10, 54, 54), [(10, 2), (10, 1)])
     """
+    require_choice("motions", motions, TURNING)
     motion = Motion(motions, correlation, symmetry, stretch)
     frame = checked_frame(Frame(size, pixel_size, tilt))
     require_samples(n_samples, blur, signal_to_noise, settings.noise)
     require_choice("route", route, ROUTES)
-    _require_microscope(defocus, optics)
+    require_microscope(defocus, optics)
     molecule = channel() if molecule is None else molecule
     frame = frame.around(molecule, motion.reach)
     paint = ROUTES[route](molecule, frame, motion.reach, blur)
@@ -280,7 +293,7 @@ def _rotated_and_shifted(
     return out
 
 
-def _require_microscope(defocus, optics: Optics) -> None:
+def require_microscope(defocus, optics: Optics) -> None:
     """Refuse optics that differ between images and a defocus that is no range."""
     # The optics group of a STAR file has one value for all images.
     for name in ("voltage", "spherical_aberration", "amplitude_contrast"):

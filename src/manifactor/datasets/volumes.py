@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from manifactor._support.parameters import require_choice
 from manifactor.datasets.ion_channel import channel
 from manifactor.datasets.molecule import Molecule
-from manifactor.datasets.motions import Motion, simulation_generator
+from manifactor.datasets.motions import TURNING, Motion, simulation_generator
 from manifactor.datasets.noise import NoiseSettings, add_noise, require_samples
 from manifactor.datasets.projection import (
     Frame,
@@ -50,6 +51,7 @@ def simulate_volumes(
     >>> volumes.shape, angle.shape, stretch.shape
     ((3, 32, 32, 32), (3,), (3, 2))
     """
+    require_choice("motions", motions, TURNING)
     motion = Motion(motions, correlation, symmetry, stretch)
     frame = checked_frame(Frame(size, pixel_size, tilt=0.0))
     require_samples(n_samples, blur, signal_to_noise, settings)

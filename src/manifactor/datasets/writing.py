@@ -1,11 +1,16 @@
 """A simulated data set in RELION's files: stack, STAR file with optics, and truth."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.mrc import write_stack
+from manifactor._support.stages import Callback
+from manifactor.cryoem.mrc import write_stack, write_stack_in_parts
+from manifactor.datasets.all_views import ViewSimulation
 from manifactor.datasets.particles import Simulation
+
+Simulated = Simulation | ViewSimulation
 
 CTF_COLUMNS = (
     "rlnDefocusU",
@@ -34,15 +39,58 @@ def write_dataset(
     """
     pixel_size = simulation.pixel_size
     write_stack(folder / "particles.mrcs", simulation.images, pixel_size=pixel_size)
+    _write_star(folder, simulation, name)
+    _write_truth(folder / "truth.csv", _states(simulation))
+
+
+def write_views(
+    folder: Path,
+    simulation: ViewSimulation,
+    *,
+    name: str,
+    callback: Callback | None = None,
+) -> None:
+    """Write particles of all views as `write_dataset` does, the images part by part.
+
+    The angles in particles.star have the errors of the poses; truth.csv also holds the
+    true ones. `callback` is called with "images" and the fraction that is written.
+    """
+    n, size = len(simulation), simulation.size
+
+    def parts() -> Iterator[np.ndarray]:
+        for rows, images in simulation.parts():
+            yield images
+            if callback is not None:
+                callback("images", rows.stop / n)
+
+    write_stack_in_parts(
+        folder / "particles.mrcs",
+        parts(),
+        shape=(n, size, size),
+        pixel_size=simulation.pixel_size,
+    )
+    _write_star(folder, simulation, name)
+    true = dict(zip(("rot", "tilt", "psi"), simulation.true_angles.T, strict=True))
+    _write_truth(folder / "truth.csv", {**_states(simulation), **true})
+
+
+def _write_star(folder: Path, simulation: Simulated, name: str) -> None:
     star = star_text(simulation, f"{name}/particles.mrcs")
     (folder / "particles.star").write_text(star, encoding="utf-8")
-    truth = {
+
+
+def _states(simulation: Simulated) -> dict[str, np.ndarray]:
+    """Return the true states, an angle in degrees and lengths in Angstrom."""
+    return {
         "angle": np.degrees(simulation.angle),
         "stretch_x": simulation.stretch[:, 0],
         "stretch_y": simulation.stretch[:, 1],
     }
+
+
+def _write_truth(path: Path, truth: dict[str, np.ndarray]) -> None:
     np.savetxt(
-        folder / "truth.csv",
+        path,
         np.column_stack(list(truth.values())),
         delimiter=",",
         header=",".join(truth),
@@ -51,7 +99,7 @@ def write_dataset(
     )
 
 
-def star_text(simulation: Simulation, stack: str) -> str:
+def star_text(simulation: Simulated, stack: str) -> str:
     """Return the STAR file of RELION 3.1 and later.
 
     Particles without CTF get no defocus columns.
@@ -61,35 +109,36 @@ def star_text(simulation: Simulation, stack: str) -> str:
         "rlnOpticsGroupName": "opticsGroup1",
         "rlnOpticsGroup": "1",
         "rlnImagePixelSize": f"{simulation.pixel_size:.6f}",
-        "rlnImageSize": str(simulation.images.shape[1]),
+        "rlnImageSize": str(simulation.size),
         "rlnImageDimensionality": "2",
         "rlnVoltage": f"{float(np.mean(optics.voltage)):.6f}",
         "rlnSphericalAberration": f"{float(np.mean(optics.spherical_aberration)):.6f}",
         "rlnAmplitudeContrast": f"{float(np.mean(optics.amplitude_contrast)):.6f}",
     }
-    n = len(simulation.images)
-    particles = [_particle(i, simulation, stack) for i in range(n)]
+    angles = simulation.angles
+    particles = [_particle(i, angles[i], simulation, stack) for i in range(len(angles))]
     return _loop("optics", [group]) + _loop("particles", particles)
 
 
 def _particle(
     i: int,
-    simulation: Simulation,
+    angles: np.ndarray,
+    simulation: Simulated,
     stack: str,
 ) -> dict[str, str]:
-    """Return the columns of particle i."""
-    rot, tilt, psi = simulation.view
+    """Return the columns of particle i, whose pose has these angles."""
+    rot, tilt, psi = angles
     # RELION's angles and origins say how to undo the pose, and so does `shift`.
     x, y = simulation.shift[i] * simulation.pixel_size
     pose = {
         "rlnAngleRot": rot,
         "rlnAngleTilt": tilt,
-        "rlnAnglePsi": psi + simulation.psi[i],
+        "rlnAnglePsi": psi,
         "rlnOriginXAngst": x,
         "rlnOriginYAngst": y,
     }
     columns = {
-        "rlnImageName": f"{i + 1:06d}@{stack}",
+        "rlnImageName": _as_value(f"{i + 1:06d}@{stack}"),
         "rlnOpticsGroup": "1",
         "rlnMicrographName": "simulated.mrc",
         **_formatted(pose),
@@ -99,6 +148,11 @@ def _particle(
     # Half-sets, as RELION's refinement and postprocessing need them.
     columns["rlnRandomSubset"] = str(1 + i % 2)
     return columns
+
+
+def _as_value(text: str) -> str:
+    """Return a text as one value of a STAR file, in quotes if it has spaces."""
+    return f'"{text}"' if len(text.split()) > 1 else text
 
 
 def _ctf(defocus: float) -> dict[str, float]:

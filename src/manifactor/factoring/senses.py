@@ -150,10 +150,12 @@ def _in_functions_of(
 ) -> Factorization:
     """Factors in the functions of another diffusion of the same samples."""
     other = other_sense(diffusion, settings=settings.senses, rng=rng)
-    if len(other.distinct.eigenvalues) < 2:
+    eigenvalues = other.distinct.eigenvalues
+    # In a graph of several components, functions are constant on each of them.
+    if len(eigenvalues) < 2 or eigenvalues[1] <= np.finfo(float).eps * eigenvalues[-1]:
         raise NothingFoundError(
-            f"the kernel of `sense={sense!r}` must resolve more than the constant "
-            "function of these samples, and does not. Choose another `sense`."
+            f"the kernel of `sense={sense!r}` must connect these samples and resolve "
+            "more than the constant function, and does not. Choose another `sense`."
         )
     return find_in_functions(other, settings, sense=sense, rng=rng)
 

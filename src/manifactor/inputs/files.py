@@ -56,6 +56,8 @@ def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
         found = TABLES[suffix](path, choice)
         return replace(found, samples=found.samples.astype(np.float64, copy=False))
     X = _as_floats(path, READERS[suffix](path))
+    if suffix == ".pkl":
+        _require_no_ctf(path, X)
     total = X.shape[1]
     used = choice.numbers(None, total)
     # Without a selection, a memory-mapped file is not read.
@@ -90,6 +92,26 @@ def _as_floats(path: Path, X: np.ndarray) -> np.ndarray:
     return X.astype(np.float32 if small else np.float64)
 
 
+def _require_no_ctf(path: Path, X: np.ndarray) -> None:
+    """Refuse the CTF parameters of cryoDRGN, which are a pickled array, too.
+
+    Their nine columns are box size, pixel size, two defoci, their angle, voltage,
+    spherical aberration, amplitude contrast and phase shift.
+    """
+    if X.shape[1] != 9 or not len(X):
+        return
+    box, pixel, voltage, contrast = X[:, [0, 1, 5, 7]].T
+    whole_box = (box == box[0]).all() and box[0] >= 2 and box[0] % 1 == 0
+    # In kV; microscopes have 80 to 300, and no coordinate has such a mean.
+    in_kilovolts = voltage.min() >= 50 and voltage.max() <= 1500
+    if whole_box and in_kilovolts and pixel.min() > 0 and 0 <= contrast.min() <= 1:
+        raise ValueError(
+            f"{path} holds the CTF of every image, as cryoDRGN's ctf.pkl does, and no "
+            "coordinates. Give z.N.pkl of the training folder, where N is the last "
+            "epoch."
+        )
+
+
 def _require_readable(path: Path) -> None:
     """Refuse what is missing, a folder, of an unknown format or empty."""
     if not path.is_file():
@@ -99,7 +121,7 @@ def _require_readable(path: Path) -> None:
     if path.suffix.lower() not in known:
         raise ValueError(
             f"the input must end in one of {', '.join(known)}, be particles (.star, "
-            f".cs, .mrcs) or a folder of .mrc volumes; got {path.name}."
+            f".cs, .mrcs, .mrc) or a folder of .mrc volumes; got {path.name}."
         )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")

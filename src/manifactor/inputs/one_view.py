@@ -4,6 +4,7 @@ import numpy as np
 
 from manifactor._support.parameters import require_number
 from manifactor.cryoem.particles import Particles, view_directions
+from manifactor.inputs.particle_choice import group_sizes
 
 
 def checked_width(
@@ -65,6 +66,22 @@ def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
         "with --view ROT,TILT --width DEGREES. For all views at once, factor "
         "coordinates that another program found (cryoDRGN, 3D variability), and make "
         "volumes with it: manifactor export."
+    )
+
+
+def require_one_class(particles: Particles) -> None:
+    """Refuse images of several classes of a 2-D classification.
+
+    Such classes usually are different views, and no other angles tell these apart.
+    """
+    classes = particles.microscope.get("class")
+    flat = particles.angles is None or particles.in_plane_only
+    if classes is None or not flat or (classes == classes[0]).all():
+        return
+    raise ValueError(
+        f"images must show one view; those of {particles.path} are of "
+        f"{len(np.unique(classes))} classes of a 2-D classification: "
+        f"{group_sizes(classes)}. Choose one with --class, or several of one view."
     )
 
 

@@ -7,12 +7,18 @@ number type and a shape.
 
 import pickle
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+
+# cryoDRGN writes poses as a pair of arrays.
+POSES_HINT = (
+    " cryoDRGN's poses.pkl is a tuple; its coordinates are in the training folder, in "
+    "z.N.pkl."
+)
 
 
 def read_pickled_array(path: Path) -> np.ndarray:
@@ -20,12 +26,43 @@ def read_pickled_array(path: Path) -> np.ndarray:
 
     Nothing in the file is executed.
     """
-    found = _unpickled(path)
+    return _as_array(path, _unpickled(path))
+
+
+def _as_array(path: Path, found: Any) -> np.ndarray:
     array = found.values if isinstance(found, _Array) else found
     if not isinstance(array, np.ndarray):
         kind = type(found).__name__.strip("_")
-        raise ValueError(f"{path} must hold one pickled array of numbers; got {kind}.")
+        raise ValueError(
+            f"{path} must hold one pickled array of numbers; got {kind}."
+            + POSES_HINT * (kind == "tuple")
+        )
     return array
+
+
+def read_pickled_numbers(path: Path) -> np.ndarray:
+    """Return the first object of a pickle file as an array of whole numbers.
+
+    It may be an array, or a list, a tuple or a set of whole numbers; a set is sorted.
+    Nothing in the file is executed.
+    """
+    found = _unpickled(path)
+    if isinstance(found, set | frozenset):
+        # A set has no order of its own; rows are named in that of their file.
+        found = sorted(found) if all(map(_is_whole, found)) else list(found)
+    if not isinstance(found, list | tuple):
+        return _as_array(path, found)
+    if not all(map(_is_whole, found)):
+        raise ValueError(
+            f"{path} must hold whole numbers; its {type(found).__name__} holds others."
+        )
+    return np.array(found, dtype=np.int64)
+
+
+def _is_whole(value) -> bool:
+    """Return whether a value is a whole number that an array can hold."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and abs(int(value)) < 2**63
 
 
 def _unpickled(path: Path) -> Any:
@@ -111,6 +148,18 @@ def _reconstruct(*_) -> _Array:
     return _Array()
 
 
+def _plain_set(values: Iterable = ()) -> set:
+    """Stand-in for the constructor of a set."""
+    if not all(map(_is_whole, values)):
+        raise _Refused("it holds a set of other things than whole numbers.")
+    return set(values)
+
+
+def _scalar(number_type, data):
+    """Stand-in for numpy's constructor of a single number."""
+    return _array_from_bytes(data, number_type, (), "C")[()]
+
+
 def _encoded(text: str, encoding: str) -> bytes:
     """Stand-in for _codecs.encode, by which protocols before 3 write bytes."""
     # Pickles of bytes use latin1 only; any other codec would run code of its own.
@@ -125,7 +174,11 @@ STAND_INS: dict[tuple[str, str], Callable] = {
     ("numpy", "dtype"): _NumberType,
     ("numpy.core.multiarray", "_reconstruct"): _reconstruct,
     ("numpy.core.numeric", "_frombuffer"): _array_from_bytes,
+    ("numpy.core.multiarray", "scalar"): _scalar,
     ("_codecs", "encode"): _encoded,
+    # Protocols before 4 make a set of a list by name, before 3 by an older name.
+    ("builtins", "set"): _plain_set,
+    ("__builtin__", "set"): _plain_set,
 }
 
 

@@ -8,33 +8,23 @@ import numpy as np
 
 from manifactor._support.parameters import first_bad_value
 from manifactor.cryoem.cryosparc import read_cs
-from manifactor.cryoem.formats import read_particles
 from manifactor.cryoem.images import Components, image_components
 from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import particle_images, stack_images, volume_series
+from manifactor.cryoem.stacks import STACK_SUFFIXES, stack_images, volume_series
 from manifactor.cryoem.views import View
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
 from manifactor.inputs.columns import ColumnChoice, Columns, unit_scale
 from manifactor.inputs.files import MODE, read_table
-from manifactor.inputs.one_view import checked_width, picked, require_one_view
+from manifactor.inputs.given import Given, ImageSettings, is_cs
+from manifactor.inputs.one_view import (
+    checked_width,
+    picked,
+    require_one_class,
+    require_one_view,
+)
 from manifactor.inputs.pairing import paired_particles
+from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.tables import line_of
-
-
-@dataclass(frozen=True)
-class ImageSettings:
-    """Settings that turn images into samples; None is chosen from the data.
-
-    `standardise` is also for tables: it scales the components of images, or the columns
-    of a table, to unit variance.
-    """
-
-    # The defaults go with every input; any other value is refused without images.
-    phase_flip: bool = False
-    mask_radius: float | None = None
-    low_pass: float | None = None
-    components: int | None = None
-    standardise: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +44,8 @@ class Input:
         Which columns of a table these are, and their scale.
     path : Path or None
         The file of a table.
+    notes : tuple of str
+        What a user should know of how the input was read.
     """
 
     samples: np.ndarray
@@ -62,6 +54,7 @@ class Input:
     components: Components | VolumeComponents | None = None
     columns: Columns | None = None
     path: Path | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def record(self) -> dict:
@@ -126,6 +119,7 @@ def read_input(
     width: float | None = None,
     settings: ImageSettings | None = None,
     columns: ColumnChoice | None = None,
+    choice: ParticleChoice | None = None,
     rng: np.random.Generator,
 ) -> Input:
     """Read the samples of an input; check first whatever can be checked at once.
@@ -134,10 +128,11 @@ def read_input(
     ----------
     path : path
         A file that `read_samples` reads; a STAR or .cs file of particles, or an .mrcs
-        stack; a folder of .mrc volumes.
+        or .mrc stack; a folder of .mrc volumes.
     particles : path or None
         The STAR or .cs file of the particles that the coordinates in `path` belong to,
-        in the same order.
+        in the same order. If both are .cs files, they are joined by uid; `path` may
+        then also hold particles whose images `particles` names.
     indices : path or None
         cryoDRGN's ind.pkl: which of the particles the coordinates belong to.
     view : (rot, tilt) or None
@@ -147,6 +142,8 @@ def read_input(
     settings : ImageSettings or None
     columns : ColumnChoice or None
         Columns of a table to use; None for all.
+    choice : ParticleChoice or None
+        Which particles to use, where their images are, and their pixel size.
     rng : Generator
 
     Returns
@@ -156,81 +153,32 @@ def read_input(
     path = Path(path)
     settings = settings or ImageSettings()
     columns = columns or ColumnChoice()
+    choice = choice or ParticleChoice()
+    choice.require_folder()
     angle = checked_width(width, view)
-    given = _Given(particles, indices, view, settings, columns)
+    given = Given(particles, indices, view, settings, columns, choice)
     if path.is_dir():
         given.require_volumes()
         return _from_volumes(path)
-    if _holds_images(path):
+    if path.suffix.lower() in STACK_SUFFIXES:
+        given.require_stack(path)
+        return _from_stack(path, settings, choice, rng)
+    if _holds_particles(path):
         given.require_images(path)
-        return _from_images(path, view, angle, settings, rng)
+        seen = _one_view(path, particles, view, angle, choice)
+        return _from_images(seen, settings, choice, rng)
     given.require_table(path)
-    found = _from_coordinates(path, columns, particles, indices)
+    found = _from_coordinates(path, columns, particles, indices, choice)
     return _standardised(found) if settings.standardise else found
 
 
-@dataclass(frozen=True)
-class _Given:
-    """What was given with an input.
-
-    What does not go with it is refused, not ignored: the caller would believe that it
-    took effect.
-    """
-
-    particles: Any
-    indices: Any
-    view: tuple[float, float] | None
-    settings: ImageSettings
-    columns: ColumnChoice
-
-    def require_volumes(self) -> None:
-        """Refuse all that does not go with volumes, which have no particles."""
-        of_images = self.settings != ImageSettings()
-        given = {
-            "--particles": self.particles is not None,
-            "--ind": self.indices is not None,
-            "--view": self.view is not None,
-            "settings of images": of_images,
-            "--columns": self.columns.columns is not None,
-            "--drop": self.columns.drop is not None,
-        }
-        for name, is_given in given.items():
-            if is_given:
-                raise ValueError(
-                    f"{name} cannot be given for a folder of volumes. Leave it out."
-                )
-
-    def require_images(self, path: Path) -> None:
-        """Refuse particles and columns, which images have already."""
-        if self.particles is not None or self.indices is not None:
-            raise ValueError(
-                f"--particles and --ind go with coordinates; {path} already is a file "
-                "of particles. Leave them out."
-            )
-        if self.columns != ColumnChoice():
-            raise ValueError(
-                f"--columns and --drop go with tables; {path} holds images. Leave them "
-                "out."
-            )
-
-    def require_table(self, path: Path) -> None:
-        """Refuse a view and settings of images, which a table does not have."""
-        of_images = replace(self.settings, standardise=False) != ImageSettings()
-        if self.view is not None or of_images:
-            raise ValueError(
-                f"a view and settings of images go with particle images; {path} holds "
-                "coordinates. Leave them out."
-            )
-
-
-def _holds_images(path: Path) -> bool:
+def _holds_particles(path: Path) -> bool:
     """Return whether a file holds particle images rather than coordinates."""
-    suffix = path.suffix.lower()
-    if suffix == ".cs" and path.is_file():
+    if is_cs(path) and path.is_file():
         # cryoSPARC writes the components of a variability analysis into a .cs, too.
         fields = read_cs(path).dtype.names or ()
         return not any(MODE.fullmatch(name) for name in fields)
-    return suffix in (".star", ".mrcs")
+    return path.suffix.lower() == ".star"
 
 
 def _from_volumes(folder: Path) -> Input:
@@ -239,10 +187,14 @@ def _from_volumes(folder: Path) -> Input:
     return Input(components.samples, rows, components=components)
 
 
-def _from_coordinates(path: Path, choice: ColumnChoice, particles, indices) -> Input:
-    table = read_table(path, choice)
+def _from_coordinates(
+    path: Path, used: ColumnChoice, particles, indices, choice: ParticleChoice
+) -> Input:
+    table = read_table(path, used)
     n_samples = len(table.samples)
-    found = paired_particles(path, n_samples, particles=particles, indices=indices)
+    found = paired_particles(
+        path, n_samples, particles=particles, indices=indices, choice=choice
+    )
     # Row numbers count in the file of the particles, so that `select` finds them there.
     rows = np.arange(n_samples) if found is None else found.rows
     columns = Columns(table.numbers, table.total, table.names)
@@ -258,40 +210,93 @@ def _standardised(given: Input) -> Input:
     return replace(given, samples=columns.scaled(given.samples), columns=columns)
 
 
+def _one_view(
+    path: Path, passthrough, view, width: float, choice: ParticleChoice
+) -> Particles:
+    """Return the chosen particles of a file, seen from one direction."""
+    if passthrough is None:
+        particles = choice.read(path)
+    else:
+        particles = choice.read(Path(passthrough), results=path)
+    particles = choice.chosen(particles)
+    if view is not None:
+        particles = picked(particles, view, width)
+    # Before any image is read.
+    require_one_view(particles)
+    if not choice.classes:
+        require_one_class(particles)
+    return particles
+
+
 def _from_images(
-    path: Path, view, width: float, settings: ImageSettings, rng: np.random.Generator
+    particles: Particles,
+    settings: ImageSettings,
+    choice: ParticleChoice,
+    rng: np.random.Generator,
 ) -> Input:
-    particles = None
-    if path.suffix.lower() != ".mrcs":
-        particles = read_particles(path)
-        particles = particles if view is None else picked(particles, view, width)
-        # Before any image is read.
-        require_one_view(particles)
-    elif view is not None:
-        raise ValueError(
-            f"a view can be picked where angles are known; {path} is a stack without "
-            "any. Give its STAR or .cs file instead."
-        )
-    components = image_components(
-        run_images(path, particles, phase_flip=settings.phase_flip),
+    view = View(choice.images(particles), particles, settings.phase_flip)
+    notes = _pixel_size_notes(view, particles.path, particles.pixel_size_label)
+    components = _components(view, particles.path, settings, rng)
+    return Input(components.samples, particles.rows, particles, components, notes=notes)
+
+
+def _from_stack(
+    path: Path,
+    settings: ImageSettings,
+    choice: ParticleChoice,
+    rng: np.random.Generator,
+) -> Input:
+    source = stack_images(path, pixel_size=choice.pixel_size)
+    view = View(source, None, settings.phase_flip)
+    notes = _pixel_size_notes(view, path, "cell dimensions in its header")
+    components = _components(view, path, settings, rng)
+    rows = np.arange(len(components.samples))
+    return Input(components.samples, rows, components=components, notes=notes)
+
+
+def _components(
+    view: View, path: Path, settings: ImageSettings, rng: np.random.Generator
+) -> Components:
+    _require_enough(len(view.source), path)
+    return image_components(
+        view,
         rng=rng,
         mask_radius=settings.mask_radius,
         low_pass=settings.low_pass,
         n_components=settings.components,
         standardise=settings.standardise,
     )
-    samples = components.samples
-    rows = np.arange(len(samples)) if particles is None else particles.rows
-    return Input(samples, rows, particles, components)
+
+
+def _require_enough(count: int, path: Path, *, fewest: int = 4) -> None:
+    """Refuse fewer images than any fit takes."""
+    if count < fewest:
+        raise ValueError(
+            f"a fit needs at least {fewest} images, and hundreds to show a motion; "
+            f"{path} gives {count}. Widen the choice, or add images."
+        )
+
+
+def _pixel_size_notes(view: View, path: Path, label: str) -> tuple[str, ...]:
+    if view.source.pixel_size_stated:
+        return ()
+    return (
+        f"{path} states no pixel size ({label}); 1 A is taken, so that all lengths are "
+        "in pixels. Give it in Angstrom with --pixel-size.",
+    )
 
 
 def run_images(
-    path: Path, particles: Particles | None, *, phase_flip: bool = False
+    path: Path,
+    particles: Particles | None,
+    *,
+    phase_flip: bool = False,
+    choice: ParticleChoice = ParticleChoice(),
 ) -> View:
     """Return the images of particles, or of a bare stack, aligned in one frame."""
     # Only particles have poses and a CTF; images of a bare stack are taken as they are.
     if particles is not None:
-        return View(particle_images(particles), particles, phase_flip)
+        return View(choice.images(particles), particles, phase_flip)
     if not path.is_file():
         raise ValueError(f"the input must be a file; {path} does not exist.")
-    return View(stack_images(path), None, phase_flip)
+    return View(stack_images(path, pixel_size=choice.pixel_size), None, phase_flip)

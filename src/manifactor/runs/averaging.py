@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.movies import chimerax_script, write_movie
+from manifactor.cryoem.movies import chimerax_script, movie_bytes
 from manifactor.cryoem.mrc import write_stack, write_volume
 from manifactor.cryoem.pictures import grid_picture, projections, strip, write_png
 from manifactor.cryoem.views import View
 from manifactor.runs.bins import bin_labels, grid_labels
+from manifactor.runs.halves import HalfAverages, half_averages, half_sets
 from manifactor.runs.matching import Matching, MatchingSettings, match
 from manifactor.runs.means import weighted_means
 from manifactor.runs.places import Place
@@ -47,6 +48,8 @@ class Averages:
         Weights and effective sizes.
     pixel_size : float
         Angstrom.
+    halves : HalfAverages or None
+        Means of half of the samples of every bin.
     """
 
     means: np.ndarray
@@ -55,6 +58,7 @@ class Averages:
     places: tuple[Place, ...]
     matching: Matching
     pixel_size: float
+    halves: HalfAverages | None = None
 
     @property
     def of_volumes(self) -> bool:
@@ -68,6 +72,11 @@ class Averages:
         Volumes are seen from the side that shows most.
         """
         return projections(self.means) if self.of_volumes else self.means
+
+    @property
+    def movies(self) -> dict[str, bytes]:
+        """Movies along a single factor, by the ending of their files."""
+        return movie_bytes(self.images, circular=_is_circular(self))
 
     @property
     def captions(self) -> list[list[str]]:
@@ -91,7 +100,7 @@ class Averages:
         n_empty = int((sizes == 0).sum())
         if n_empty:
             text += f"; {n_empty} bins have too few samples and are blank"
-        return text
+        return text if self.halves is None else f"{text}; {self.halves}"
 
 
 def _captions(place: Place, centres: np.ndarray) -> list[str]:
@@ -106,6 +115,7 @@ def average(
     *,
     n_bins: int,
     matched: bool,
+    halves: bool = False,
     most: int | None = None,
     settings: AveragingSettings = AveragingSettings(),
 ) -> Averages:
@@ -121,6 +131,8 @@ def average(
     matched : bool
         Whether to weight the samples so that every bin has the same distribution of all
         other factors.
+    halves : bool
+        Whether to average both half sets of every bin, too.
     most : int or None
         Samples to average at most, drawn at random, the same ones every time; None for
         all. Others are not read.
@@ -137,7 +149,7 @@ def average(
             "fitted. Fit again."
         )
     n_cells = n_bins ** len(places)
-    _require_memory(n_cells, source.shape, settings.max_gigabytes)
+    _require_memory(n_cells * (1 + halves), source.shape, settings.max_gigabytes)
 
     labels, centres = _binned(places, n_bins)
     rows = None
@@ -147,11 +159,16 @@ def average(
         drawn = np.isin(np.arange(len(labels)), rows)
         labels = np.where(drawn, labels, -1)
     matching = match(labels, others, n_bins=n_cells, settings=settings.matching)
-    means = weighted_means(
-        images.blocks(rows), labels, weights=matching.weights, n_bins=n_cells
-    )
+    weights, blocks = matching.weights, images.blocks(rows)
     shape = (n_bins,) * len(places)
-    return Averages(means, shape, centres, places, matching, source.pixel_size)
+    found = (shape, centres, places, matching, source.pixel_size)
+    if not halves:
+        means = weighted_means(blocks, labels, weights=weights, n_bins=n_cells)
+        return Averages(means, *found)
+    means, both = half_averages(
+        blocks, labels, half_sets(run), weights=weights, n_bins=n_cells
+    )
+    return Averages(means, *found, halves=both)
 
 
 def _places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
@@ -229,6 +246,7 @@ def write_averages(averages: Averages, folder: Path) -> list[str]:
     write_pictures = _write_strip if len(averages.shape) == 1 else _write_grid
     write_means = _write_volumes if averages.of_volumes else _write_images
     written = write_pictures(averages, folder) + write_means(averages, folder)
+    written += _write_halves(averages, folder)
     (folder / "bins.csv").write_text(_bins_table(averages), encoding="utf-8")
     return [*written, "bins.csv"]
 
@@ -237,9 +255,11 @@ def _write_strip(averages: Averages, folder: Path) -> list[str]:
     shown = averages.images
     picture = strip(shown, captions=averages.captions[0])
     write_png(folder / "averages.png", picture)
-    write_movie(folder / "averages.gif", shown, circular=_is_circular(averages))
-    # The movie first: it shows the motion at a glance.
-    return ["averages.gif", "averages.png"]
+    movies = averages.movies
+    for kind, content in movies.items():
+        (folder / f"averages{kind}").write_bytes(content)
+    # The movies first: they show the motion at a glance.
+    return [*(f"averages{kind}" for kind in movies), "averages.png"]
 
 
 def _write_grid(averages: Averages, folder: Path) -> list[str]:
@@ -270,6 +290,23 @@ def _write_volumes(averages: Averages, folder: Path) -> list[str]:
     return ["averages.cxc", *names]
 
 
+def _write_halves(averages: Averages, folder: Path) -> list[str]:
+    """Write the half-set averages, of images as stacks and of volumes as maps."""
+    if averages.halves is None:
+        return []
+    names = []
+    size = averages.pixel_size
+    for number, means in enumerate(averages.halves.means, start=1):
+        if not averages.of_volumes:
+            names.append(f"averages_half{number}.mrcs")
+            write_stack(folder / names[-1], means, pixel_size=size)
+            continue
+        for k in np.flatnonzero(averages.halves.filled[number - 1]):
+            names.append(f"average_{k + 1:03d}_half{number}.mrc")
+            write_volume(folder / names[-1], means[k], pixel_size=size)
+    return names
+
+
 def _is_circular(averages: Averages) -> bool:
     return averages.places[0].topology == "circle"
 
@@ -278,12 +315,17 @@ def _bins_table(averages: Averages) -> str:
     """Return a table in CSV with one row for each bin."""
     n_factors = len(averages.shape)
     header = [f"centre{i}" for i in range(1, n_factors + 1)]
-    lines = [",".join(["bin", "samples", "effective_size", *header])]
+    columns = ["bin", "samples", "effective_size", *header]
+    halves = averages.halves
+    if halves is not None:
+        columns.append("half_correlation")
+    lines = [",".join(columns)]
     counts, sizes = averages.matching.counts, averages.matching.effective_sizes
     for k, position in enumerate(np.ndindex(*averages.shape)):
         pairs = zip(averages.centres, position, strict=True)
-        centres = [f"{along[i]:.6g}" for along, i in pairs]
-        lines.append(
-            ",".join([f"{k + 1}", f"{counts[k]}", f"{sizes[k]:.1f}", *centres])
-        )
+        cells = [f"{k + 1}", f"{counts[k]}", f"{sizes[k]:.1f}"]
+        cells += [f"{along[i]:.6g}" for along, i in pairs]
+        if halves is not None:
+            cells.append(f"{halves.correlations[k]:.4f}")
+        lines.append(",".join(cells))
     return "\n".join(lines) + "\n"

@@ -4,7 +4,7 @@ What is known, besides their images, are poses, the microscope's settings and gr
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -61,6 +61,12 @@ class Confounder:
     r2: float
     p: float
     meaning: str
+
+
+def confounder_records(*arguments, **keywords) -> list[dict]:
+    """Return what `confounders` finds, as run.json has it."""
+    found = confounders(*arguments, **keywords)
+    return [{**asdict(each), "meaning": each.meaning} for each in found]
 
 
 def confounders(
@@ -122,6 +128,8 @@ def _confounder(
     kind = "pose" if name in POSES else "microscope"
     if p > settings.significance or r2 < settings.dependent_r2:
         meaning = ""
+    elif name == "class":
+        meaning = _class_meaning(factor, r2)
     elif factor == 0:
         meaning = (
             f"{name} explains {r2:.0%} of what no factor explains: a {kind} factor "
@@ -135,6 +143,23 @@ def _confounder(
             f"{r2:.0%} of it"
         )
     return Confounder(name, factor, r2, p, meaning)
+
+
+def _class_meaning(factor: int, r2: float) -> str:
+    """Return what follows from classes that explain a factor.
+
+    Classes are no property of the microscope: a classification may have found the same
+    motion, or the same fault.
+    """
+    if factor == 0:
+        return (
+            f"class explains {r2:.0%} of what no factor explains: the classes differ "
+            "in something that is no factor"
+        )
+    return (
+        f"factor {factor} follows the classes (R^2 {r2:.2f}): they were sorted by this "
+        "motion, or by views; compare the averages of the classes"
+    )
 
 
 def _unexplained(
@@ -170,7 +195,7 @@ def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
         known["defocus"] = 0.5 * (u + v)[:, None]
     if "phase_shift" in microscope:
         known["phase shift"] = microscope["phase_shift"][:, None]
-    for group in ("optics group", "half set"):
+    for group in ("optics group", "half set", "class"):
         if group in microscope:
             known[group] = np.unique(microscope[group], return_inverse=True)[1]
     return known

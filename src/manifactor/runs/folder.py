@@ -14,7 +14,7 @@ import sklearn
 from manifactor._support.files import require_writable, whole_folder
 from manifactor._support.version import __version__
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.archive import FORMAT, is_run, load, save
+from manifactor.runs.archive import FORMAT, is_run, load, save, write_tree
 from manifactor.runs.places import Place, fitted_places, from_table, table_as_csv
 from manifactor.runs.tree import ARCHIVE_VERSION
 
@@ -29,6 +29,7 @@ ENTRIES = {
     "n_samples": int,
     "n_fitted": int,
     "images": dict,
+    "particle_choice": dict,
     "arguments": dict,
     "components": dict,
     "columns": dict,
@@ -40,6 +41,7 @@ ENTRIES = {
     "tests": list,
     "confounders": list,
     "leakage": list,
+    "all_views": dict,
 }
 # What each item of a list has.
 ITEMS: dict[str, dict[str, type]] = {
@@ -57,6 +59,7 @@ def write_run(
     places: Sequence[Place] | None = None,
     rows: np.ndarray | None = None,
     files: Mapping[str, bytes] | None = None,
+    trees: Mapping[str, object] | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a run folder: factorization.npz, coordinates.csv and run.json.
@@ -75,6 +78,8 @@ def write_run(
         input has.
     files : mapping of str to bytes or None
         More files of the run.
+    trees : mapping of str to object or None
+        Records of the run, as .npz files of these names.
     overwrite : bool
     """
     folder = Path(folder)
@@ -87,6 +92,8 @@ def write_run(
         (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
         for name, content in (files or {}).items():
             (beside / name).write_bytes(content)
+        for name, tree in (trees or {}).items():
+            write_tree(beside / name, tree)
         (beside / "run.json").write_text(text, encoding="utf-8")
 
 
@@ -207,6 +214,8 @@ def _misshapen(record: dict) -> str:
         return "components must have text, and numbers as signal_to_noise and weights"
     if not _whole_columns(record.get("columns")):
         return "columns must have total, numbers, names, mean and scale"
+    if not _whole_choice(record.get("particle_choice", {})):
+        return "particle_choice must have a folder, a pixel size and lists of numbers"
     view = record.get("view") or [0.0, 0.0]
     two_angles = len(view) == 2 and all(isinstance(angle, Real) for angle in view)
     return "" if two_angles else "view must be two angles"
@@ -225,6 +234,17 @@ def _whole_components(components: dict) -> bool:
     ]
     named = isinstance(components.get("text"), str)
     return named and all(isinstance(number, Real) for number in numbers)
+
+
+def _whole_choice(choice: dict) -> bool:
+    folder, size = choice.get("datadir"), choice.get("pixel_size")
+    groups = [choice.get(name, []) for name in ("classes", "optics_groups")]
+    return (
+        (folder is None or isinstance(folder, str))
+        and (size is None or (isinstance(size, Real) and float(size) > 0))
+        and all(isinstance(numbers, list) for numbers in groups)
+        and all(isinstance(number, int) for numbers in groups for number in numbers)
+    )
 
 
 def _whole_columns(columns: dict | None) -> bool:
@@ -270,8 +290,8 @@ def _misplaced(columns: np.ndarray, places: Sequence[Place], record: dict) -> st
         return f"row {row} has NaN or inf values"
     numbers = columns[:, 0]
     whole = (numbers % 1 == 0).all() and numbers.min(initial=0) >= 0
-    if not whole or (np.diff(numbers) <= 0).any():
-        return "the numbers of the samples must be whole, from 0, and ascend"
+    if not whole or len(np.unique(numbers)) < len(numbers):
+        return "the numbers of the samples must be whole, from 0, and differ"
     highest = {"interval": 1, "circle": 360}
     for number, place in enumerate(places, start=1):
         high = highest.get(place.topology)

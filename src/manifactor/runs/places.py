@@ -22,26 +22,36 @@ class Place:
         shape.
     topology : "interval", "circle" or "other"
     confidence : ndarray of shape (n,) or None
+    deviation : ndarray of shape (n,) or None
+        Standard deviation of the coordinate, where it is known.
     """
 
     coordinate: np.ndarray
     topology: str
     confidence: np.ndarray | None = None
+    deviation: np.ndarray | None = None
 
     @classmethod
     def from_displayed(
-        cls, values: np.ndarray, topology: str, confidence: np.ndarray | None = None
+        cls,
+        values: np.ndarray,
+        topology: str,
+        confidence: np.ndarray | None = None,
+        deviation: np.ndarray | None = None,
     ) -> "Place":
         """Return places of coordinates as people read them: a circle's in degrees."""
-        coordinate = np.radians(values) if topology == "circle" else values
-        return cls(coordinate, topology, confidence)
+        if topology != "circle":
+            return cls(values, topology, confidence, deviation)
+        spread = None if deviation is None else np.radians(deviation)
+        return cls(np.radians(values), topology, confidence, spread)
 
     def __len__(self) -> int:
         return len(self.coordinate)
 
     def __getitem__(self, rows) -> "Place":
         confidence = None if self.confidence is None else self.confidence[rows]
-        return Place(self.coordinate[rows], self.topology, confidence)
+        deviation = None if self.deviation is None else self.deviation[rows]
+        return Place(self.coordinate[rows], self.topology, confidence, deviation)
 
     @cached_property
     def displayed(self) -> np.ndarray:
@@ -51,6 +61,13 @@ class Place:
         # Rounded, so that the 8 digits of a file come back exactly: the ends of a range
         # belong to it.
         return np.round(np.degrees(self.coordinate), 10)
+
+    @property
+    def displayed_deviation(self) -> np.ndarray | None:
+        """Deviation as people read it: a circle's in degrees."""
+        if self.deviation is None or self.topology != "circle":
+            return self.deviation
+        return np.degrees(self.deviation)
 
     @property
     def features(self) -> np.ndarray:
@@ -97,7 +114,7 @@ def _require_range(topology: str, low: float, high: float) -> None:
     if topology == "other":
         raise ValueError(
             "a range needs a factor that is an interval or a circle; this one has more "
-            "dimensions. Select by its columns in coordinates.csv."
+            "dimensions. Select by its columns in coordinates.csv with --column."
         )
     if topology == "interval" and not 0 <= low <= high <= 1:
         raise ValueError(
@@ -144,6 +161,8 @@ def to_table(places: Sequence[Place], rows: np.ndarray) -> tuple[list[str], np.n
     for number, place in enumerate(places, start=1):
         header += _column_names(number, place)
         columns += list(place.displayed.reshape(len(rows), -1).T)
+        if place.displayed_deviation is not None:
+            columns.append(place.displayed_deviation)
         sure = np.ones(len(rows)) if place.confidence is None else place.confidence
         columns.append(sure)
     return header, np.column_stack(columns)
@@ -151,6 +170,8 @@ def to_table(places: Sequence[Place], rows: np.ndarray) -> tuple[list[str], np.n
 
 def _column_names(number: int, place: Place) -> list[str]:
     own = f"factor{number}"
+    if place.deviation is not None:
+        return [own, f"{own}_deviation", f"{own}_confidence"]
     if place.coordinate.ndim == 1:
         return [own, f"{own}_confidence"]
     width = place.coordinate.shape[1]
@@ -193,14 +214,27 @@ def _from_columns(
     ]
     *shown, confidence = own
     values = columns[:, shown] if topology == "other" else columns[:, shown[0]]
-    return Place.from_displayed(values, topology, columns[:, confidence])
+    deviation = None
+    if f"{name}_deviation" in header:
+        deviation = columns[:, header.index(f"{name}_deviation")]
+    return Place.from_displayed(values, topology, columns[:, confidence], deviation)
 
 
 # Names of the columns in the files of other programs: of a 1-D factor, of a factor of
-# several dimensions, and of the confidence.
+# several dimensions, of the deviation and of the confidence.
 COLUMN_NAMES = {
-    ".star": ("mfFactor{}", "mfFactor{}Dimension{}", "mfFactor{}Confidence"),
-    ".cs": ("factor{}", "factor{}_dimension{}", "factor{}_confidence"),
+    ".star": (
+        "mfFactor{}",
+        "mfFactor{}Dimension{}",
+        "mfFactor{}Deviation",
+        "mfFactor{}Confidence",
+    ),
+    ".cs": (
+        "factor{}",
+        "factor{}_dimension{}",
+        "factor{}_deviation",
+        "factor{}_confidence",
+    ),
 }
 
 
@@ -212,7 +246,7 @@ def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.nda
     >>> list(coordinate_columns([Place(np.zeros(3), "circle", np.ones(3))], ".star"))
     ['mfFactor1', 'mfFactor1Confidence']
     """
-    one, several, sure = COLUMN_NAMES[suffix]
+    one, several, spread, sure = COLUMN_NAMES[suffix]
     columns: dict[str, np.ndarray] = {}
     for number, place in enumerate(places, start=1):
         if place.coordinate.ndim == 1:
@@ -220,6 +254,8 @@ def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.nda
         else:
             for j, column in enumerate(place.displayed.T, start=1):
                 columns[several.format(number, j)] = column
+        if place.displayed_deviation is not None:
+            columns[spread.format(number)] = place.displayed_deviation
         if place.confidence is not None:
             columns[sure.format(number)] = place.confidence
     return columns

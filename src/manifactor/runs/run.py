@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.formats import read_particles
 from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageSource, volume_series
+from manifactor.cryoem.stacks import STACK_SUFFIXES, ImageSource, volume_series
 from manifactor.cryoem.views import View
 from manifactor.inputs.columns import Columns
 from manifactor.inputs.files import read_like, read_samples
 from manifactor.inputs.one_view import picked, require_one_view
+from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import run_images
 from manifactor.inputs.tables import column_names
 from manifactor.runs.folder import read_places, read_record
@@ -54,13 +54,16 @@ class Run:
                 "ORIGINAL.star or ORIGINAL.cs, or choose an output that needs none: "
                 ".csv, .parquet, .pkl."
             )
-        everything = read_particles(self.record["particles"])
-        if self.rows.max(initial=-1) >= len(everything):
+        everything = self._all_particles
+        position = np.full(1 + everything.rows.max(initial=-1), -1)
+        position[everything.rows] = np.arange(len(everything))
+        inside = self.rows.max(initial=-1) < len(position)
+        if not inside or (position[self.rows] < 0).any():
             raise ValueError(
                 f"{everything.path} has fewer particles than when it was fitted. "
                 "Fit again."
             )
-        found = everything[self.rows]
+        found = everything[position[self.rows]]
         # A fingerprint is of all samples: it says nothing about some of them.
         whole = len(self.rows) == self.record.get("n_samples")
         if whole and found.fingerprint != self.record.get("fingerprint"):
@@ -69,6 +72,19 @@ class Run:
                 "when it was fitted. Fit again."
             )
         return found
+
+    @property
+    def _all_particles(self) -> Particles:
+        """All particles of the file, or those that a job's results were joined with."""
+        path = Path(self.record["particles"])
+        is_cs = {self.input.suffix.lower(), path.suffix.lower()} == {".cs"}
+        joined = is_cs and path.resolve() != self.input.resolve()
+        return self.choice.read(path, results=self.input if joined else None)
+
+    @property
+    def choice(self) -> ParticleChoice:
+        """Which particles were taken, and where their stacks lie."""
+        return ParticleChoice.from_record(self.record)
 
     @property
     def warnings(self) -> list[str]:
@@ -101,7 +117,7 @@ class Run:
                 f"{self.input}, which was fitted, no longer exists. Put it back, or "
                 "fit again."
             )
-        if particles is None and self.input.suffix.lower() != ".mrcs":
+        if particles is None and self.input.suffix.lower() not in STACK_SUFFIXES:
             raise ValueError(
                 f"averages need images or volumes; {self.folder} was fitted to numbers "
                 "alone. Fit again with --particles, or fit the images themselves."
@@ -109,7 +125,9 @@ class Run:
         if particles is not None:
             require_one_view(particles)
         phase_flip = bool(self.record.get("images", {}).get("phase_flip", False))
-        return run_images(self.input, particles, phase_flip=phase_flip)
+        return run_images(
+            self.input, particles, phase_flip=phase_flip, choice=self.choice
+        )
 
     def samples(self) -> np.ndarray:
         """Return the numbers that the run was fitted to, one row for each sample."""

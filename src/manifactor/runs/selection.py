@@ -9,7 +9,13 @@ import numpy as np
 from manifactor._support.extras import extra
 from manifactor.cryoem.cryosparc import npy_bytes
 from manifactor.cryoem.formats import particles_with
-from manifactor.runs.places import coordinate_columns, table_as_csv, to_table
+from manifactor.runs.known_columns import known_column
+from manifactor.runs.places import (
+    coordinate_columns,
+    in_range,
+    table_as_csv,
+    to_table,
+)
 from manifactor.runs.run import Run
 
 
@@ -17,7 +23,9 @@ def selected(
     run: Run,
     ranges: Sequence[tuple[int, float, float]],
     *,
+    columns: Sequence[tuple[str, float, float]] = (),
     least_confidence: float = 0.0,
+    inverted: bool = False,
 ) -> np.ndarray:
     """Return the samples in all ranges, ascending.
 
@@ -26,8 +34,12 @@ def selected(
     run : Run
     ranges : sequence of (factor, low, high)
         Factors are counted from 1; bounds as in `Place.between`.
+    columns : sequence of (name, low, high)
+        Ranges of other columns, as `known_column` names them; both ends belong to them.
     least_confidence : float
         Least confidence of a sample's place on every factor.
+    inverted : bool
+        Whether to return all other samples instead.
     """
     inside = np.ones(len(run.rows), dtype=bool)
     for place in run.places:
@@ -35,9 +47,23 @@ def selected(
             inside &= place.confidence >= least_confidence
     for factor, low, high in ranges:
         inside &= run.place(factor).between(low, high)
+    for name, low, high in columns:
+        inside &= _between(run, name, low, high)
+    if inverted:
+        inside = ~inside
     if not inside.any():
-        raise ValueError("the ranges must hold some samples; got none. Widen them.")
+        change = "Narrow" if inverted else "Widen"
+        raise ValueError(f"the ranges must hold some samples; got none. {change} them.")
     return np.flatnonzero(inside)
+
+
+def _between(run: Run, name: str, low: float, high: float) -> np.ndarray:
+    """Return which samples have a column in a range, both ends included."""
+    if not low <= high:
+        raise ValueError(
+            f"the range of {name} must be two ascending numbers; got {low:g} {high:g}."
+        )
+    return in_range(known_column(run, name), low, high)
 
 
 def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
@@ -80,11 +106,12 @@ def _as_parquet(run: Run, chosen: np.ndarray) -> bytes:
 
 
 def _as_pickle(run: Run, chosen: np.ndarray) -> bytes:
-    return pickle.dumps(run.rows[chosen])  # cryoDRGN's ind.pkl
+    # cryoDRGN's ind.pkl, in the order of the particles' file.
+    return pickle.dumps(np.sort(run.rows[chosen]))
 
 
 def _as_npy(run: Run, chosen: np.ndarray) -> bytes:
-    return npy_bytes(run.rows[chosen])
+    return npy_bytes(np.sort(run.rows[chosen]))
 
 
 SELECTIONS: dict[str, Callable[[Run, np.ndarray], bytes]] = {

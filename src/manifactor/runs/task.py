@@ -12,8 +12,9 @@ from manifactor._support.stages import Stages
 from manifactor.cryoem.formats import particles_with
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
+from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import ImageSettings, Input, read_input
-from manifactor.runs.confounders import confounders
+from manifactor.runs.confounders import confounder_records
 from manifactor.runs.fitting import fit_input, plan_fit
 from manifactor.runs.folder import write_run
 from manifactor.runs.places import Place, coordinate_columns
@@ -33,7 +34,8 @@ class Task:
     width : float or None
     images : ImageSettings
     columns : ColumnChoice
-        These six as in `read_input`.
+    choice : ParticleChoice
+        These seven as in `read_input`.
     settings : dict
         Parameters of the factorizer.
     seed : int
@@ -48,6 +50,7 @@ class Task:
     width: float | None = None
     images: ImageSettings = field(default_factory=ImageSettings)
     columns: ColumnChoice = field(default_factory=ColumnChoice)
+    choice: ParticleChoice = field(default_factory=ParticleChoice)
     settings: dict = field(default_factory=dict)
     seed: int = 0
     n_fitted: int | str = "auto"
@@ -68,20 +71,23 @@ class Task:
         if self.view is not None:
             view = [f"--view={','.join(_shortest(angle) for angle in self.view)}"]
         files = {
-            "particles": _absolute(self.particles),
-            "ind": _absolute(self.indices),
+            "particles": absolute(self.particles),
+            "ind": absolute(self.indices),
         }
         return [
             "fit",
             str(self.path.absolute()),
             *view,
-            *_options(files, {}),
-            *_options({"width": self.width}, {"width": usual.width}),
-            *_options(asdict(self.images), asdict(usual.images)),
-            *_options(asdict(self.columns), asdict(usual.columns)),
-            *_options(self.settings, ManifoldFactorizer().get_params()),
-            *_options({"fit_samples": self.n_fitted}, {"fit_samples": usual.n_fitted}),
-            *_options({"seed": self.seed}, {"seed": usual.seed}),
+            *changed_options(files, {}),
+            *_repeated(self.choice.options),
+            *changed_options({"width": self.width}, {"width": usual.width}),
+            *changed_options(asdict(self.images), asdict(usual.images)),
+            *changed_options(asdict(self.columns), asdict(usual.columns)),
+            *changed_options(self.settings, ManifoldFactorizer().get_params()),
+            *changed_options(
+                {"fit_samples": self.n_fitted}, {"fit_samples": usual.n_fitted}
+            ),
+            *changed_options({"seed": self.seed}, {"seed": usual.seed}),
         ]
 
     def read(self) -> Input:
@@ -94,6 +100,7 @@ class Task:
             width=self.width,
             settings=self.images,
             columns=self.columns,
+            choice=self.choice,
             rng=np.random.default_rng(self.seed),
         )
 
@@ -128,7 +135,7 @@ class Task:
         )
         fit, places = fit_input(given, plan, stages=stages, callback=callback)
         choices = {**plan.choices, **_missing(fit.choices_, plan.choices)}
-        record = {**self._record(given, fit), "choices": _as_json(choices)}
+        record = {**self._record(given, fit), "choices": choices_as_json(choices)}
         files: dict[str, bytes] = {}
         if given.particles is not None:
             record["confounders"] = self._confounders(given, places)
@@ -154,6 +161,7 @@ class Task:
             "view": self.view,
             "width": self.width,
             "images": asdict(self.images),
+            "particle_choice": self.choice.record,
             "arguments": self.settings,
             "fit_samples": self.n_fitted,
             "reproduce": shlex.join(["manifactor", *self.arguments]),
@@ -171,13 +179,12 @@ class Task:
     def _confounders(self, given: Input, places: tuple[Place, ...]) -> list[dict]:
         """Return what is known of the particles and explains a factor."""
         assert given.particles is not None
-        found = confounders(
+        return confounder_records(
             given.particles,
             places,
             samples=None if given.components is None else given.samples,
             rng=np.random.default_rng(self.seed),
         )
-        return [{**asdict(each), "meaning": each.meaning} for each in found]
 
 
 def _missing(
@@ -187,7 +194,8 @@ def _missing(
     return {name: choice for name, choice in choices.items() if name not in known}
 
 
-def _as_json(choices: Mapping[str, Choice]) -> dict[str, dict]:
+def choices_as_json(choices: Mapping[str, Choice]) -> dict[str, dict]:
+    """Return choices as run.json has them."""
     return {
         name: {"value": _plain(choice.value), "why": choice.why}
         for name, choice in choices.items()
@@ -202,7 +210,7 @@ def _plain(value):
     return value if known else str(value)
 
 
-def _options(given: Mapping, usual: Mapping) -> list[str]:
+def changed_options(given: Mapping, usual: Mapping) -> list[str]:
     """Return the values that are not the usual ones as arguments.
 
     None and False are the absence of a flag.
@@ -217,13 +225,22 @@ def _options(given: Mapping, usual: Mapping) -> list[str]:
     return out
 
 
+def _repeated(options: Mapping[str, list]) -> list[str]:
+    """Return options as arguments, each repeated for every value."""
+    out: list[str] = []
+    for name, values in options.items():
+        for value in values:
+            out += [name, _shortest(value) if isinstance(value, float) else str(value)]
+    return out
+
+
 def _shortest(number: float) -> str:
     """Return the fewest digits that give the number back."""
     short = f"{number:g}"
     return short if float(short) == number else repr(float(number))
 
 
-def _absolute(path: str | None) -> str | None:
+def absolute(path: str | None) -> str | None:
     """Return a path that is the same from any folder.
 
     A link stays a link, since what belongs to it may lie beside it.

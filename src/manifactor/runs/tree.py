@@ -8,6 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.choices import Choice
+from manifactor.cryoem.all_views.directions import ViewMap
+from manifactor.cryoem.all_views.model import MotionModel
+from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.principal import PrincipalVolumes
+from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factors.charts import Chart, Cloud
 from manifactor.factoring.factors.factor import Factor
@@ -48,9 +53,12 @@ RECORDS: dict[str, Any] = {
         Factor,
         Factorization,
         Forecast,
+        MotionModel,
+        Motions,
         NeighborGraph,
         Part,
         Preparation,
+        PrincipalVolumes,
         Sheet,
         Spectrum,
         Split,
@@ -58,6 +66,8 @@ RECORDS: dict[str, Any] = {
         Summand,
         Test,
         Triplets,
+        ViewMap,
+        VolumeGrid,
         Walk,
     )
 }

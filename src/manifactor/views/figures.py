@@ -9,7 +9,7 @@ import numpy as np
 from manifactor.cryoem.pictures import png_bytes, strip
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors import ownership
-from manifactor.runs.averaging import average
+from manifactor.runs.averaging import Averages, average
 from manifactor.runs.run import Run
 from manifactor.views import plots
 from manifactor.views.markup import drawing, figure, image, paragraph, scrolled
@@ -151,10 +151,8 @@ def averages(
     if "particles" not in run.record and "components" not in run.record:
         return ""
     n_bins, most = settings.average_bins, settings.most_averaged
-    # With one factor there is nothing to hold still.
-    matched = len(run.places) > 1
     try:
-        found = average(run, [number], n_bins=n_bins, matched=matched, most=most)
+        found = averages_along(run, number, settings=settings)
     except (ValueError, OSError) as error:
         problem = " ".join(str(error).split())
         return paragraph(f"No averages along this factor: {problem}", kind="note")
@@ -168,6 +166,23 @@ def averages(
     picture = image(png, f"Strip of {n_bins} mean images. {text}")
     box = scrolled(picture, f"Averages along factor {number}")
     return figure(box, escape(text), kind="strip")
+
+
+def averages_along(
+    run: Run,
+    number: int,
+    *,
+    settings: FigureSettings = FigureSettings(),
+) -> Averages:
+    """Average images or volumes along a factor, counted from 1, as the page does."""
+    return average(
+        run,
+        [number],
+        n_bins=settings.average_bins,
+        # With one factor there is nothing to hold still.
+        matched=len(run.places) > 1,
+        most=settings.most_averaged,
+    )
 
 
 def joint(

@@ -65,8 +65,46 @@ def write_report(
     # The whole page first: an error leaves the old report in place.
     content = report_page(run, fit, settings=settings).encode()
     path = out or folder / REPORT_NAME
-    write_whole(path, lambda file: file.write(content))
+    _write_bytes(path, content)
     return path
+
+
+def write_movies(
+    folder: Path,
+    *,
+    page: Path | None = None,
+    settings: ReportSettings = ReportSettings(),
+) -> list[Path]:
+    """Write a movie along every interval and circle of a run beside its report.
+
+    Parameters
+    ----------
+    folder : Path
+    page : Path or None
+        The report; None for report.html in the folder.
+    settings : ReportSettings
+
+    Returns
+    -------
+    list of Path
+        GIF files, and MP4 files if an encoder is installed.
+    """
+    run = open_run(folder)
+    page = page or folder / REPORT_NAME
+    written = []
+    for number, place in enumerate(run.places, start=1):
+        if place.topology == "other":
+            continue
+        found = figures.averages_along(run, number, settings=settings.figures)
+        for kind, content in found.movies.items():
+            path = page.with_name(f"{page.stem}-factor{number}{kind}")
+            _write_bytes(path, content)
+            written.append(path)
+    return written
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    write_whole(path, lambda file: file.write(content))
 
 
 def report_page(

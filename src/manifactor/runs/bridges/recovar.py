@@ -5,7 +5,6 @@ import pickle
 import numpy as np
 
 from manifactor.cryoem.particles import Particles, euler_matrices
-from manifactor.cryoem.stacks import particle_images
 from manifactor.runs.bridges.commands import command, comment
 from manifactor.runs.bridges.request import Request
 
@@ -31,7 +30,7 @@ def recovar_files(request: Request) -> dict[str, bytes]:
     """Return points, embedding, poses and CTF for RECOVAR, and the command."""
     latents = request.latents()
     particles = request.run.particles
-    source = particle_images(particles)
+    source = request.run.choice.images(particles)
     box, pixel_size = source.shape[-1], source.pixel_size
     suffix = particles.path.suffix.lower()
     words = ["recovar", "reconstruct_from_external_embedding"]

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageSource, image_folder, particle_images
+from manifactor.cryoem.stack_paths import image_folder
+from manifactor.cryoem.stacks import ImageSource, particle_images
 from manifactor.inputs.files import read_samples
 from manifactor.inputs.one_view import is_one_view
 from manifactor.runs.bridges.points import steady_samples
@@ -54,7 +55,14 @@ class Request:
         Where images were not found, it is that of the file of particles.
         """
         path = self.run.particles.path.absolute()
-        return image_folder(self.run.particles) or path.parent
+        return self._found_folder or path.parent
+
+    @cached_property
+    def _found_folder(self) -> Path | None:
+        """The folder from which all names of stacks lead to them."""
+        datadir = self.run.choice.datadir
+        folder = None if datadir is None else Path(datadir)
+        return image_folder(self.run.particles, folder=folder)
 
     @cached_property
     def first_image(self) -> ImageSource | None:
@@ -62,8 +70,8 @@ class Request:
         particles = self.particles
         if particles is None or particles.stack is None:
             return None
-        first = particles[:1]
-        return None if image_folder(first) is None else particle_images(first)
+        found = self._found_folder
+        return None if found is None else particle_images(particles[:1], folder=found)
 
     @property
     def warnings(self) -> list[str]:
@@ -83,7 +91,7 @@ class Request:
                 "volumes reconstructed from one view are meaningless. Export a run of "
                 "coordinates of particles in all views (cryoDRGN, 3D variability)."
             )
-        if particles.stack is not None and image_folder(particles) is None:
+        if particles.stack is not None and self._found_folder is None:
             found.append(
                 f"the images that {particles.path} names were not found in its folder, "
                 "in one above it or in the current folder; the commands run where they "

@@ -7,6 +7,7 @@ palette of Okabe and Ito for categories.
 
 from manifactor.views.plots.appearance import (
     CATEGORIES,
+    CLEAR,
     CYCLE,
     FUNCTION_MAP,
     GREY,
@@ -44,12 +45,17 @@ from manifactor.views.plots.rates import (
     reliability,
 )
 from manifactor.views.plots.saving import (
+    clear_picture,
     picture,
     svg,
+)
+from manifactor.views.plots.sphere import (
+    sphere,
 )
 
 __all__ = [
     "CATEGORIES",
+    "CLEAR",
     "CYCLE",
     "FUNCTION_MAP",
     "GREY",
@@ -64,6 +70,7 @@ __all__ = [
     "averages",
     "bandwidth",
     "circle_map",
+    "clear_picture",
     "colour",
     "confidence",
     "coordinate",
@@ -79,6 +86,7 @@ __all__ = [
     "points",
     "reliability",
     "spectrum",
+    "sphere",
     "style",
     "svg",
 ]

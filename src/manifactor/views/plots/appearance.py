@@ -60,6 +60,17 @@ PAGE = {
     # Ids are hashes: with a fixed salt the same drawing gives the same bytes.
     "svg.hashsalt": "manifactor",
 }
+# Read as well on white as on black: contrast 4.3 and 4.9.
+MIDDLE = "#7a7a7a"
+# Of pictures without a background, which may be shown on either.
+CLEAR = {
+    **STYLE,
+    "text.color": MIDDLE,
+    "axes.edgecolor": MIDDLE,
+    "axes.labelcolor": MIDDLE,
+    "xtick.color": MIDDLE,
+    "ytick.color": MIDDLE,
+}
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,24 @@ def picture(figure, *, settings: PlotSettings = PlotSettings()) -> dict[str, byt
     return {".pdf": vector.getvalue(), ".png": small.getvalue()}
 
 
+def clear_picture(
+    figure, suffix: str, *, settings: PlotSettings = PlotSettings()
+) -> bytes:
+    """Return a figure, drawn in the style `CLEAR`, as a file without background.
+
+    Parameters
+    ----------
+    figure : Figure
+    suffix : {".png", ".svg", ".pdf"}
+    settings : PlotSettings
+    """
+    buffer = io.BytesIO()
+    kind = suffix.removeprefix(".")
+    dpi = settings.resolution
+    figure.savefig(buffer, format=kind, dpi=dpi, transparent=True)
+    return buffer.getvalue()
+
+
 def svg(figure, name: str, *, settings: PlotSettings = PlotSettings()) -> str:
     """Return a figure, drawn in the style `PAGE`, as an SVG element for a page of HTML.
 

@@ -1,0 +1,153 @@
+"""Motions from images of all views, and the place of every particle on them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manifactor._support.stages import Stages, fingerprint
+from manifactor.cryoem.all_views.motions import MOMENTS, Motions, MotionSettings
+from manifactor.cryoem.all_views.placing import (
+    Placed,
+    PlacingSettings,
+    even_places,
+    place_particles,
+)
+from manifactor.cryoem.all_views.principal import (
+    PrincipalSettings,
+    PrincipalVolumes,
+    principal_volumes,
+)
+from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.estimators import ManifoldFactorizer
+
+
+@dataclass(frozen=True)
+class AllViewsSettings:
+    """Settings of `factor_all_views`."""
+
+    principal: PrincipalSettings = field(default_factory=PrincipalSettings)
+    motions: MotionSettings = field(default_factory=MotionSettings)
+    placing: PlacingSettings = field(default_factory=PlacingSettings)
+    # Particles that are factored: those of the surest coordinates, whose views show all
+    # motions. The others are placed.
+    fitted_share: float = 0.4
+    max_fitted: int = 6000
+
+
+@dataclass(frozen=True)
+class AllViews:
+    """What was found in images of all views.
+
+    Attributes
+    ----------
+    fit : ManifoldFactorizer
+        Fitted to the principal coordinates of some particles.
+    rows : ndarray of int
+        These particles.
+    principal : PrincipalVolumes
+    placed : Placed or None
+        All particles on the motions; None if a factor is no interval and no circle.
+    """
+
+    fit: ManifoldFactorizer
+    rows: np.ndarray
+    principal: PrincipalVolumes
+    placed: Placed | None
+
+
+def factor_all_views(
+    transforms: Transforms,
+    *,
+    seed: int = 0,
+    symmetry: str = "C1",
+    parameters: Mapping | None = None,
+    stages: Stages | None = None,
+    settings: AllViewsSettings = AllViewsSettings(),
+) -> AllViews:
+    """Find the independent motions of a molecule, and place all particles on them.
+
+    Parameters
+    ----------
+    transforms : Transforms
+    seed : int
+    symmetry : str
+        Point group of the molecule, in all its states.
+    parameters : mapping or None
+        Parameters of the factorizer.
+    stages : Stages or None
+        Times and reports the stages.
+    settings : AllViewsSettings
+    """
+    stages = stages or Stages()
+    principal = _principal(transforms, seed, symmetry, stages, settings)
+    require_motion(principal)
+    rows = surest(principal, settings)
+    fit = ManifoldFactorizer(
+        **{**(parameters or {}), "preparation": "none", "random_state": seed}
+    )
+    fit.fit(samples_of(principal)[rows], stages=stages)
+    topologies = tuple(factor.topology for factor in fit.factors_)
+    if not set(topologies) <= set(MOMENTS):
+        return AllViews(fit, rows, principal, None)
+    known = np.column_stack([even_places(found.coordinate) for found in fit.factors_])
+    with stages.timed("places"):
+        placed = place_particles(
+            transforms,
+            Motions(topologies, settings.motions),
+            rows,
+            known,
+            rng=np.random.default_rng(seed),
+            symmetry=symmetry,
+            report=lambda done: stages.report("places", done),
+            settings=settings.placing,
+        )
+    return AllViews(fit, rows, principal, placed)
+
+
+def _principal(
+    transforms: Transforms,
+    seed: int,
+    symmetry: str,
+    stages: Stages,
+    settings: AllViewsSettings,
+) -> PrincipalVolumes:
+    key = fingerprint(transforms.values, symmetry, seed, settings.principal)
+
+    def compute() -> PrincipalVolumes:
+        return principal_volumes(
+            transforms,
+            rng=np.random.default_rng(seed),
+            symmetry=symmetry,
+            report=lambda done: stages.report("principal volumes", done),
+            settings=settings.principal,
+        )
+
+    with stages.timed("principal volumes"):
+        return stages.recall("principal volumes", key, compute)
+
+
+def require_motion(principal: PrincipalVolumes) -> None:
+    """Refuse images that show a rigid molecule."""
+    if principal.rank:
+        return
+    best = principal.agreement.max()
+    raise ValueError(
+        "the images must show a motion; volumes from two half sets of them have "
+        f"nothing in common but their mean (the highest correlation is {best:.2f}). "
+        "The molecule is rigid, or its motion is below the noise. Add images, or check "
+        "poses and pixel size."
+    )
+
+
+def samples_of(principal: PrincipalVolumes) -> np.ndarray:
+    """Return principal coordinates in units of their noise, (n, rank)."""
+    return principal.coordinates * np.sqrt(principal.information)
+
+
+def surest(principal: PrincipalVolumes, settings: AllViewsSettings) -> np.ndarray:
+    """Return the particles whose coordinates are known best, ascending."""
+    variance = np.einsum("nii,i->n", principal.covariance, principal.information)
+    count = int(settings.fitted_share * len(variance))
+    count = min(max(count, 1), settings.max_fitted)
+    return np.sort(np.argpartition(variance, count - 1)[:count])

@@ -1,0 +1,74 @@
+"""A molecule in any state, from any direction: what a run of all views keeps."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import fft
+
+from manifactor.cryoem.all_views.directions import ViewMap
+from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.slices import VolumeGrid
+
+
+@dataclass(frozen=True)
+class MotionModel:
+    """Volumes of a molecule that moves, and how well views show its motions.
+
+    Attributes
+    ----------
+    grid : VolumeGrid
+    box : float
+        Width of an image in Angstrom.
+    motions : Motions
+    volumes : complex64 ndarray of shape (n_features, grid.size)
+    views : ViewMap
+    consistency : ndarray of shape (n_motions,)
+        Correlation of volumes from two sets of views.
+    """
+
+    grid: VolumeGrid
+    box: float
+    motions: Motions
+    volumes: np.ndarray
+    views: ViewMap
+    consistency: np.ndarray
+
+    def state(self, places: np.ndarray) -> np.ndarray:
+        """Return the transform of the molecule at places on all motions, (size,)."""
+        features = self.motions.features(np.atleast_2d(places))
+        return features[0] @ self.volumes
+
+    def images(
+        self, places: np.ndarray, rotations: np.ndarray, *, size: int = 64
+    ) -> np.ndarray:
+        """Return mean images of the molecule, without CTF, (n, size, size).
+
+        Parameters
+        ----------
+        places : ndarray of shape (n_motions,)
+        rotations : ndarray of shape (n, 3, 3)
+            They take the molecule to the image.
+        size : int
+            Pixels; the box keeps its width.
+        """
+        sharp = self.grid.bounded(self.state(places)[None])[0]
+        values = self.grid.slices(rotations) @ sharp
+        column, row = self.grid.plane.T
+        half = size // 2 + 1
+        spectra = np.zeros((len(rotations), size, half), complex)
+        values = values.reshape(len(rotations), -1)
+        # The centre of the molecule becomes the centre of the image.
+        shifted = values * np.exp(-2j * np.pi * (size // 2) / size * (column + row))
+        inside = (column < half) & (np.abs(row) < half)
+        spectra[:, row[inside], column[inside]] = shifted[:, inside]
+        # Of the first column an image's transform has both halves.
+        first = inside & (column == 0)
+        spectra[:, -row[first], 0] = shifted[:, first].conj()
+        return fft.irfft2(spectra, s=(size, size))
+
+    def densities(self, places: np.ndarray) -> np.ndarray:
+        """Return the molecule in real space, centred in the middle of a cube.
+
+        The cube is ``grid.padding`` boxes wide; the molecule lies in the middle box.
+        """
+        return self.grid.densities(self.state(places)[None])[0]

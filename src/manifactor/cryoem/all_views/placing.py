@@ -1,0 +1,179 @@
+"""The places of all particles on the motions that some of them showed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.stats import rankdata
+
+from manifactor.cryoem.all_views.directions import hemisphere
+from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.regression import (
+    Features,
+    RegressionSettings,
+    likelihood,
+    volumes_from,
+)
+from manifactor.cryoem.all_views.transforms import Transforms, point_group
+
+
+@dataclass(frozen=True)
+class PlacingSettings:
+    """Settings of `place_particles`."""
+
+    regression: RegressionSettings = field(default_factory=RegressionSettings)
+    # Images that volumes are learned from, symmetry mates included, and rounds of
+    # expectation maximisation: the third changes places by a few percent of their
+    # deviation.
+    learned: int = 30_000
+    rounds: int = 3
+    # Cells of the sphere whose views are compared, half of them with the others.
+    cells: int = 48
+    # Images that are placed twice, to see how much the noise of volumes matters.
+    compared: int = 2000
+
+
+@dataclass(frozen=True)
+class Placed:
+    """All particles on the motions.
+
+    Attributes
+    ----------
+    motions : Motions
+    volumes : complex ndarray of shape (n_features, grid.size)
+        Of the features of ``motions``.
+    places, deviations : ndarray of shape (n, n_motions)
+        As those of `Posterior`; deviations count the noise of the volumes, too.
+    consistency : ndarray of shape (n_motions,)
+        Correlation of volumes from two sets of views: 1 if a place means the same in
+        all views.
+    """
+
+    motions: Motions
+    volumes: np.ndarray
+    places: np.ndarray
+    deviations: np.ndarray
+    consistency: np.ndarray
+
+
+def even_places(coordinate: np.ndarray) -> np.ndarray:
+    """Return places that are spread evenly over (0, 1): ranks."""
+    return (rankdata(coordinate) - 0.5) / len(coordinate)
+
+
+def place_particles(
+    transforms: Transforms,
+    motions: Motions,
+    rows: np.ndarray,
+    places: np.ndarray,
+    *,
+    rng: np.random.Generator,
+    symmetry: str = "C1",
+    report: Callable[[float], None] = lambda fraction: None,
+    settings: PlacingSettings = PlacingSettings(),
+) -> Placed:
+    """Place all particles on motions, given the places of some of them.
+
+    Parameters
+    ----------
+    transforms : Transforms
+        Of all particles.
+    motions : Motions
+    rows : ndarray of int of shape (n_known,)
+        Particles whose places are known approximately.
+    places : ndarray of shape (n_known, n_motions)
+    rng : Generator
+        Draws the particles that volumes are learned from.
+    symmetry : str
+        Point group of the molecule.
+    report : callable
+        Called with the fraction that is done.
+    settings : PlacingSettings
+    """
+    mates = point_group(symmetry)
+    most = settings.learned // len(mates)
+    drawn = np.sort(rng.permutation(len(transforms))[:most])
+    learned = transforms[drawn]
+    features = Features.known(motions.features(places[:most]))
+    volumes = _volumes(transforms[rows[:most]], features, mates, settings)
+    for turn in range(settings.rounds):
+        terms = likelihood(learned, volumes, settings=settings.regression)
+        features = motions.posterior(terms).features
+        volumes = _volumes(learned, features, mates, settings)
+        report((turn + 1) / (settings.rounds + 2))
+    halves = _volumes_of_view_halves(learned, features, mates, settings)
+    noise = _noise_of_volumes(learned[: settings.compared], halves, motions, settings)
+    report((settings.rounds + 1) / (settings.rounds + 2))
+    found = motions.posterior(
+        likelihood(transforms, volumes, settings=settings.regression)
+    )
+    ratio = noise / np.mean(found.deviations**2, axis=0)
+    return Placed(
+        motions,
+        volumes,
+        places=found.places,
+        deviations=found.deviations * np.sqrt(1 + ratio),
+        consistency=volume_consistency(*halves, motions),
+    )
+
+
+def _volumes(
+    transforms: Transforms,
+    features: Features,
+    mates: np.ndarray,
+    settings: PlacingSettings,
+) -> np.ndarray:
+    order = np.repeat(np.arange(len(transforms)), len(mates))
+    return volumes_from(
+        transforms.with_mates(mates), features[order], settings=settings.regression
+    )
+
+
+def _volumes_of_view_halves(
+    transforms: Transforms,
+    features: Features,
+    mates: np.ndarray,
+    settings: PlacingSettings,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return volumes from two sets of views, cells of the sphere in turn."""
+    centres = hemisphere(settings.cells)
+    nearest = np.abs(transforms.rotations[:, 2] @ centres.T).argmax(axis=1)
+    first, second = (
+        _volumes(transforms[chosen], features[chosen], mates, settings)
+        for chosen in (nearest % 2 == 0, nearest % 2 == 1)
+    )
+    return first, second
+
+
+def volume_consistency(
+    first: np.ndarray, second: np.ndarray, motions: Motions
+) -> np.ndarray:
+    """Return the correlation of the volumes of each motion, (n_motions,)."""
+    out = []
+    for motion in range(len(motions.topologies)):
+        own = motions.own_features(motion)
+        ours, yours = first[own].ravel(), second[own].ravel()
+        lengths = np.linalg.norm(ours) * np.linalg.norm(yours)
+        out.append(np.vdot(ours, yours).real / lengths)
+    return np.array(out)
+
+
+def _noise_of_volumes(
+    transforms: Transforms,
+    halves: Sequence[np.ndarray],
+    motions: Motions,
+    settings: PlacingSettings,
+) -> np.ndarray:
+    """Return the variance of places that is due to the noise of volumes."""
+    first, second = (
+        motions.posterior(
+            likelihood(transforms, volumes, settings=settings.regression)
+        ).places
+        for volumes in halves
+    )
+    # Around a circle the way may lead through 0; an interval has no way of more than
+    # half of it but by accident.
+    apart = np.abs(first - second)
+    apart = np.where(motions.are_circles, np.minimum(apart, 1 - apart), apart)
+    # Two halves differ by twice the variance of one, which has twice that of all.
+    return np.mean(apart**2, axis=0) / 4

@@ -1,0 +1,211 @@
+"""The mean volume and the principal volumes, in which all particles differ.
+
+This is principal component analysis of volumes of which every image shows one slice:
+an image is a slice of ``V_0 + sum_j z_j V_j`` with standard normal coordinates z.
+Volumes and coordinates are found by expectation maximisation. All views share the
+volumes, so that coordinates mean the same in all views.
+
+References
+----------
+Tipping and Bishop, Probabilistic principal component analysis, 1999. Of cryo-EM images:
+Tagare and others, Directly reconstructing principal components of heterogeneous
+particles from cryo-EM images, 2015.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manifactor.cryoem.all_views.regression import (
+    Features,
+    Likelihood,
+    RegressionSettings,
+    likelihood,
+    volumes_from,
+)
+from manifactor.cryoem.all_views.transforms import Transforms, point_group
+
+
+@dataclass(frozen=True)
+class PrincipalSettings:
+    """Settings of `principal_volumes`."""
+
+    regression: RegressionSettings = field(default_factory=RegressionSettings)
+    # Volumes that are looked for at first: a circle shows in two or four, an interval
+    # in one to three.
+    max_rank: int = 10
+    # Images of each half set that decides how many volumes there are, and of the final
+    # volumes, symmetry mates included. Some thousand show the motions of a molecule.
+    half_set: int = 6000
+    learned: int = 20_000
+    # Rounds of expectation maximisation, from random coordinates and from volumes of a
+    # half set: the strongest volumes are found in three.
+    rounds: int = 7
+    final_rounds: int = 3
+    # Least correlation of volumes of two half sets, as for maps.
+    reproducible: float = 0.5
+
+
+@dataclass(frozen=True)
+class PrincipalVolumes:
+    """Volumes in which particles differ, and the coordinates of all particles.
+
+    Attributes
+    ----------
+    volumes : complex ndarray of shape (rank + 1, grid.size)
+        The mean volume, then the principal ones, the best visible first.
+    coordinates : ndarray of shape (n, rank)
+    covariance : ndarray of shape (n, rank, rank)
+        Uncertainty of the coordinates. It depends on the view.
+    information : ndarray of shape (rank,)
+        Signal to noise of the coordinates, the mean of all images.
+    agreement : ndarray of shape (max_rank,)
+        Correlations of volumes found in two half sets, descending.
+    """
+
+    volumes: np.ndarray
+    coordinates: np.ndarray
+    covariance: np.ndarray
+    information: np.ndarray
+    agreement: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        """Number of principal volumes."""
+        return len(self.information)
+
+
+def principal_volumes(
+    transforms: Transforms,
+    *,
+    rng: np.random.Generator,
+    symmetry: str = "C1",
+    report: Callable[[float], None] = lambda fraction: None,
+    settings: PrincipalSettings = PrincipalSettings(),
+) -> PrincipalVolumes:
+    """Find the volumes in which particles differ, and the coordinates of each.
+
+    The volumes are those that two half sets of images agree about.
+
+    Parameters
+    ----------
+    transforms : Transforms
+    rng : Generator
+        Draws the half sets, and the coordinates that the search starts from.
+    symmetry : str
+        Point group of the molecule.
+    report : callable
+        Called with the fraction that is done.
+    settings : PrincipalSettings
+    """
+    mates = point_group(symmetry)
+    drawn = rng.permutation(len(transforms))
+    size = min(settings.half_set // len(mates), len(drawn) // 2)
+    sets = [np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])]
+    first, second = (
+        _from_random(transforms[rows].with_mates(mates), rng, settings) for rows in sets
+    )
+    report(0.6)
+    agreement, common = common_volumes(first, second)
+    rank = int((agreement > settings.reproducible).sum())
+    volumes = np.concatenate([first[:1], common[:rank]])
+    if rank:
+        learned = np.sort(drawn[: settings.learned // len(mates)])
+        images = transforms[learned].with_mates(mates)
+        volumes = _maximised(volumes, images, settings.final_rounds, settings)
+    report(0.8)
+    return _described(volumes, agreement, transforms, settings)
+
+
+def _from_random(
+    transforms: Transforms, rng: np.random.Generator, settings: PrincipalSettings
+) -> np.ndarray:
+    """Return volumes after some rounds, starting from random coordinates."""
+    constant = np.ones(len(transforms))
+    random = rng.standard_normal((len(transforms), settings.max_rank))
+    start = Features.known(np.column_stack([constant, random]))
+    volumes = volumes_from(transforms, start, settings=settings.regression)
+    return _maximised(volumes, transforms, settings.rounds, settings)
+
+
+def _maximised(
+    volumes: np.ndarray,
+    transforms: Transforms,
+    rounds: int,
+    settings: PrincipalSettings,
+) -> np.ndarray:
+    """Return volumes of higher likelihood, by expectation maximisation."""
+    for _ in range(rounds):
+        terms = likelihood(transforms, volumes, settings=settings.regression)
+        mean, covariance = coordinates_of(terms)
+        features = _features(mean, covariance)
+        volumes = volumes_from(transforms, features, settings=settings.regression)
+        # Coordinates have unit covariance: what they lack goes to the volumes.
+        spread = mean.T @ mean / len(mean) + covariance.mean(axis=0)
+        volumes[1:] = np.linalg.cholesky(spread).T @ volumes[1:]
+    return volumes
+
+
+def coordinates_of(terms: Likelihood) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and covariance of standard normal coordinates, given images."""
+    information = terms.quadratic[:, 1:, 1:]
+    covariance = np.linalg.inv(information + np.eye(information.shape[1]))
+    # The mean volume has the coordinate 1.
+    seen = terms.linear[:, 1:] - terms.quadratic[:, 1:, 0]
+    return (covariance @ seen[..., None])[..., 0], covariance
+
+
+def _features(mean: np.ndarray, covariance: np.ndarray) -> Features:
+    known = Features.known(np.column_stack([np.ones(len(mean)), mean]))
+    products = known.products
+    products[:, 1:, 1:] += covariance
+    return Features(known.mean, products)
+
+
+def common_volumes(
+    first: np.ndarray, second: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compare the spaces that principal volumes of two half sets span.
+
+    Parameters
+    ----------
+    first, second : complex ndarray of shape (rank + 1, size)
+
+    Returns
+    -------
+    agreement : ndarray of shape (rank,)
+        Canonical correlations, descending.
+    volumes : complex ndarray of shape (rank, size)
+        Those of `first`, combined so that they agree in this order.
+    """
+    ours, yours = first[1:], second[1:]
+    # Volumes are real, so products of their transforms are, too.
+    mine = np.linalg.cholesky((ours @ ours.conj().T).real)
+    theirs = np.linalg.cholesky((yours @ yours.conj().T).real)
+    products = (ours @ yours.conj().T).real
+    whitened = np.linalg.solve(mine, np.linalg.solve(theirs, products.T).T)
+    turned, agreement, _ = np.linalg.svd(whitened)
+    # The original scale is kept: it is that of coordinates of unit variance.
+    scale = np.sqrt(np.mean(np.abs(mine.diagonal()) ** 2))
+    return agreement, scale * turned.T @ np.linalg.solve(mine, ours)
+
+
+def _described(
+    volumes: np.ndarray,
+    agreement: np.ndarray,
+    transforms: Transforms,
+    settings: PrincipalSettings,
+) -> PrincipalVolumes:
+    """Return the coordinates of all images, in order of their visibility."""
+    terms = likelihood(transforms, volumes, settings=settings.regression)
+    information, axes = np.linalg.eigh(terms.quadratic[:, 1:, 1:].mean(axis=0))
+    information, axes = information[::-1], axes[:, ::-1]
+    mean, covariance = coordinates_of(terms)
+    return PrincipalVolumes(
+        volumes=np.concatenate([volumes[:1], axes.T @ volumes[1:]]),
+        coordinates=mean @ axes,
+        covariance=axes.T @ covariance @ axes,
+        information=information,
+        agreement=agreement,
+    )

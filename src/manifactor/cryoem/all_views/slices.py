@@ -1,0 +1,148 @@
+"""A volume's Fourier transform on a grid, and the slices of it that images show."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from scipy import fft
+
+
+@dataclass(frozen=True)
+class VolumeGrid:
+    """Frequencies on which the Fourier transform of a volume is known.
+
+    The grid is finer than that of the images, since slices are interpolated on it.
+
+    Attributes
+    ----------
+    cut : float
+        Highest frequency in cycles per box.
+    radius : float
+        Radius of the ball that holds the molecule, in units of the box.
+    padding : int
+        Steps of the grid for each cycle per box.
+    edge : float
+        Width of the ball's soft edge, in units of the box.
+    """
+
+    cut: float
+    radius: float = 0.48
+    # Twice as fine: linear interpolation is exact to a percent after its envelope has
+    # been divided out.
+    padding: int = 2
+    edge: float = 0.06
+
+    @cached_property
+    def half(self) -> int:
+        """Index of frequency 0 along an axis."""
+        # Interpolation needs a neighbour beyond the highest frequency.
+        return self.padding * (int(np.ceil(self.cut)) + 1)
+
+    @property
+    def side(self) -> int:
+        """Number of frequencies along an axis."""
+        return 2 * self.half + 1
+
+    @property
+    def size(self) -> int:
+        """Number of frequencies of a volume."""
+        return self.side**3
+
+    @cached_property
+    def plane(self) -> np.ndarray:
+        """Frequencies (x, y) of an image, in cycles per box, (m, 2).
+
+        Of a frequency and its opposite, which are conjugates, one is here. Frequency 0
+        is not: an image's offset is arbitrary.
+        """
+        highest = int(self.cut)
+        x, y = np.meshgrid(
+            np.arange(highest + 1), np.arange(-highest, highest + 1), indexing="ij"
+        )
+        inside = x**2 + y**2 <= self.cut**2
+        one_of_two = (x > 0) | (y > 0)
+        keep = inside & one_of_two
+        return np.column_stack([x[keep], y[keep]])
+
+    @cached_property
+    def inside(self) -> np.ndarray:
+        """Whether each frequency of a volume is below the cut, (size,)."""
+        return self._distance(np.arange(self.side) - self.half).ravel() <= (
+            self.cut * self.padding
+        )
+
+    def slices(self, rotations: np.ndarray) -> sp.csr_array:
+        """Return the matrix that interpolates a volume's transform on slices.
+
+        Parameters
+        ----------
+        rotations : ndarray of shape (n, 3, 3)
+            They take the molecule to the image.
+
+        Returns
+        -------
+        csr_array of shape (n * m, size)
+        """
+        in_plane = rotations[:, :2].transpose(0, 2, 1) @ self.plane.T
+        points = in_plane.transpose(0, 2, 1).reshape(-1, 3) * self.padding + self.half
+        low = np.floor(points).astype(np.int32)
+        above = (points - low).astype(np.float32)
+        shares = np.stack([1 - above, above], axis=1)
+        weights = np.einsum(
+            "pi,pj,pk->pijk", shares[..., 0], shares[..., 1], shares[..., 2]
+        )
+        strides = np.array([self.side**2, self.side, 1], dtype=np.int32)
+        corners = np.indices((2, 2, 2), dtype=np.int32).reshape(3, 8).T @ strides
+        columns = (low @ strides)[:, None] + corners
+        n_points = len(points)
+        rows = np.arange(0, 8 * n_points + 1, 8, dtype=np.int32)
+        return sp.csr_array(
+            (weights.ravel(), columns.ravel(), rows), shape=(n_points, self.size)
+        )
+
+    def bounded(self, volumes: np.ndarray) -> np.ndarray:
+        """Return the nearest transforms of volumes that are real and inside the ball.
+
+        The envelope by which interpolation dims a volume is divided out, once.
+
+        Parameters
+        ----------
+        volumes : complex ndarray of shape (n, size)
+        """
+        return self.transformed(self._real(volumes * self.inside) * self._ball)
+
+    def densities(self, volumes: np.ndarray) -> np.ndarray:
+        """Return volumes in real space, (n, side, side, side), centred.
+
+        The box of the images is the middle of them, `padding` times smaller.
+        """
+        return fft.fftshift(self._real(volumes), axes=(1, 2, 3))
+
+    def transformed(self, densities: np.ndarray) -> np.ndarray:
+        """Return the transforms of volumes, without interpolation's envelope."""
+        axes = (1, 2, 3)
+        spectra = fft.fftn(densities / self._envelope, axes=axes)
+        return fft.fftshift(spectra, axes=axes).reshape(len(densities), -1)
+
+    def _real(self, volumes: np.ndarray) -> np.ndarray:
+        cubes = volumes.reshape(-1, *3 * (self.side,))
+        axes = (1, 2, 3)
+        return fft.ifftn(fft.ifftshift(cubes, axes=axes), axes=axes).real
+
+    @cached_property
+    def _ball(self) -> np.ndarray:
+        radius = self._distance(fft.fftfreq(self.side)) * self.padding
+        depth = np.clip((radius - self.radius + self.edge) / self.edge, 0, 1)
+        return 0.5 + 0.5 * np.cos(np.pi * depth)
+
+    @cached_property
+    def _envelope(self) -> np.ndarray:
+        """What linear interpolation of the transform multiplies a volume by."""
+        along = np.sinc(fft.fftfreq(self.side)) ** 2
+        return along[:, None, None] * along[:, None] * along
+
+    @staticmethod
+    def _distance(axis: np.ndarray) -> np.ndarray:
+        squared = axis**2
+        return np.sqrt(squared[:, None, None] + squared[:, None] + squared)

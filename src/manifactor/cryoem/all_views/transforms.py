@@ -1,0 +1,240 @@
+"""Low Fourier coefficients of images of all views, in units of the noise."""
+
+import re
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import fft
+from scipy.spatial.transform import Rotation
+
+from manifactor._support.parameters import require_number
+from manifactor._support.stages import Stages, fingerprint
+from manifactor.cryoem.all_views.slices import VolumeGrid
+from manifactor.cryoem.images import circular_mask
+from manifactor.cryoem.particles import Particles, euler_matrices
+from manifactor.cryoem.spectra import SurveySettings, survey
+from manifactor.cryoem.stacks import ImageArray, ImageSource
+from manifactor.cryoem.views import View, particle_ctf_at
+
+
+@dataclass(frozen=True)
+class TransformSettings:
+    """Settings of `read_transforms`."""
+
+    survey: SurveySettings = field(default_factory=SurveySettings)
+    # Cycles per box: motions of a molecule show at a tenth of its size. Each image has
+    # some 250 coefficients below, and the cost grows with their number.
+    cycles: float = 12.5
+    # Radius of the ball that holds the molecule, in units of the box. Noise is measured
+    # outside.
+    radius: float = 0.48
+
+
+@dataclass(frozen=True)
+class Transforms:
+    """Fourier coefficients of images, centred, with their poses and CTF.
+
+    Attributes
+    ----------
+    grid : VolumeGrid
+    values : complex64 ndarray of shape (n, m)
+        Coefficients at the frequencies ``grid.plane``. Noise has variance 1.
+    rotations : ndarray of shape (n, 3, 3)
+        They take the molecule to the image.
+    box : float
+        Angstrom.
+    optics : Particles or None
+        Particles whose CTF the images have; None if they have none.
+    """
+
+    grid: VolumeGrid
+    values: np.ndarray
+    rotations: np.ndarray
+    box: float
+    optics: Particles | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows) -> "Transforms":
+        return replace(
+            self,
+            values=self.values[rows],
+            rotations=self.rotations[rows],
+            optics=None if self.optics is None else self.optics[rows],
+        )
+
+    @cached_property
+    def transfer(self) -> np.ndarray:
+        """The contrast transfer function at the same frequencies, (n, m)."""
+        if self.optics is None:
+            return np.ones(self.values.shape, np.float32)
+        ctf = particle_ctf_at(self.optics, *(self.grid.plane.T / self.box))
+        flipped = np.asarray(self.optics.microscope.get("flipped", 0), bool)
+        return np.where(flipped.reshape(-1, 1), np.abs(ctf), ctf)
+
+    def with_mates(self, mates: np.ndarray) -> "Transforms":
+        """Return every image once for each way in which a symmetric molecule shows it.
+
+        Parameters
+        ----------
+        mates : ndarray of shape (order, 3, 3)
+            Rotations of the molecule, as `point_group` returns them.
+        """
+        if len(mates) == 1:
+            return self
+        order = np.repeat(np.arange(len(self)), len(mates))
+        rotations = self.rotations[:, None] @ mates
+        return replace(self[order], rotations=rotations.reshape(-1, 3, 3))
+
+
+def point_group(name: str) -> np.ndarray:
+    """Return the rotations of a point group, (order, 3, 3).
+
+    Parameters
+    ----------
+    name : str
+        Such as "C4", "D2" or "O". The axis of C and D is z; a two-fold axis of D is x.
+
+    Examples
+    --------
+    >>> len(point_group("D2"))
+    4
+    """
+    # The axes of T and I differ between programs.
+    if re.fullmatch(r"[CD][1-9]\d*|O", name.upper()) is None:
+        raise ValueError(
+            "`symmetry` must be a point group Cn, Dn or O, such as C4; got "
+            f"{name!r}. For T and I, expand the symmetry of the particles first."
+        )
+    return Rotation.create_group(name.upper()).as_matrix()
+
+
+def read_transforms(
+    source: ImageSource | ImageArray,
+    particles: Particles,
+    *,
+    rng: np.random.Generator,
+    low_pass: float | None = None,
+    mask_radius: float | None = None,
+    stages: Stages | None = None,
+    settings: TransformSettings = TransformSettings(),
+) -> Transforms:
+    """Read all images once and keep their low Fourier coefficients.
+
+    Parameters
+    ----------
+    source : ImageSource or ImageArray
+    particles : Particles
+        With angles; shifts and a CTF are taken into account where they are known.
+    rng : Generator
+        Draws the images that noise is measured in.
+    low_pass, mask_radius : float or None
+        Angstrom. None for a twelfth of the box, and for a ball that fills the box.
+    stages : Stages or None
+        Times and reports the reading, and keeps its result.
+    settings : TransformSettings
+    """
+    stages = stages or Stages()
+    angles = _known_angles(particles)
+    size = _square_side(source.shape)
+    box = size * source.pixel_size
+    grid = _grid(box, size, low_pass, mask_radius, settings)
+    key = fingerprint(particles.fingerprint, particles.shift, grid, settings)
+
+    def read() -> np.ndarray:
+        noise = _noise(source, grid, rng, settings)
+        return _read_values(source, particles.shift, grid, noise, stages)
+
+    with stages.timed("images"):
+        values = stages.recall("images", key, read)
+    has_ctf = "defocus_u" in particles.microscope
+    return Transforms(
+        grid,
+        values,
+        rotations=euler_matrices(angles),
+        box=box,
+        optics=particles if has_ctf else None,
+    )
+
+
+def _read_values(
+    source: ImageSource | ImageArray,
+    shift: np.ndarray | None,
+    grid: VolumeGrid,
+    noise: np.ndarray,
+    stages: Stages,
+) -> np.ndarray:
+    """Return the coefficients of all images, centred, in units of the noise."""
+    size = source.shape[0]
+    column, row = grid.plane.T
+    # The first pixel of an image lies half a box before its centre.
+    centred = np.exp(2j * np.pi * (size // 2) / size * (column + row))
+    factor = (centred / np.sqrt(noise)).astype(np.complex64)
+    values = np.empty((len(source), len(grid.plane)), np.complex64)
+    done = 0
+    for here, images in source.blocks():
+        spectra = fft.rfft2(images, norm="ortho", workers=-1)
+        values[here] = spectra[:, row, column] * factor
+        if shift is not None:
+            cycles = shift[here] @ grid.plane.T / size
+            values[here] *= np.exp(-2j * np.pi * cycles)
+        done += len(here)
+        stages.report("images", done / len(source))
+    return values
+
+
+def _known_angles(particles: Particles) -> np.ndarray:
+    if particles.angles is None:
+        raise ValueError(
+            f"all views need the angles of every particle; {particles.path} has none. "
+            "Refine the particles first."
+        )
+    if np.any(particles.microscope.get("premultiplied", 0)):
+        raise ValueError(
+            "images of all views must not be multiplied by their CTF; those of "
+            f"{particles.path} are. Extract them again without."
+        )
+    return particles.angles
+
+
+def _square_side(shape: tuple[int, ...]) -> int:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(
+            f"images must be square; got {' x '.join(map(str, shape))} pixels. Crop or "
+            "pad them."
+        )
+    return shape[0]
+
+
+def _grid(
+    box: float,
+    size: int,
+    low_pass: float | None,
+    mask_radius: float | None,
+    settings: TransformSettings,
+) -> VolumeGrid:
+    highest = size // 2 - 1
+    cut = min(settings.cycles, highest) if low_pass is None else box / low_pass
+    if low_pass is not None:
+        pixel_size = box / size
+        require_number("low_pass", low_pass, low=2 * pixel_size, high=box / 3)
+    radius = settings.radius * box if mask_radius is None else mask_radius
+    require_number("mask_radius", radius, above=0, high=0.5 * box)
+    return VolumeGrid(cut=min(cut, highest), radius=radius / box)
+
+
+def _noise(
+    source: ImageSource | ImageArray,
+    grid: VolumeGrid,
+    rng: np.random.Generator,
+    settings: TransformSettings,
+) -> np.ndarray:
+    """Return the variance of the noise at each frequency of an image."""
+    n_images = len(source)
+    rows = np.sort(rng.permutation(n_images)[: settings.survey.n_images])
+    mask = circular_mask(source.shape[0], grid.radius * source.shape[0])
+    spectra = survey(View(source), mask, rows, settings=settings.survey)
+    shell = np.rint(np.hypot(*grid.plane.T)).astype(int)
+    return spectra.noise[np.minimum(shell, len(spectra.noise) - 1)]

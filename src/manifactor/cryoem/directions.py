@@ -1,0 +1,200 @@
+"""From which directions particles are seen: populated cones, and counts on the sphere.
+
+Directions are unit vectors, (n, 3), as `view_directions` gives them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from manifactor._support.arithmetic import ceil_div
+from manifactor._support.parameters import require_count, require_number
+from manifactor.cryoem.particles import Particles, view_directions
+
+
+@dataclass(frozen=True)
+class DirectionSettings:
+    """Settings of `populated_views`."""
+
+    # Particles around whose directions cones are tried: among 4000 of any density, one
+    # is near the centre of the fullest cone.
+    most_candidates: int = 4000
+    # Half-widths between the centres of two cones. At 2 they touch, and most of them
+    # are the sides of one preferred direction.
+    separation: float = 3.0
+    # Half-width in degrees below which a centre in whole degrees is too coarse.
+    fine_below: float = 5.0
+
+
+@dataclass(frozen=True)
+class PopulatedView:
+    """A cone of viewing directions.
+
+    Attributes
+    ----------
+    rot, tilt : float
+        RELION's angles of the centre, in degrees, rounded.
+    n_particles : int
+        Particles seen from within the cone.
+    """
+
+    rot: float
+    tilt: float
+    n_particles: int
+
+    @property
+    def direction(self) -> np.ndarray:
+        """The unit vector of the centre, (3,)."""
+        return view_directions(np.array([[self.rot, self.tilt, 0.0]]))[0]
+
+
+def known_directions(particles: Particles) -> np.ndarray:
+    """Return the directions from which particles are seen; refuse missing angles."""
+    if particles.angles is None:
+        raise ValueError(
+            f"viewing directions need poses; {particles.path} has none. Give the file "
+            "of a 3D refinement, with rlnAngleRot and rlnAngleTilt (.star) or "
+            "alignments3D/pose (.cs)."
+        )
+    finite = np.isfinite(particles.angles).all(axis=1)
+    if not finite.all():
+        raise ValueError(
+            f"viewing directions need a pose of every particle; {(~finite).sum()} of "
+            f"{len(finite)} in {particles.path} have none. Remove these particles."
+        )
+    return view_directions(particles.angles)
+
+
+def populated_views(
+    directions: np.ndarray,
+    *,
+    width: float = 10.0,
+    n_views: int = 8,
+    settings: DirectionSettings = DirectionSettings(),
+) -> list[PopulatedView]:
+    """Return cones with many particles that do not overlap, the fullest first.
+
+    Parameters
+    ----------
+    directions : ndarray of shape (n, 3)
+    width : float
+        Largest angle to the centre of a cone, in degrees.
+    n_views : int
+        Number of cones at most; empty ones are left out.
+    settings : DirectionSettings
+
+    Examples
+    --------
+    >>> angles = np.array([[90.0, 30, 0], [91, 30, 0], [0, 120, 0]])
+    >>> for view in populated_views(view_directions(angles)):
+    ...     print(f"{view.rot:g},{view.tilt:g}: {view.n_particles}")
+    90,30: 2
+    0,120: 1
+    """
+    require_number("width", width, low=0.01, high=90)
+    require_count("n_views", n_views, 1, 10_000)
+    tree = KDTree(directions)
+    step = ceil_div(len(directions), settings.most_candidates)
+    candidates = directions[::step]
+    counts = _counts_within(tree, candidates, width)
+    # Up to opposite directions: wider cones overlap all others.
+    apart = np.cos(np.radians(min(settings.separation * width, 180)))
+    found: list[PopulatedView] = []
+    while len(candidates) and len(found) < n_views:
+        best = _centred_view(tree, candidates[counts.argmax()], width, settings)
+        found.append(best)
+        free = candidates @ best.direction < apart
+        candidates, counts = candidates[free], counts[free]
+    return sorted(found, key=lambda view: -view.n_particles)
+
+
+def _centred_view(
+    tree: KDTree, candidate: np.ndarray, width: float, settings: DirectionSettings
+) -> PopulatedView:
+    """Return the cone around a direction, or around the mean of the directions there.
+
+    Whichever holds more particles once its centre is rounded.
+    """
+    near = tree.query_ball_point(candidate, _chord(width))
+    mean = tree.data[near].mean(axis=0)
+    views = []
+    for centre in (mean, candidate):
+        rot, tilt = _rounded_angles(centre, width, settings)
+        view = PopulatedView(rot, tilt, 0)
+        count = _counts_within(tree, view.direction[None], width)[0]
+        views.append(PopulatedView(rot, tilt, int(count)))
+    return max(views, key=lambda view: view.n_particles)
+
+
+def _rounded_angles(
+    direction: np.ndarray, width: float, settings: DirectionSettings
+) -> tuple[float, float]:
+    digits = 0 if width >= settings.fine_below else 2
+    x, y, z = direction
+    rot = np.degrees(np.arctan2(y, x))
+    tilt = np.degrees(np.arctan2(np.hypot(x, y), z))
+    # Zero is added to turn -0 into 0.
+    return round(float(rot), digits) + 0.0, round(float(tilt), digits) + 0.0
+
+
+def _counts_within(tree: KDTree, centres: np.ndarray, width: float) -> np.ndarray:
+    return tree.query_ball_point(centres, _chord(width), return_length=True, workers=-1)
+
+
+def _chord(width: float) -> float:
+    """Return the distance of unit vectors that are `width` degrees apart."""
+    # Rounding must not drop a particle at exactly this angle.
+    return 2 * float(np.sin(np.radians(width) / 2)) + 1e-12
+
+
+@dataclass(frozen=True)
+class SphereCells:
+    """Cells of equal area on the sphere, in bands of equal tilt.
+
+    Attributes
+    ----------
+    per_band : ndarray of int of shape (n_bands,)
+        Number of cells in each band, from tilt 0 to tilt 180.
+    """
+
+    per_band: np.ndarray
+
+    def __len__(self) -> int:
+        return int(self.per_band.sum())
+
+    @property
+    def heights(self) -> np.ndarray:
+        """cos(tilt) at the edges of the bands, (n_bands + 1,), from 1 to -1."""
+        # The area of a band is proportional to its height.
+        before = np.concatenate([[0], np.cumsum(self.per_band)])
+        return 1 - 2 * before / len(self)
+
+    def index(self, directions: np.ndarray) -> np.ndarray:
+        """Return the cell of each direction, counted along rot and then along tilt."""
+        x, y, z = directions.T
+        last = len(self.per_band) - 1
+        edges = self.heights[1:-1]
+        band = np.clip(np.searchsorted(-edges, -z, side="right"), 0, last)
+        share = (np.arctan2(y, x) / (2 * np.pi) + 0.5) % 1
+        here = (share * self.per_band[band]).astype(int)
+        first = np.cumsum(self.per_band) - self.per_band
+        return first[band] + np.minimum(here, self.per_band[band] - 1)
+
+    def counts(self, directions: np.ndarray) -> np.ndarray:
+        """Return the number of directions in each cell."""
+        return np.bincount(self.index(directions), minlength=len(self))
+
+
+def sphere_cells(n_bands: int = 24) -> SphereCells:
+    """Return cells of equal area that are about as wide as they are high.
+
+    Examples
+    --------
+    >>> len(sphere_cells(24))
+    732
+    """
+    middle = (np.arange(n_bands) + 0.5) * np.pi / n_bands
+    # The circumference at a tilt, in heights of a band.
+    around = 2 * n_bands * np.sin(middle)
+    return SphereCells(np.maximum(np.rint(around).astype(int), 1))

@@ -1,0 +1,180 @@
+"""Viewing directions and poses of simulated particles, and errors of the poses."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+from scipy.spatial.transform import Rotation
+
+from manifactor._support.parameters import require_number
+from manifactor.cryoem.particles import euler_matrices, matrix_angles, view_directions
+
+
+@dataclass(frozen=True)
+class PreferredDirections:
+    r"""A density on the sphere: concentrated directions over a uniform floor.
+
+    .. math:: p(d) = \frac{f}{4 \pi} + (1 - f) \sum_k w_k
+        \frac{\kappa}{4 \pi \sinh \kappa} e^{\kappa \, m_k \cdot d}
+
+    with floor :math:`f`, weights :math:`w_k` and von Mises-Fisher distributions about
+    the directions :math:`m_k`.
+
+    Parameters
+    ----------
+    directions : tuple of (float, float)
+        RELION's angles rot and tilt of the preferred directions, in degrees.
+    weights : tuple of float
+        Share of each direction, in any unit.
+    concentration : float
+        kappa, the same for all directions.
+    floor : float
+        Share of the particles that are seen from a uniformly random direction.
+    """
+
+    # A top view, two side views and an oblique one, no two of them opposite.
+    directions: tuple[tuple[float, float], ...] = (
+        (30.0, 15.0),
+        (75.0, 85.0),
+        (-140.0, 100.0),
+        (-40.0, 140.0),
+    )
+    weights: tuple[float, ...] = (4.0, 3.0, 2.0, 1.0)
+    # Half of the particles of a direction lie within 21 degrees of it, and the density
+    # there is 2 kappa = 20 times the uniform one.
+    concentration: float = 10.0
+    # With these weights, the density is .3 to about 6 times the uniform one: every
+    # direction is there, as in data sets that can be reconstructed.
+    floor: float = 0.3
+
+    def __post_init__(self) -> None:
+        require_number("concentration", self.concentration, above=0)
+        require_number("floor", self.floor, low=0, high=1)
+        if len(self.weights) != len(self.directions) or not self.directions:
+            raise ValueError(
+                "`weights` must have one number for each of the `directions`, at least "
+                f"one; got {len(self.weights)} and {len(self.directions)}."
+            )
+        for weight in self.weights:
+            require_number("weights", weight, above=0)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Share of the floor, then of each direction; they add up to 1."""
+        weights = np.array(self.weights)
+        preferred = (1 - self.floor) * weights / weights.sum()
+        return np.concatenate([[self.floor], preferred])
+
+    @property
+    def centres(self) -> np.ndarray:
+        """Unit vectors of the preferred directions, (n_directions, 3)."""
+        angles = np.array(self.directions)
+        return view_directions(np.c_[angles, np.zeros(len(angles))])
+
+    def density(self, directions: np.ndarray) -> np.ndarray:
+        """Return the density at unit vectors, (n, 3), relative to the uniform one."""
+        kappa = self.concentration
+        # kappa e^(kappa c) / sinh kappa, without an overflow.
+        cosines = directions @ self.centres.T
+        peaks = 2 * kappa * np.exp(kappa * (cosines - 1)) / -np.expm1(-2 * kappa)
+        return self.shares[0] + peaks @ self.shares[1:]
+
+    def draw(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+        """Return unit vectors, (n_samples, 3)."""
+        drawn = uniform_directions(n_samples, rng)
+        component = rng.choice(len(self.shares), size=n_samples, p=self.shares)
+        for number, centre in enumerate(self.centres, start=1):
+            rows = np.flatnonzero(component == number)
+            if len(rows):
+                around = stats.vonmises_fisher(centre, self.concentration)
+                drawn[rows] = around.rvs(len(rows), random_state=rng)
+        return drawn
+
+
+@dataclass(frozen=True)
+class Poses:
+    """Poses of simulated particles.
+
+    Attributes
+    ----------
+    directions : ndarray of shape (n, 3)
+        Unit vectors of the true views.
+    rotations : ndarray of shape (n, 3, 3)
+        The true rotations from the molecule to the image.
+    angles : ndarray of shape (n, 3)
+        rot, tilt and psi with errors, in degrees.
+    shift : ndarray of shape (n, 2)
+        Pixels along x and y.
+    """
+
+    directions: np.ndarray
+    rotations: np.ndarray
+    angles: np.ndarray
+    shift: np.ndarray
+
+
+def draw_poses(
+    n_samples: int,
+    *,
+    preferred: PreferredDirections | None,
+    pose_error: float,
+    max_shift: float,
+    rng: np.random.Generator,
+) -> Poses:
+    """Draw a direction, a turn in the plane and a shift for each particle."""
+    draw = uniform_directions if preferred is None else preferred.draw
+    directions = draw(n_samples, rng)
+    angles = pose_angles(directions, rng.uniform(-180, 180, size=n_samples))
+    shift = rng.uniform(-max_shift, max_shift, size=(n_samples, 2))
+    rotations = euler_matrices(angles)
+    if pose_error > 0:
+        angles = matrix_angles(with_error(rotations, pose_error, rng))
+    return Poses(directions, rotations, angles, shift)
+
+
+def uniform_directions(n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    """Return unit vectors, (n_samples, 3), uniform on the sphere."""
+    normal = rng.standard_normal((n_samples, 3))
+    return normal / np.linalg.norm(normal, axis=1, keepdims=True)
+
+
+def pose_angles(directions: np.ndarray, psi: np.ndarray) -> np.ndarray:
+    """Return RELION's rot, tilt and psi in degrees, (n, 3).
+
+    Parameters
+    ----------
+    directions : ndarray of shape (n, 3)
+        Unit vectors of the views.
+    psi : ndarray of shape (n,)
+        Turns of the images in their plane, in degrees.
+    """
+    x, y, z = directions.T
+    rot = np.degrees(np.arctan2(y, x))
+    tilt = np.degrees(np.arccos(np.clip(z, -1, 1)))
+    return np.column_stack([rot, tilt, psi])
+
+
+def with_error(
+    rotations: np.ndarray,
+    degrees: float,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Return rotations, (n, 3, 3), that differ from the given ones by random ones.
+
+    The vectors of the additional rotations are normal and isotropic. Their angle is
+    `degrees` as a root mean square.
+    """
+    # Each of three components has a third of the mean squared angle.
+    deviation = np.radians(degrees) / np.sqrt(3)
+    vectors = deviation * rng.standard_normal((len(rotations), 3))
+    return Rotation.from_rotvec(vectors).as_matrix() @ rotations
+
+
+def elevation_scores(directions: np.ndarray) -> np.ndarray:
+    """Return standard normal variables, (n,), that grow from side to top views.
+
+    Opposite views, whose images are mirror images, have the same one.
+    """
+    # Ranks are uniform whatever the density of the directions.
+    ranks = stats.rankdata(np.abs(directions[:, 2]))
+    return special.ndtri((ranks - 0.5) / len(ranks))

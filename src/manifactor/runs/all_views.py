@@ -1,0 +1,239 @@
+"""Particles of all views: read once, factored, placed, and written as a run folder."""
+
+import shlex
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from manifactor._support.choices import Choice
+from manifactor._support.stages import Stages
+from manifactor.cryoem.all_views.directions import view_map
+from manifactor.cryoem.all_views.factoring import (
+    AllViews,
+    factor_all_views,
+    samples_of,
+)
+from manifactor.cryoem.all_views.model import MotionModel
+from manifactor.cryoem.all_views.placing import Placed, even_places
+from manifactor.cryoem.all_views.transforms import Transforms, read_transforms
+from manifactor.cryoem.formats import particles_with, read_particles
+from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.stacks import particle_images
+from manifactor.estimators import ManifoldFactorizer
+from manifactor.factoring.factors.factor import Factor
+from manifactor.runs.confounders import confounder_records
+from manifactor.runs.folder import write_run
+from manifactor.runs.places import Place, all_places, coordinate_columns
+from manifactor.runs.run import last_changed
+from manifactor.runs.task import changed_options, choices_as_json
+
+MODEL_FILE = "motions.npz"
+
+
+@dataclass(frozen=True)
+class AllViewsTask:
+    """Particles of all views, and how to treat them.
+
+    Attributes
+    ----------
+    path : Path
+        A STAR or .cs file with angles.
+    symmetry : str
+        Point group of the molecule.
+    low_pass, mask_radius : float or None
+        Angstrom; None for what `read_transforms` chooses.
+    settings : dict
+        Parameters of the factorizer.
+    seed : int
+    """
+
+    path: Path
+    symmetry: str = "C1"
+    low_pass: float | None = None
+    mask_radius: float | None = None
+    settings: dict = field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def arguments(self) -> list[str]:
+        """Arguments of `manifactor` that repeat this fit, without the defaults."""
+        usual = asdict(AllViewsTask(self.path))
+        own = {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in ("path", "settings")
+        }
+        return [
+            "fit",
+            str(self.path.absolute()),
+            "--all-views",
+            *changed_options(own, usual),
+            *changed_options(self.settings, ManifoldFactorizer().get_params()),
+        ]
+
+    def fit(
+        self,
+        out: Path,
+        *,
+        overwrite: bool = False,
+        stages: Stages | None = None,
+        callback=None,
+    ) -> tuple[ManifoldFactorizer, dict]:
+        """Find the motions and write the run folder.
+
+        Returns
+        -------
+        fit : ManifoldFactorizer
+        record : dict
+            What run.json says beside the results.
+        """
+        stages = (stages or Stages()).start(callback, self.seed)
+        particles = read_particles(self.path)
+        transforms = read_transforms(
+            particle_images(particles),
+            particles,
+            rng=np.random.default_rng(self.seed),
+            low_pass=self.low_pass,
+            mask_radius=self.mask_radius,
+            stages=stages,
+        )
+        found = factor_all_views(
+            transforms,
+            seed=self.seed,
+            symmetry=self.symmetry,
+            parameters=self.settings,
+            stages=stages,
+        )
+        places = places_of(found)
+        record = self._record(particles, transforms, found, places)
+        suffix = self.path.suffix.lower()
+        columns = coordinate_columns(places, suffix)
+        trees = {}
+        if found.placed is not None:
+            trees[MODEL_FILE] = model_of(transforms, found.placed)
+        write_run(
+            found.fit,
+            out,
+            record=record,
+            places=places,
+            rows=particles.rows,
+            files={f"particles{suffix}": particles_with(particles, columns)},
+            trees=trees,
+            overwrite=overwrite,
+        )
+        return found.fit, record
+
+    def _record(
+        self,
+        particles: Particles,
+        transforms: Transforms,
+        found: AllViews,
+        places: tuple[Place, ...],
+    ) -> dict:
+        confounded = confounder_records(
+            particles, places, rng=np.random.default_rng(self.seed)
+        )
+        return {
+            "command": "fit",
+            "input": str(self.path.resolve()),
+            "particles": str(self.path.resolve()),
+            "fingerprint": particles.fingerprint,
+            "seed": self.seed,
+            "arguments": self.settings,
+            "reproduce": shlex.join(["manifactor", *self.arguments]),
+            "input_changed": last_changed(self.path),
+            "n_samples": len(particles),
+            "n_fitted": len(found.rows),
+            "confounders": confounded,
+            "choices": choices_as_json(choices(transforms, found)),
+            "all_views": {
+                "symmetry": self.symmetry,
+                "agreement": found.principal.agreement.tolist(),
+                "information": found.principal.information.tolist(),
+                "consistency": _consistency(found),
+            },
+        }
+
+
+def _consistency(found: AllViews) -> list[float]:
+    return [] if found.placed is None else found.placed.consistency.tolist()
+
+
+def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
+    """Return what was chosen automatically."""
+    resolution = transforms.box / transforms.grid.cut
+    fitted, total = len(found.rows), len(transforms)
+    principal = found.principal
+    return {
+        "low-pass": Choice(
+            f"{resolution:.3g} A", "motions show at a tenth of a molecule's size"
+        ),
+        "principal volumes": Choice(
+            principal.rank,
+            "two half sets of images agree about them (correlations "
+            f"{_listed(principal.agreement[: principal.rank + 1])})",
+        ),
+        "samples fitted": Choice(
+            f"{fitted:,} of {total:,}",
+            "their views show all motions best; the others are placed",
+        ),
+        "preparation": Choice(
+            "principal volumes", "noise is removed where images become coordinates"
+        ),
+        **{
+            name: choice
+            for name, choice in found.fit.choices_.items()
+            if name != "preparation"
+        },
+    }
+
+
+def _listed(values: np.ndarray) -> str:
+    return ", ".join(f"{value:.2f}" for value in values)
+
+
+def places_of(found: AllViews) -> tuple[Place, ...]:
+    """Return the places of all particles on the factors."""
+    if found.placed is None:
+        return all_places(found.fit, samples_of(found.principal))
+    return tuple(
+        _place(factor, found.placed.places[:, k], found.placed.deviations[:, k])
+        for k, factor in enumerate(found.fit.factors_)
+    )
+
+
+def _place(factor: Factor, place: np.ndarray, deviation: np.ndarray) -> Place:
+    """Return even places in the coordinate of a factor."""
+    coordinate = np.sort(np.asarray(factor.coordinate))
+    even = even_places(coordinate)
+    period = 2 * np.pi if factor.topology == "circle" else None
+    if period is not None:
+        even = np.concatenate([even - 1, even, even + 1])
+        turns = [coordinate - period, coordinate, coordinate + period]
+        coordinate = np.concatenate(turns)
+    # The slope over a tenth of the motion: between two samples it is accidental.
+    ends = [np.interp(place + side, even, coordinate) for side in (-0.05, 0.05)]
+    slope = (ends[1] - ends[0]) / 0.1
+    found = np.interp(place, even, coordinate)
+    # Even places have this deviation, so that an image that shows nothing has no
+    # confidence.
+    unknown = np.sqrt(1 / 12)
+    return Place(
+        found if period is None else found % period,
+        factor.topology,
+        confidence=np.clip(1 - deviation / unknown, 0, 1),
+        deviation=deviation * slope,
+    )
+
+
+def model_of(transforms: Transforms, placed: Placed) -> MotionModel:
+    """Return what shows the molecule in any state from any direction."""
+    return MotionModel(
+        grid=transforms.grid,
+        box=transforms.box,
+        motions=placed.motions,
+        volumes=placed.volumes.astype(np.complex64),
+        views=view_map(transforms.rotations, placed.deviations),
+        consistency=placed.consistency,
+    )

@@ -1,0 +1,158 @@
+"""Facts about the images of all views."""
+
+import numpy as np
+import pytest
+
+from manifactor.cryoem.ctf import contrast_transfer
+from manifactor.cryoem.particles import Particles, euler_matrices
+from manifactor.cryoem.views import aligned
+from manifactor.datasets.all_views import ViewSettings, simulate_views
+from manifactor.datasets.noise import NoiseSettings
+from manifactor.datasets.particles import simulate_particles
+from manifactor.datasets.poses import PreferredDirections
+
+
+def simulate(n_samples, **settings):
+    usual = {"signal_to_noise": None, "random_state": 0}
+    return simulate_views(n_samples, **{**usual, **settings})
+
+
+def test_a_seed_gives_the_motions_of_one_view_in_all_views():
+    all_views = simulate(20, motions="xy")
+    one_view = simulate_particles(
+        20, motions="xy", signal_to_noise=None, size=54, pixel_size=5.0, random_state=0
+    )
+    np.testing.assert_array_equal(all_views.angle, one_view.angle)
+    np.testing.assert_array_equal(all_views.stretch, one_view.stretch)
+
+
+@pytest.mark.parametrize(
+    ("motions", "columns"),
+    [("x", [2, 1]), ("xy", [2, 1, 1]), ("stretches", [1, 1]), ("rigid", [])],
+)
+def test_there_is_one_true_array_for_each_motion(motions, columns):
+    truth = simulate(5, motions=motions).truth
+    assert [values.shape for values in truth] == [(5, k) for k in columns]
+
+
+def test_a_rigid_molecule_looks_the_same_in_the_same_pose():
+    still = ViewSettings(max_shift=0.0)
+    simulation = simulate(30, motions="rigid", settings=still)
+    moving = simulate(30, motions="x", settings=still)
+    np.testing.assert_array_equal(simulation.rotations, moving.rotations)
+
+    def in_one_pose(particles):
+        pose = np.broadcast_to(particles.rotations[:1], (30, 3, 3))
+        return type(particles)(**{**vars(particles), "rotations": pose}).images
+
+    images = in_one_pose(simulation)
+    np.testing.assert_array_equal(images, np.broadcast_to(images[:1], images.shape))
+    assert in_one_pose(moving).std(axis=0).max() > 0.05 * images.max()
+
+
+def test_poses_bring_images_of_one_direction_into_one_frame():
+    """The convention of shifts and turns is that of the images of one view."""
+    simulation = simulate(6, motions="rigid")
+    angles = np.c_[np.tile([40.0, 70.0], (6, 1)), simulation.angles[:, 2]]
+    poses = {"angles": angles, "rotations": euler_matrices(angles)}
+    images = type(simulation)(**{**vars(simulation), **poses}).images
+    turned = Particles(None, np.arange(6), angles=angles).turned()
+    upright = aligned(images, turned, simulation.shift).reshape(6, -1)
+    # Linear interpolation at .7 pixels a standard deviation leaves some percent.
+    assert np.corrcoef(upright).min() > 0.98
+    assert np.corrcoef(images.reshape(6, -1)).min() < 0.9
+
+
+@pytest.mark.parametrize("preferred", [None, PreferredDirections()])
+@pytest.mark.parametrize("correlation", [-0.6, 0.0, 0.8])
+def test_the_stretch_is_correlated_with_the_view_and_stays_uniform(
+    preferred, correlation
+):
+    particles = simulate(20_000, view_correlation=correlation, preferred=preferred)
+    stretch = particles.stretch[:, 0]
+    elevation = np.abs(particles.rotations[:, 2, 2])
+    ranks = np.argsort(np.argsort([stretch, elevation], axis=1), axis=1)
+    # The rank correlation of a Gaussian copula.
+    expected = 6 / np.pi * np.arcsin(correlation / 2)
+    assert np.corrcoef(ranks)[0, 1] == pytest.approx(expected, abs=0.02)
+    quantiles = np.linspace(0.1, 0.9, 9)
+    even = 40 * (2 * quantiles - 1)
+    np.testing.assert_allclose(np.quantile(stretch, quantiles), even, atol=1.5)
+    assert abs(np.corrcoef(particles.angle, elevation)[0, 1]) < 0.03
+
+
+def test_poses_with_errors_leave_the_true_ones_behind_the_images():
+    exact, wrong = simulate(300), simulate(300, pose_error=3.0)
+    np.testing.assert_array_equal(exact.rotations, wrong.rotations)
+    np.testing.assert_array_equal(exact.clean([0, 9]), wrong.clean([0, 9]))
+    turn = euler_matrices(wrong.angles) @ wrong.rotations.transpose(0, 2, 1)
+    angle = np.arccos((np.trace(turn, axis1=1, axis2=2) - 1) / 2)
+    assert np.degrees(np.sqrt((angle**2).mean())) == pytest.approx(3, rel=0.1)
+
+
+def test_images_do_not_depend_on_the_size_of_a_batch():
+    noise = NoiseSettings(n_calibration=20)
+    one, several = (
+        simulate(
+            9, signal_to_noise=10.0, settings=ViewSettings(batch_size=k, noise=noise)
+        )
+        for k in (9, 4)
+    )
+    np.testing.assert_array_equal(one.images, several.images)
+    assert [rows.stop for rows, _ in several.parts()] == [4, 8, 9]
+
+
+@pytest.mark.slow
+def test_noise_has_one_level_for_all_motions_and_seeds():
+    calibrated = NoiseSettings(n_calibration=150)
+    settings = {
+        "signal_to_noise": 5.0,
+        "settings": ViewSettings(noise=calibrated),
+    }
+    moving = simulate(20, **settings)
+    rigid = simulate(20, **settings, motions="rigid", random_state=1)
+    # The centres of their images differ by a fraction of a pixel.
+    assert moving.noise == pytest.approx(rigid.noise, rel=1e-3)
+    noise = moving.images - moving.clean(slice(None))
+    assert noise.std() == pytest.approx(moving.noise, rel=0.02)
+    # A ratio means the same in one view, where atoms are splats and no Gaussians.
+    one_view = simulate_particles(
+        150, size=48, pixel_size=5.5, signal_to_noise=5.0, random_state=0
+    )
+    assert moving.noise == pytest.approx(one_view.noise, rel=0.15)
+
+
+def test_images_with_a_ctf_are_the_clean_ones_times_it():
+    clean, with_ctf = simulate(4), simulate(4, defocus=(1e4, 2e4))
+    transfer = contrast_transfer(48, 5.5, with_ctf.defocus)
+    expected = np.fft.irfft2(np.fft.rfft2(clean.images) * transfer, s=(48, 48))
+    np.testing.assert_allclose(
+        with_ctf.images, expected, atol=1e-4 * clean.images.max()
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_samples": 0}, r"`n_samples` must be a whole number in \[1, .*got 0"),
+        ({"motions": "z"}, "`motions` must be one of 'x', 'xy', 'stretches', 'rigid'"),
+        (
+            {"size": 32},
+            "`size` must be at least 46 pixels of 5.5 A.*every view; got 32",
+        ),
+        ({"blur": 2.0}, "`blur` must be at least 0.7 pixels, 3.85 A; got 2 A"),
+        ({"pose_error": -1.0}, r"`pose_error` must be a number in \[0, 180\]; got -1"),
+        ({"signal_to_noise": 0.0}, "`signal_to_noise` must be a number above 0"),
+        (
+            {"correlation": 0.8, "view_correlation": 0.8},
+            "squares of `correlation` and `view_correlation` must add up to at most 1",
+        ),
+    ],
+)
+def test_a_parameter_that_cannot_be_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        simulate(**{"n_samples": 10, **settings})
+
+
+def test_correlations_may_leave_nothing_to_chance():
+    simulate(10, correlation=0.6, view_correlation=0.8)
