@@ -102,9 +102,16 @@ def export(arguments: Namespace) -> None:
     name = f"{arguments.to}-factor{arguments.factor}"
     out = Path(arguments.out or run.folder / name)
     require_new_folder(out, mark="commands.txt", overwrite=arguments.overwrite)
-    files = bridges.export(run, arguments.factor, arguments.to, n_bins=arguments.bins)
+    files = bridges.export(
+        run,
+        arguments.factor,
+        arguments.to,
+        n_bins=arguments.bins,
+        folder=out,
+        training=Path(arguments.training) if arguments.training else None,
+    )
     with whole_folder(out) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)
     commands = files["commands.txt"].decode().rstrip("\n")
-    show(f"{out}: {', '.join(files)}. Run in this folder:\n{commands}")
+    show(f"{out}: {shortened(list(files))}. To run, from any folder:\n{commands}")
