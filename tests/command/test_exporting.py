@@ -136,11 +136,17 @@ def test_the_cells_of_a_grid_are_the_averages_of_their_bins(run, folder):
     ("program", "files"),
     [
         ("cryodrgn", {"z_values.txt", "commands.txt"}),
-        ("recovar", {"embedding.pkl", "points.txt", "commands.txt"}),
+        (
+            "recovar",
+            {"embedding.pkl", "points.txt", "poses.pkl", "ctf.pkl", "commands.txt"},
+        ),
         ("aspire", {"weights.npy", "rows.npy", "aspire_volumes.py", "commands.txt"}),
     ],
 )
-def test_bridges_write_files_and_commands(latent, folder, capsys, program, files):
+def test_bridges_write_files_and_commands(
+    molecule, latent, folder, capsys, program, files
+):
+    (folder / molecule.name).symlink_to(molecule)  # images, as the STAR file names them
     assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
     assert manifactor(f"export run --to {program} --factor 1 --bins 8") == 0
     out = folder / "run" / f"{program}-factor1"
@@ -208,7 +214,7 @@ def test_weights_for_aspire_are_those_of_the_bins(surface, folder):
 
 
 @pytest.mark.slow
-def test_every_bin_has_its_own_file_for_relion(run, folder, capsys):
+def test_every_bin_has_its_own_file_for_relion(molecule, run, folder, capsys):
     assert manifactor(f"export {run} --to relion --factor 1 --bins 4 --out bins") == 0
     names = [
         starfile.read(folder / "bins" / f"bin_0{k}.star")["particles"]["rlnImageName"]
@@ -217,8 +223,13 @@ def test_every_bin_has_its_own_file_for_relion(run, folder, capsys):
     assert sum(len(part) for part in names) == N
     assert len(set().union(*names)) == N
     commands = (folder / "bins" / "commands.txt").read_text()
-    assert commands.count("relion_reconstruct --i bin_") == 4
-    assert capsys.readouterr().out.endswith(f"Run in this folder:\n{commands}")
+    assert commands.count(f"relion_reconstruct --i {folder / 'bins'}/bin_") == 4
+    printed = capsys.readouterr()
+    assert printed.out.endswith(f"To run, from any folder:\n{commands}")
+    assert "volumes reconstructed from one view are meaningless" in printed.err
+    # RELION finds images from the folder in which it is started.
+    assert f"cd {molecule.parent}\n" in commands
+    assert (molecule.parent / names[0][0].partition("@")[2]).is_file()
     message = refusal(f"export {run} --to cryosparc --factor 1", folder, capsys)
     assert "particles are particles.star" in message
 

@@ -156,6 +156,11 @@ def _export_options(command) -> None:
     add(command, "--to", text, required=True, choices=list(BRIDGES))
     text = "factor, counted from 1"
     add(command, "--factor", text, type=int, required=True, metavar="K")
+    text = (
+        "cryodrgn: folder of the trained model, with config.yaml and weights.N.pkl "
+        "(default: the folder of the coordinates)"
+    )
+    add(command, "--training", text, metavar="FOLDER")
     text = "folder to write (default: RUN/PROGRAM-factorK)"
     add(command, "--out", text, metavar="FOLDER")
 

@@ -8,6 +8,9 @@ from manifactor.command.outputs import require_new_file, require_new_folder
 from manifactor.command.terminal import show
 from manifactor.inputs.one_view import checked_width
 from manifactor.runs import averaging, bridges
+from manifactor.runs.folder import read_run
+from manifactor.runs.model_volumes import require_plain, volumes_along
+from manifactor.runs.motions import is_of_all_views, open_motions
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import selected, selection
 
@@ -78,13 +81,21 @@ def average(arguments: Namespace) -> None:
     # Before the bins are made, so that matching sees only the particles averaged.
     if arguments.view is not None:
         run = run.seen_from(arguments.view, width=width)
-    averages = averaging.average(
-        run,
-        arguments.factor,
-        n_bins=arguments.bins,
-        matched=arguments.match,
-        halves=arguments.halves,
-    )
+    # Without a view, particles of all views have volumes instead of mean images.
+    motions = None
+    if arguments.view is None and is_of_all_views(run.record):
+        motions = open_motions(run, read_run(run.folder)[1])
+    if motions is None:
+        averages = averaging.average(
+            run,
+            arguments.factor,
+            n_bins=arguments.bins,
+            matched=arguments.match,
+            halves=arguments.halves,
+        )
+    else:
+        require_plain(matched=arguments.match, halves=arguments.halves)
+        averages = volumes_along(run, motions, arguments.factor, n_bins=arguments.bins)
     with whole_folder(out) as folder:
         written = averaging.write_averages(averages, folder)
     show(f"{averages}.\n{out}: {shortened(written)}")
@@ -102,9 +113,16 @@ def export(arguments: Namespace) -> None:
     name = f"{arguments.to}-factor{arguments.factor}"
     out = Path(arguments.out or run.folder / name)
     require_new_folder(out, mark="commands.txt", overwrite=arguments.overwrite)
-    files = bridges.export(run, arguments.factor, arguments.to, n_bins=arguments.bins)
+    files = bridges.export(
+        run,
+        arguments.factor,
+        arguments.to,
+        n_bins=arguments.bins,
+        folder=out,
+        training=Path(arguments.training) if arguments.training else None,
+    )
     with whole_folder(out) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)
     commands = files["commands.txt"].decode().rstrip("\n")
-    show(f"{out}: {', '.join(files)}. Run in this folder:\n{commands}")
+    show(f"{out}: {shortened(list(files))}. To run, from any folder:\n{commands}")

@@ -70,15 +70,19 @@ def _task(arguments: Namespace, path: Path, view: tuple[float, float] | None) ->
         width=arguments.width,
         images=images,
         columns=ColumnChoice(arguments.columns, arguments.drop),
-        choice=ParticleChoice(
-            arguments.datadir,
-            arguments.pixel_size,
-            tuple(arguments.classes),
-            tuple(arguments.optics_groups),
-        ),
+        choice=_particle_choice(arguments),
         settings={name: getattr(arguments, name) for name in SETTINGS},
         seed=arguments.seed,
         n_fitted=arguments.fit_samples,
+    )
+
+
+def _particle_choice(arguments: Namespace) -> ParticleChoice:
+    return ParticleChoice(
+        arguments.datadir,
+        arguments.pixel_size,
+        tuple(arguments.classes),
+        tuple(arguments.optics_groups),
     )
 
 
@@ -145,6 +149,7 @@ def _fit_all_views(arguments: Namespace) -> None:
     require_new_run(out, overwrite=arguments.overwrite)
     task = AllViewsTask(
         path,
+        choice=_particle_choice(arguments),
         symmetry=arguments.symmetry,
         low_pass=arguments.low_pass,
         mask_radius=arguments.mask_radius,

@@ -12,6 +12,7 @@ import numpy as np
 
 from manifactor.cryoem.mrc import open_map, stated_voxel_size, voxel_size
 from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.stack_paths import find_stack
 
 # Endings of stacks; cryoSPARC writes its stacks as .mrc.
 STACK_SUFFIXES = (".mrcs", ".mrc")
@@ -156,7 +157,7 @@ def particle_images(particles: Particles, *, folder: Path | None = None) -> Imag
         )
     # Checked now: a missing stack should not be found after an hour of reading.
     names, file = np.unique(particles.stack, return_inverse=True)
-    files = tuple(_find_stack(name, particles.path, folder) for name in names)
+    files = tuple(find_stack(name, particles.path, folder) for name in names)
     shapes, lengths = zip(*(_stack_shape(path) for path in files), strict=True)
     _require_one_shape(
         files,
@@ -306,47 +307,6 @@ def _require_slices(
             f"{files[file[first]].name}, which holds {lengths[file[first]]}. The two "
             "do not belong together, or the stack was cut short."
         )
-
-
-def _find_stack(name: str, beside: Path, folder: Path | None) -> Path:
-    """Return the path of a stack that a file of particles names.
-
-    RELION and cryoSPARC name it relative to the folder of the project, which is the
-    particles' folder or one above it.
-    """
-    if folder is not None:
-        return _stack_in(folder, name, beside)
-    path = Path(name)
-    if path.is_absolute() and path.is_file():
-        return path
-    # The particles may be a link: search around the link and around its target.
-    around_link, around_target = beside.absolute().parents, beside.resolve().parents
-    for above in [*around_link, *around_target, Path.cwd()]:
-        if (above / name).is_file():
-            return above / name
-    raise ValueError(
-        f"{beside} names the stack {name}, which is neither in its folder nor in one "
-        "above it nor in the current folder. Run in the project's folder, or copy the "
-        "stack, or give the folder that holds it with --datadir."
-    )
-
-
-def _stack_in(folder: Path, name: str, beside: Path) -> Path:
-    """Return the path of a stack inside of a folder.
-
-    The folder may be the project's, any folder on the way to the stack, or one that
-    all stacks were copied to.
-    """
-    parts = [part for part in Path(name).parts if part != Path(name).anchor]
-    for start in range(len(parts)):
-        path = folder.joinpath(*parts[start:])
-        if path.is_file():
-            return path
-    raise ValueError(
-        f"{beside} names the stack {name}, and --datadir {folder} holds neither this "
-        f"path nor {parts[-1] if parts else 'a file'}. Give the folder that holds the "
-        "stacks."
-    )
 
 
 def _times(shape) -> str:

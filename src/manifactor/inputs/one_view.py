@@ -39,6 +39,15 @@ def picked(particles: Particles, view: tuple[float, float], width: float) -> Par
     return particles[near]
 
 
+def is_one_view(particles: Particles, *, max_angle: float = 30.0) -> bool:
+    """Return whether all particles are seen within an angle of their mean direction.
+
+    Particles without angles count as one view.
+    """
+    # Particles of a 2-D class have no angles; to choose the class was to choose a view.
+    return particles.angles is None or _spread(particles.angles) <= max_angle
+
+
 def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
     """Refuse images of many views, whose differences are mostly those of the views.
 
@@ -49,18 +58,15 @@ def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
     max_angle : float
         Largest angle in degrees between a view and the mean direction.
     """
-    # Particles of a 2-D class have no angles; to choose the class was to choose a view.
-    if particles.angles is None:
+    if particles.angles is None or is_one_view(particles, max_angle=max_angle):
         return
-    apart = _largest_angle_to_mean(view_directions(particles.angles))
-    if apart > max_angle:
-        raise ValueError(
-            f"images must show one view; those of {particles.path} are up to "
-            f"{apart:.0f} degrees apart from their middle. Pick one with --view "
-            "ROT,TILT --width DEGREES. For all views at once, factor coordinates that "
-            "another program found (cryoDRGN, 3D variability), and make volumes with "
-            "it: manifactor export."
-        )
+    raise ValueError(
+        f"images must show one view; those of {particles.path} are up to "
+        f"{_spread(particles.angles):.0f} degrees apart from their middle. Pick one "
+        "with --view ROT,TILT --width DEGREES. For all views at once, factor "
+        "coordinates that another program found (cryoDRGN, 3D variability), and make "
+        "volumes with it: manifactor export."
+    )
 
 
 def require_one_class(particles: Particles) -> None:
@@ -79,12 +85,13 @@ def require_one_class(particles: Particles) -> None:
     )
 
 
-def _largest_angle_to_mean(directions: np.ndarray) -> float:
-    """Return the largest angle in degrees between unit vectors and their mean."""
+def _spread(angles: np.ndarray) -> float:
+    """Return the largest angle in degrees between views and their mean direction."""
+    directions = view_directions(angles)
     mean = directions.mean(axis=0)
     length = np.linalg.norm(mean)
     if length < 1e-6:  # directions that cancel have no mean direction
         return 180.0
     # Rounding may take a cosine beyond 1, where the angle is not a number.
     cosines = np.clip(directions @ mean / length, -1, 1)
-    return np.degrees(np.arccos(cosines)).max()
+    return float(np.degrees(np.arccos(cosines)).max())

@@ -17,17 +17,19 @@ from manifactor.cryoem.all_views.factoring import (
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.placing import Placed
 from manifactor.cryoem.all_views.transforms import Transforms, read_transforms
-from manifactor.cryoem.formats import particles_with, read_particles
+from manifactor.cryoem.formats import particles_with
 from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import particle_images
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
+from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.folder import write_run
 from manifactor.runs.motions import MODEL_FILE, UNKNOWN, even_scale
 from manifactor.runs.places import Place, all_places, coordinate_columns
 from manifactor.runs.run import last_changed
-from manifactor.runs.task import changed_options, choices_as_json
+from manifactor.runs.task import changed_options, choices_as_json, repeated_options
+
+OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class AllViewsTask:
     ----------
     path : Path
         A STAR or .cs file with angles.
+    choice : ParticleChoice
     symmetry : str
         Point group of the molecule.
     low_pass, mask_radius : float or None
@@ -48,6 +51,7 @@ class AllViewsTask:
     """
 
     path: Path
+    choice: ParticleChoice = field(default_factory=ParticleChoice)
     symmetry: str = "C1"
     low_pass: float | None = None
     mask_radius: float | None = None
@@ -58,15 +62,12 @@ class AllViewsTask:
     def arguments(self) -> list[str]:
         """Arguments of `manifactor` that repeat this fit, without the defaults."""
         usual = asdict(AllViewsTask(self.path))
-        own = {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in ("path", "settings")
-        }
+        own = {name: getattr(self, name) for name in OWN_OPTIONS}
         return [
             "fit",
             str(self.path.absolute()),
             "--all-views",
+            *repeated_options(self.choice.options),
             *changed_options(own, usual),
             *changed_options(self.settings, ManifoldFactorizer().get_params()),
         ]
@@ -88,9 +89,9 @@ class AllViewsTask:
             What run.json says beside the results.
         """
         stages = (stages or Stages()).start(callback, self.seed)
-        particles = read_particles(self.path)
+        particles = self.choice.chosen(self.choice.read(self.path))
         transforms = read_transforms(
-            particle_images(particles),
+            self.choice.images(particles),
             particles,
             rng=np.random.default_rng(self.seed),
             low_pass=self.low_pass,
@@ -106,6 +107,7 @@ class AllViewsTask:
         )
         places = places_of(found)
         record = self._record(particles, transforms, found, places)
+        record["all_views"]["seconds"] = stages.timings
         suffix = self.path.suffix.lower()
         columns = coordinate_columns(places, suffix)
         trees = {}
@@ -138,6 +140,7 @@ class AllViewsTask:
             "input": str(self.path.resolve()),
             "particles": str(self.path.resolve()),
             "fingerprint": particles.fingerprint,
+            "particle_choice": self.choice.record,
             "seed": self.seed,
             "arguments": self.settings,
             "reproduce": shlex.join(["manifactor", *self.arguments]),

@@ -148,7 +148,7 @@ def average(
     settings : AveragingSettings
     """
     # Wrong factors are refused before images are opened, which may take a while.
-    places = _places_along(run, factors)
+    places = places_along(run, factors)
     others = _places_beside(run, factors) if matched else []
     images = run.images()
     source = images.source if isinstance(images, View) else images
@@ -160,7 +160,7 @@ def average(
     n_cells = n_bins ** len(places)
     _require_memory(n_cells * (1 + halves), source.shape, settings.max_gigabytes)
 
-    labels, centres = _binned(places, n_bins)
+    labels, centres = binned(places, n_bins)
     rows = None
     if most is not None and most < len(labels):
         rows = _drawn(len(labels), most)
@@ -181,7 +181,7 @@ def average(
     return Averages(means, *found, halves=both, pixel_size_stated=stated)
 
 
-def _places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
+def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
     """Return the places on the factors to average along."""
     # A picture has two directions, so there is no grid of three factors.
     distinct = len(set(factors)) == len(factors)
@@ -225,14 +225,14 @@ def _require_memory(
         )
 
 
-def _binned(
+def binned(
     places: Sequence[Place], n_bins: int
 ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
     """Return the bin of every sample, and the centres along each factor."""
-    binned = [
+    bins = [
         bin_labels(place.displayed, place.topology, n_bins=n_bins) for place in places
     ]
-    along, centres = zip(*binned, strict=True)
+    along, centres = zip(*bins, strict=True)
     if len(along) == 1:
         return along[0], centres
     return grid_labels(*along, n_columns=n_bins), centres

@@ -43,10 +43,11 @@ class EvenScale:
         found = np.interp(coordinates, self.coordinate, self.even)
         return found % 1 if self.topology == "circle" else found
 
-    def displayed(self, even: np.ndarray) -> np.ndarray:
-        """Return the coordinates of even places as people read them."""
-        found = Place(self.coordinates(even), self.topology).displayed
-        return found % 360 if self.topology == "circle" else found
+    def even_at(self, displayed: np.ndarray) -> np.ndarray:
+        """Return the even places of coordinates as people read them."""
+        return self.even_places(
+            Place.from_displayed(displayed, self.topology).coordinate
+        )
 
 
 def even_scale(factor: Factor) -> EvenScale:
@@ -107,12 +108,7 @@ class RunMotions:
             Pixels.
         """
         pairs = zip(self.scales, at, strict=True)
-        places = [
-            scale.even_places(
-                Place.from_displayed(np.array([value]), scale.topology).coordinate
-            )[0]
-            for scale, value in pairs
-        ]
+        places = [scale.even_at(np.array([value]))[0] for scale, value in pairs]
         return self.model.images(np.array(places), rotation(view), size=size)[0]
 
     def along(
@@ -147,6 +143,29 @@ class RunMotions:
             self.model.images(place, rotation(view), size=size)[0] for place in places
         ]
         return ImagesAlong(np.stack(images), Place(coordinates, scale.topology), view)
+
+    def volumes(self, motions: Sequence[int], at: Sequence[np.ndarray]) -> np.ndarray:
+        """Return volumes on the grid of some motions, the others in their middle.
+
+        Parameters
+        ----------
+        motions : sequence of int
+            From 0.
+        at : sequence of ndarray
+            Displayed coordinates on each of them.
+
+        Returns
+        -------
+        ndarray of shape (n, z, y, x), float32
+        """
+        even = [
+            self.scales[k].even_at(along) for k, along in zip(motions, at, strict=True)
+        ]
+        grid = np.stack(np.meshgrid(*even, indexing="ij"), -1)
+        places = np.full((grid[..., 0].size, len(self.scales)), 0.5)
+        places[:, list(motions)] = grid.reshape(len(places), -1)
+        found = [self.model.density(place) for place in places]
+        return np.stack(found).astype(np.float32)
 
     def best_view(self, motion: int) -> tuple[float, float]:
         """Return rot and tilt, in whole degrees, of the view that shows a motion best.

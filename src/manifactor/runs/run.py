@@ -79,10 +79,11 @@ class Run:
         path = Path(self.record["particles"])
         is_cs = {self.input.suffix.lower(), path.suffix.lower()} == {".cs"}
         joined = is_cs and path.resolve() != self.input.resolve()
-        return self._choice.read(path, results=self.input if joined else None)
+        return self.choice.read(path, results=self.input if joined else None)
 
     @property
-    def _choice(self) -> ParticleChoice:
+    def choice(self) -> ParticleChoice:
+        """Which particles were taken, and where their stacks lie."""
         return ParticleChoice.from_record(self.record)
 
     @property
@@ -127,7 +128,7 @@ class Run:
             require_one_view(particles)
         phase_flip = bool(self.record.get("images", {}).get("phase_flip", False))
         return run_images(
-            self.input, particles, phase_flip=phase_flip, choice=self._choice
+            self.input, particles, phase_flip=phase_flip, choice=self.choice
         )
 
     def samples(self) -> np.ndarray:

@@ -79,7 +79,7 @@ class Task:
             str(self.path.absolute()),
             *view,
             *changed_options(files, {}),
-            *_repeated(self.choice.options),
+            *repeated_options(self.choice.options),
             *changed_options({"width": self.width}, {"width": usual.width}),
             *changed_options(asdict(self.images), asdict(usual.images)),
             *changed_options(asdict(self.columns), asdict(usual.columns)),
@@ -225,7 +225,7 @@ def changed_options(given: Mapping, usual: Mapping) -> list[str]:
     return out
 
 
-def _repeated(options: Mapping[str, list]) -> list[str]:
+def repeated_options(options: Mapping[str, list]) -> list[str]:
     """Return options as arguments, each repeated for every value."""
     out: list[str] = []
     for name, values in options.items():

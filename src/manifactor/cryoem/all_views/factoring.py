@@ -83,10 +83,9 @@ def factor_all_views(
     principal = _principal(transforms, seed, symmetry, stages, settings)
     require_motion(principal)
     rows = surest(principal, settings)
-    fit = ManifoldFactorizer(
-        **{**(parameters or {}), "preparation": "none", "random_state": seed}
-    )
-    fit.fit(samples_of(principal)[rows], stages=stages)
+    own = {"preparation": "none", "random_state": seed, "callback": stages.report}
+    fit = ManifoldFactorizer(**{**(parameters or {}), **own})
+    fit.fit(samples_of(principal)[rows])
     topologies = tuple(factor.topology for factor in fit.factors_)
     if not set(topologies) <= set(MOMENTS):
         return AllViews(fit, rows, principal, None)

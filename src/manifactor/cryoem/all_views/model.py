@@ -74,9 +74,14 @@ class MotionModel:
         # Once for all images: a slider is followed by an image of each place.
         return self.grid.bounded(self.volumes).astype(np.complex64)
 
-    def densities(self, places: np.ndarray) -> np.ndarray:
-        """Return the molecule in real space, centred in the middle of a cube.
+    @property
+    def voxel_size(self) -> float:
+        """Width of a voxel of `density`, in Angstrom."""
+        return self.box * self.grid.padding / self.grid.side
 
-        The cube is ``grid.padding`` boxes wide; the molecule lies in the middle box.
-        """
-        return self.grid.densities(self.state(places)[None])[0]
+    def density(self, places: np.ndarray) -> np.ndarray:
+        """Return the molecule in real space, a cube of the box indexed by z, y, x."""
+        cube = self.grid.densities(self.state(places)[None])[0]
+        middle, reach = self.grid.half, self.grid.half // self.grid.padding
+        box = slice(middle - reach, middle + reach + 1)
+        return cube[box, box, box].transpose(2, 1, 0)

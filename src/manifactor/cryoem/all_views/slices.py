@@ -113,11 +113,16 @@ class VolumeGrid:
         return self.transformed(self._real(volumes * self.inside) * self._ball)
 
     def densities(self, volumes: np.ndarray) -> np.ndarray:
-        """Return volumes in real space, (n, side, side, side), centred.
+        """Return volumes in real space inside the ball, centred, indexed by x, y, z.
 
         The box of the images is the middle of them, `padding` times smaller.
+
+        Returns
+        -------
+        ndarray of shape (n, side, side, side)
         """
-        return fft.fftshift(self._real(volumes), axes=(1, 2, 3))
+        inside = self._real(volumes * self.inside) * self._ball
+        return fft.fftshift(inside, axes=(1, 2, 3))
 
     def transformed(self, densities: np.ndarray) -> np.ndarray:
         """Return the transforms of volumes, without interpolation's envelope."""

@@ -1,0 +1,104 @@
+"""The bridges to RELION and cryoSPARC: a file of particles for each bin."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifactor.cryoem.formats import particles_with
+from manifactor.cryoem.result_groups import (
+    NEEDED,
+    result_group,
+    results_of,
+    with_own_paths,
+)
+from manifactor.runs.bridges.commands import command, comment
+from manifactor.runs.bridges.request import Request
+from manifactor.runs.places import coordinate_columns
+
+
+@dataclass(frozen=True)
+class _Bin:
+    """The particles of one bin.
+
+    Attributes
+    ----------
+    name : str
+        Of its file, without the suffix.
+    content : bytes
+        The file.
+    count : int
+        Particles.
+    centre : float
+        In degrees on a circle.
+    """
+
+    name: str
+    content: bytes
+    count: int
+    centre: float
+
+    def __str__(self) -> str:
+        return f"{self.count} particles around {self.centre:.3g}"
+
+
+def relion_files(request: Request) -> dict[str, bytes]:
+    """Return a STAR file for each bin, and the commands that reconstruct them."""
+    bins = list(_bins(request, suffix=".star"))
+    commands = comment(
+        "one bin along the factor after the other; the other factors are as they are. "
+        "RELION finds images from the folder of its project:"
+    )
+    commands += command("cd", request.image_folder)
+    # A STAR file without defocus is of images without a CTF.
+    ctf = ["--ctf"] if "defocus_u" in request.run.particles.microscope else []
+    for each in bins:
+        star = request.folder / f"{each.name}.star"
+        volume = request.folder / f"{each.name}.mrc"
+        commands += comment(str(each))
+        commands += command("relion_reconstruct", "--i", star, "--o", volume, *ctf)
+    files = {f"{each.name}.star": each.content for each in bins}
+    return {**files, "commands.txt": commands.encode()}
+
+
+def cryosparc_files(request: Request) -> dict[str, bytes]:
+    """Return a .cs file for each bin with its .csg, and how to import them."""
+    files = {}
+    commands = comment(
+        "one bin along the factor after the other; the other factors are as they are. "
+        "In a workspace of the cryoSPARC project whose folder is "
+        f"{request.image_folder}, build the job Import Result Group for each file:"
+    )
+    missing: list[str] = []
+    for each in _bins(request, suffix=".cs"):
+        content = with_own_paths(each.content, request.image_folder)
+        files[f"{each.name}.cs"] = content
+        files[f"{each.name}.csg"] = result_group(content, f"{each.name}.cs")
+        commands += comment(f"{request.folder / each.name}.csg: {each}", width=None)
+        missing = [name for name in NEEDED if name not in results_of(content)]
+    commands += comment(
+        "then Homogeneous Reconstruction Only with the particles of each."
+    )
+    if missing:
+        commands += comment(
+            f"{request.run.particles.path} has no {', '.join(missing)}: connect the "
+            "job's input also to the output of the original job that has them."
+        )
+    return {**files, "commands.txt": commands.encode()}
+
+
+def _bins(request: Request, *, suffix: str) -> Iterator[_Bin]:
+    """Yield the bins that hold particles, with their files."""
+    run = request.run
+    particles = run.particles
+    if particles.path.suffix.lower() != suffix:
+        raise ValueError(
+            f"this program reads {suffix}; the run's particles are "
+            f"{particles.path.name}."
+        )
+    for k in np.unique(request.labels):
+        inside = np.flatnonzero(request.labels == k)
+        places = [each[inside] for each in run.places]
+        content = particles_with(particles[inside], coordinate_columns(places, suffix))
+        # From 1, as bins are counted in bins.csv.
+        yield _Bin(f"bin_{k + 1:02d}", content, len(inside), request.centres[k])

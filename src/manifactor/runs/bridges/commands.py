@@ -1,0 +1,44 @@
+"""Lines of a shell: commands with quoted words, and comments."""
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from textwrap import wrap
+
+
+def command(*words: str | Path) -> str:
+    """Return a command as one line; words with blanks or signs of the shell are quoted.
+
+    Examples
+    --------
+    >>> command("cd", Path("/data/my run;2"))
+    "cd '/data/my run;2'\\n"
+    """
+    return shlex.join(str(word) for word in words) + "\n"
+
+
+def comment(text: str, *, width: int | None = 88) -> str:
+    """Return a text as lines of a comment.
+
+    Parameters
+    ----------
+    text : str
+    width : int or None
+        Characters of a line, where words allow it; None for one line.
+
+    Examples
+    --------
+    >>> comment("one bin after the other")
+    '# one bin after the other\\n'
+    """
+    # Line ends in the name of a file would end the comment: all blanks are made one.
+    line = " ".join(text.split())
+    if width is None:
+        return f"# {line}\n"
+    lines = wrap(line, width - 2, break_long_words=False, break_on_hyphens=False)
+    return "".join(f"# {line}\n" for line in lines)
+
+
+def warning_comments(messages: Iterable[str]) -> str:
+    """Return warnings as comments, for the reader of a file of commands."""
+    return "".join(comment(f"WARNING: {message}") for message in messages)

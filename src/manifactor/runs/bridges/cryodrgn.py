@@ -1,0 +1,116 @@
+"""The bridge to cryoDRGN, whose model decodes points in its coordinates."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from manifactor.inputs.pickles import read_pickled_array
+from manifactor.runs.bridges.commands import command, comment
+from manifactor.runs.bridges.request import Request
+
+# Where config.yaml states the side of the model's Fourier lattice.
+LATTICE = re.compile(r"^lattice_args:\n(?:[ \t]+.*\n)*?[ \t]+D: *(\d+)", re.MULTILINE)
+# Where it names the CTF parameters of the images that the model was trained on.
+CTF_FILE = re.compile(r"^ +ctf: *(?P<quote>['\"]?)(?P<path>.+?)(?P=quote) *$", re.M)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """The files of a trained model.
+
+    Attributes
+    ----------
+    weights, config : Path
+    """
+
+    weights: Path
+    config: Path
+
+    @property
+    def is_there(self) -> bool:
+        return self.weights.is_file() and self.config.is_file()
+
+    @property
+    def box(self) -> int | None:
+        """Side of its volumes in voxels; None where the config does not state it."""
+        found = LATTICE.search(self._text)
+        # The lattice of an even box has one point more, to be symmetric about 0.
+        return int(found[1]) - 1 if found else None
+
+    def trained_width(self) -> float | None:
+        """Return the width in Angstrom of the images that it was trained on."""
+        found = CTF_FILE.search(self._text)
+        path = Path(found["path"]) if found else None
+        if path is None or not path.is_file():
+            return None
+        try:
+            table = read_pickled_array(path)
+        except ValueError:
+            return None
+        # The first two columns are the box and the pixel size.
+        widths = table[:, 0] * table[:, 1]
+        return float(widths[0])
+
+    @property
+    def _text(self) -> str:
+        # Before version 2 the config was a pickle, which is not read here.
+        is_text = self.config.suffix == ".yaml"
+        return self.config.read_text(encoding="utf-8") if is_text else ""
+
+
+def cryodrgn_files(request: Request) -> dict[str, bytes]:
+    """Return points for `cryodrgn eval_vol`, and the command."""
+    points = request.points(request.latents())
+    model = _model(request)
+    commands = comment("volumes along the factor, by the model of the coordinates:")
+    if model.is_there:
+        commands += command("cd", request.folder)
+        commands += _evaluation(model, _pixel_size(request, model))
+    else:
+        commands += comment(
+            f"the model was not found: there is no {model.weights.name} with a "
+            f"config.yaml in {model.weights.parent}. Export again with --training "
+            "FOLDER, the output folder of cryodrgn train_vae, for the command."
+        )
+    return {"z_values.txt": points, "commands.txt": commands.encode()}
+
+
+def _evaluation(model: _Model, pixel_size: float | None) -> str:
+    """Return the command that decodes the points."""
+    words = ["cryodrgn", "eval_vol", str(model.weights), "-c", str(model.config)]
+    words += ["--zfile", "z_values.txt", "-o", "volumes"]
+    if pixel_size is not None:
+        return command(*words, "--Apix", f"{pixel_size:.6g}")
+    note = "the pixel size is not known: without --Apix, volumes have 1 A a voxel"
+    return comment(note) + command(*words)
+
+
+def _model(request: Request) -> _Model:
+    """Return where the model of the coordinates lies."""
+    given = request.run.input
+    folder = (request.training or given.parent).absolute()
+    # An epoch's coordinates, z.20.pkl, belong to its weights, weights.20.pkl.
+    epoch = re.fullmatch(r"z(\.\d+)?\.pkl", given.name)
+    weights = folder / f"weights{(epoch and epoch[1]) or ''}.pkl"
+    old = folder / "config.pkl"
+    return _Model(weights, old if old.is_file() else folder / "config.yaml")
+
+
+def _pixel_size(request: Request, model: _Model) -> float | None:
+    """Return the voxel size in Angstrom of the model's volumes.
+
+    The model may have been trained on downsampled images: the width is what they share.
+    """
+    width = model.trained_width()
+    if width is None:
+        width = _width_of_images(request)
+    box = model.box
+    return None if width is None or box is None else width / box
+
+
+def _width_of_images(request: Request) -> float | None:
+    """Return the width in Angstrom of the run's images, None where it is unknown."""
+    particles, image = request.particles, request.first_image
+    if particles is None or particles.pixel_size is None or image is None:
+        return None
+    return image.shape[-1] * particles.pixel_size
