@@ -30,7 +30,11 @@ class MotionFigureSettings:
     blind: float = 0.75
 
     # Width and height of a map in inches.
-    map: tuple[float, float] = (3.3, 2.1)
+    map: tuple[float, float] = (4.0, 2.2)
+
+    # Bands of the map: its cells are so much smaller than those of the views that none
+    # of these is missed.
+    bands: int = 48
 
 
 def particle_map(
@@ -48,7 +52,7 @@ def particle_map(
         f"near {_view(fullest)}. Opposite directions, whose images are mirrored, count "
         "as one."
     )
-    label = f"particles in 1/{len(counts)} of the half sphere"
+    label = "particles in a cell"
     return _map("particles", motions, counts, label, text, settings=settings)
 
 
@@ -63,7 +67,7 @@ def deviation_map(
         f"seen{motion + 1}",
         motions,
         motions.model.views.deviations[:, motion],
-        "deviation, share of the motion",
+        "deviation",
         blind_sentence(motions, motion, settings=settings),
         settings=settings,
     )
@@ -82,8 +86,9 @@ def blind_sentence(
     best = motions.best_view(motion)
     blind = deviations > settings.blind * UNKNOWN
     known = (
-        f"Deviation of places by direction, {UNKNOWN:.2f} where images show nothing "
-        f"of the motion. It is seen best from {_view(best)}."
+        "Deviation of places by direction, as a share of the motion: "
+        f"{UNKNOWN:.2f} where images show nothing of it. It is seen best from "
+        f"{_view(best)}."
     )
     if not blind.any():
         return (
@@ -112,7 +117,7 @@ def _map(
     settings: MotionFigureSettings,
 ) -> str:
     """Return a value of each direction on the map of the sphere."""
-    cells = sphere_cells()
+    cells = sphere_cells(settings.bands)
     directions = motions.model.views.directions
     # A view and the one from behind have one value.
     nearest = np.abs(cells.centres @ directions.T).argmax(axis=1)

@@ -6,7 +6,7 @@ import { read } from "./server.js";
 
 const WIDTH = 900;
 const HEIGHT = 420;
-const LEFT = 60;
+const LEFT = 90;
 
 async function spectrum(about) {
   const { eigenvalues, owners } = await read("spectrum");
@@ -37,7 +37,7 @@ async function spectrum(about) {
       { x: (LEFT + WIDTH) / 2, y: HEIGHT - 12, "text-anchor": "middle" },
       `eigenfunctions 1 to ${eigenvalues.length}`,
     ),
-    svg("text", { transform: `translate(14 ${HEIGHT / 2}) rotate(-90)`, "text-anchor": "middle" }, "eigenvalue"),
+    svg("text", { transform: `translate(20 ${HEIGHT / 2}) rotate(-90)`, "text-anchor": "middle" }, "eigenvalue"),
   ];
   const pure = about.factors
     .map((_, f) => `${owners.filter((owner) => owner === f).length} of factor ${f + 1}`)

@@ -1,0 +1,49 @@
+"""A molecule of blobs with two motions, made by hand."""
+
+import numpy as np
+from scipy import fft
+
+from manifactor.cryoem.all_views.directions import ViewMap, hemisphere
+from manifactor.cryoem.all_views.model import MotionModel
+from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.slices import VolumeGrid
+
+BOX = 264.0
+
+
+def moving_model(n_cells=64):
+    """The interval moves density along x; the circle turns it about x, from y to z.
+
+    Views along x are blind to the interval, and one cell has no particles.
+    """
+    grid, motions = VolumeGrid(cut=5.0), Motions(("interval", "circle"))
+    axis = fft.fftfreq(grid.side) * grid.padding
+    x, y, z = np.meshgrid(axis, axis, axis, indexing="ij")
+
+    def pair(*centre):
+        there, back = (
+            np.exp(-((x - s * centre[0]) ** 2) / 0.02)
+            * np.exp(-((y - s * centre[1]) ** 2) / 0.02)
+            * np.exp(-((z - s * centre[2]) ** 2) / 0.02)
+            for s in (1, -1)
+        )
+        return np.array([there + back, there - back])
+
+    densities = np.zeros((1 + 3 + 4, *x.shape))
+    densities[0] = sum(pair(*centre)[0] for centre in np.eye(3) / 5)
+    densities[1] = pair(0.2, 0, 0)[1] / 2  # the first polynomial of the interval
+    densities[4] = pair(0, 0.2, 0)[1] / 2  # the cosine of the circle
+    densities[6] = pair(0, 0, 0.2)[1] / 2  # its sine
+    spectra = fft.fftshift(fft.fftn(densities, axes=(1, 2, 3)), axes=(1, 2, 3))
+    volumes = spectra.reshape(len(densities), -1).astype(np.complex64)
+    return MotionModel(grid, BOX, motions, volumes, views(n_cells), np.array([0.98, 1]))
+
+
+def views(n_cells):
+    directions = hemisphere(n_cells)
+    counts = np.full(n_cells, 5)
+    counts[0] = 0
+    along_x = np.abs(directions[:, 0])
+    deviations = np.column_stack([0.01 + 0.27 * along_x**8, np.full(n_cells, 0.02)])
+    deviations[0] = np.nan
+    return ViewMap(directions, counts, deviations)
