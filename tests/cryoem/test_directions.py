@@ -78,3 +78,8 @@ def test_cells_have_equal_areas_and_hold_every_direction_once(rng):
     poles = np.array([[0.0, 0, 1], [0, 0, -1], [-1, 0, 0], [-1, -1e-17, 0]])
     assert (cells.index(poles) < len(cells)).all()
     assert cells.index(poles)[1] >= len(cells) - cells.per_band[-1]
+
+
+def test_the_centre_of_a_cell_lies_in_it():
+    cells = sphere_cells(12)
+    assert cells.index(cells.centres).tolist() == list(range(len(cells)))

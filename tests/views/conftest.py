@@ -4,6 +4,7 @@ import os
 import shutil
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +12,13 @@ import pytest
 from manifactor import datasets
 from manifactor._support.extras import extra
 from manifactor.datasets.writing import write_dataset
+from manifactor.runs.folder import read_places, read_run, write_run
+from manifactor.runs.motions import MODEL_FILE
 from manifactor.runs.task import Task
 from manifactor.views.explorer.scene import open_scene
 from manifactor.views.explorer.server import application, listening
+
+from ..cryoem.moving import moving_model
 
 N = 400
 TOKEN = "a-token"
@@ -59,6 +64,33 @@ def torus_run(tmp_path_factory):
     task = Task(folder / "torus.npy")
     task.fit(task.read(), folder / "run")
     return folder / "run"
+
+
+@pytest.fixture(scope="session")
+def moving_run(run, tmp_path_factory):
+    """The same run as that of particles of all views, with a molecule of blobs."""
+    record, fit = read_run(run)
+    rng = np.random.default_rng(0)
+    places = tuple(
+        replace(place, deviation=rng.uniform(0.01, 0.03, len(place)))
+        for place in read_places(run)[1]
+    )
+    assert [place.topology for place in places] == ["interval", "circle"]
+    found = {
+        "symmetry": "C1",
+        "agreement": [0.99, 0.9, 0.8, 0.2],
+        "information": [30.0, 20.0, 9.0],
+        "consistency": [0.98, 0.95],
+    }
+    out = tmp_path_factory.mktemp("moving") / "run"
+    write_run(
+        fit,
+        out,
+        record={**record, "all_views": found},
+        places=places,
+        trees={MODEL_FILE: moving_model()},
+    )
+    return out
 
 
 @contextmanager

@@ -393,14 +393,11 @@ def test_averages_are_shown_and_said_to_be_of_some_samples(images, undrawn):
     folder, _ = images
     few = FigureSettings(average_bins=4, most_averaged=500)
     text = write_report(folder, settings=ReportSettings(figures=few)).read_text()
-    alts = [
-        attributes["alt"] for tag, attributes in Reader(text).elements if tag == "img"
-    ]
-    assert len(alts) == 2
-    assert all(
-        "Strip of 4 mean images. Means of 500 of 600 images, drawn at random" in alt
-        for alt in alts
-    )
+    reader = Reader(text)
+    said = "Strip of 4 mean images. Means of 500 of 600 images, drawn at random"
+    assert [said in label for label in reader.values("aria-label")].count(True) == 2
+    assert [tag for tag, _ in reader.elements].count("img") == 2 * 4
+    assert text.count(">5 Å<") == 2  # 8 pixels of 2 Angstrom
 
 
 def test_images_that_are_gone_are_one_sentence(images, undrawn):

@@ -66,7 +66,9 @@ class Averages:
     @property
     def width(self) -> float | None:
         """Width of an image in Angstrom; None if it is unknown."""
-        return self.pixel_size * self.images.shape[2] if self.pixel_size_stated else None
+        return (
+            self.pixel_size * self.images.shape[2] if self.pixel_size_stated else None
+        )
 
     @property
     def of_volumes(self) -> bool:

@@ -11,7 +11,7 @@ from manifactor.runs.run import Run
 def volumes_along(
     run: Run, motions: RunMotions, factors: Sequence[int], *, n_bins: int
 ) -> Averages:
-    """Return volumes along one motion or on the grid of two, the others in their middle.
+    """Return volumes along one motion or two, the others in their middle.
 
     They are of the model that all particles together gave, at the centres of the bins;
     the counts are those of the particles of each bin.

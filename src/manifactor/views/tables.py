@@ -248,7 +248,8 @@ def conditions_table(record: dict) -> Table:
     rows.append(("seed", str(record.get("seed", "unknown"))))
     versions = record.get("versions", {})
     rows += [(name, str(version)) for name, version in versions.items()]
-    return Table("What the result depends on", ("what", "value"), rows)
+    header = ("what", "value")
+    return Table("What the result depends on", header, rows, kind="conditions")
 
 
 def _columns_in_words(columns: dict, *, most: int = 12) -> str:

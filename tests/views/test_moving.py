@@ -1,0 +1,192 @@
+"""Report and explorer of a run of all views."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from manifactor.command.main import main
+from manifactor.runs.folder import read_run
+from manifactor.runs.motions import open_motions
+from manifactor.runs.run import open_run
+from manifactor.views.explorer import requests
+from manifactor.views.explorer.previews import Look
+from manifactor.views.explorer.scene import open_scene
+from manifactor.views.markup import scale_bar
+from manifactor.views.motion_figures import MotionFigureSettings, blind_sentence
+from manifactor.views.report import ReportSettings, write_movies, write_report
+
+from .conftest import TOKEN, serving
+from .test_report import Reader
+
+pytest.importorskip("matplotlib")
+READY = "body[data-ready][data-near]"
+
+
+@pytest.fixture(scope="module")
+def page(moving_run):
+    return write_report(moving_run).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def moving(moving_run):
+    return open_scene(moving_run)
+
+
+def words(page):
+    return re.sub(r"\s+", " ", "".join(Reader(page).words))
+
+
+@pytest.mark.slow
+def test_the_report_says_what_was_found_in_all_views(page):
+    text = words(page)
+    assert "three principal volumes, on which two half sets of images agree" in text
+    assert "(correlations 0.99, 0.90 and 0.80)" in text
+    assert "0.98 on factor 1 and 0.95 on factor 2; 1 if a place means the same" in text
+    assert re.search(r"median deviation is 0\.02 on factor 1 and 1° on factor 2", text)
+    assert "No averages" not in text
+
+
+@pytest.mark.slow
+def test_the_report_maps_the_sphere_and_shows_the_molecule_along_each_motion(page):
+    reader = Reader(page)
+    labels = reader.values("aria-label")
+    strips = [label for label in labels if "Strip of 7 mean images" in label]
+    maps = [label for label in labels if "Map of the sphere" in label]
+    assert (len(strips), len(maps)) == (2, 3)
+    assert page.count('<div class="tile">') == 14
+    assert page.count("100 Å") == 2
+    names = reader.values("id")
+    assert len(names) == len(set(names))
+
+
+def test_directions_blind_to_a_motion_are_said(moving_run):
+    motions = open_motions(open_run(moving_run), read_run(moving_run)[1])
+    blind, seen = (blind_sentence(motions, motion) for motion in (0, 1))
+    assert re.search(r"near rot -?\d+°, tilt 8\d° are blind to it", blind)
+    assert "of the particles have no sure place" in blind
+    assert "No direction is blind to it: the deviation is at most 0.02" in seen
+
+
+def test_movies_show_the_molecule_along_each_motion(moving_run, tmp_path):
+    few = ReportSettings(motions=MotionFigureSettings(frames=3, pixels=24))
+    written = write_movies(moving_run, page=tmp_path / "page.html", settings=few)
+    names = {path.name for path in written}
+    assert {"page-factor1.gif", "page-factor2.gif"} <= names
+
+
+def test_the_image_follows_the_sliders_and_the_direction(moving):
+    def image(at, view):
+        look = Look(view=view)
+        return moving.near(at, factor=0, mode="held", count=5, look=look)["image"]
+
+    here = image([[0.1], [90.0]], (0.0, 0.0))
+    assert here == image([[0.1], [90.0]], (0.0, 0.0))
+    assert here != image([[0.9], [90.0]], (0.0, 0.0))
+    assert here != image([[0.1], [270.0]], (0.0, 0.0))
+    assert here != image([[0.1], [90.0]], (0.0, 90.0))
+
+
+def test_the_page_is_told_of_directions_and_deviations(moving):
+    about = json.loads(json.dumps(moving.about(), allow_nan=False))
+    views = about["preview"]["views"]
+    assert about["preview"]["kind"] == "molecule"
+    assert about["preview"]["bar"]["length"] == 100
+    assert views["deviations"][0][0] is None  # no particle, no deviation
+    assert len(views["counts"]) == len(views["directions"]) == 64
+    assert about["columns"]["factor2_deviation"]["label"] == "deviation on factor 2"
+    found = moving.near([[0.5], [0.0]], factor=0, mode="held", count=3, look=Look())
+    expected = moving.run.places[1].displayed_deviation[found["samples"]]
+    np.testing.assert_allclose(found["deviations"][1], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("view", "message"),
+    [
+        ([1], "`view` must be a list of 2 to 2 entries"),
+        (["a", 2], "`view` must hold finite numbers"),
+        (7, "`view` must be a list"),
+    ],
+)
+def test_a_direction_is_two_numbers(moving, view, message):
+    with pytest.raises(ValueError, match=message):
+        requests.place({"at": [[0.5], [0.0]], "view": view}, moving)
+    asked = requests.place({"at": [[0.5], [0.0]], "view": [-90, 200]}, moving)
+    assert asked["look"].view == (270, 180)
+
+
+def test_scale_bars_have_round_lengths():
+    assert [scale_bar(width).length for width in (100, 240, 264, 1300, 9)] == [
+        20,
+        50,
+        100,
+        500,
+        2,
+    ]
+
+
+def test_averages_of_all_views_are_volumes(moving_run, tmp_path, capsys):
+    out = tmp_path / "volumes"
+    typed = ["average", str(moving_run), "--factor", "2", "--bins", "3"]
+    assert main([*typed, "--out", str(out)]) == 0
+    assert len(list(out.glob("average_*.mrc"))) == 3
+    assert (out / "bins.csv").read_text().count("\n") == 4
+    for option in ("--match", "--halves"):
+        assert main([*typed, "--out", str(tmp_path / "no"), option]) == 2
+        assert f"{option} is for means of images" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def moving_port(moving):
+    with serving(moving) as port:
+        yield port
+
+
+@pytest.mark.browser
+def test_a_direction_is_picked_with_the_mouse_or_the_keyboard(window, moving_port):
+    page = window()
+    page.goto(f"http://127.0.0.1:{moving_port}/?token={TOKEN}#view=0_0")
+    page.wait_for_selector(READY)
+    image = page.locator("#seen img")
+    before = image.get_attribute("src")
+    assert "seen from rot 0°, tilt 0°" in page.locator("#caption").inner_text()
+    page.get_by_label("tilt", exact=True).focus()
+    page.keyboard.press("End")
+    page.wait_for_selector("#caption:has-text('tilt 180°')")
+    assert image.get_attribute("src") != before
+    disk = page.locator("#disk")
+    size = disk.bounding_box()["width"]
+    disk.click(position={"x": size / 2, "y": size / 4})
+    page.wait_for_selector("#caption:has-text('rot 90°, tilt 41°')")
+    page.wait_for_function("() => location.hash === '#view=90_41'")
+    assert "±" in page.locator("#samples table").inner_text()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+def test_images_can_be_enlarged_and_nothing_is_cut(
+    window, moving_port, moving_run, page, width, scheme
+):
+    opened = window(width=width, scheme=scheme)
+    opened.goto(f"http://127.0.0.1:{moving_port}/?token={TOKEN}")
+    opened.wait_for_selector(READY)
+    small = opened.locator("#seen img").bounding_box()["width"]
+    opened.get_by_title("Enlarge").click()
+    large = opened.locator("#large img").bounding_box()["width"]
+    assert large > 1.3 * small
+    opened.keyboard.press("Escape")
+    assert (
+        opened.evaluate("document.querySelector('#all-but-selection').scrollWidth")
+        <= width
+    )
+    opened.goto((moving_run / "report.html").as_uri())
+    tile = opened.locator(".tile").first
+    before = tile.bounding_box()["width"]
+    opened.get_by_label("Enlarge").first.check()
+    assert tile.bounding_box()["width"] > 1.5 * before
+    assert opened.evaluate("document.documentElement.scrollWidth") <= width
+    wide = "[...document.querySelectorAll('.wide')]"
+    cut = "box => box.scrollWidth > box.clientWidth"
+    found = opened.evaluate(f"{wide}.filter({cut}).map(box => box.ariaLabel)")
+    assert found == []
