@@ -2,9 +2,12 @@
 
 import json
 import re
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
+import starfile
 
 from manifactor.command.main import main
 from manifactor.runs.folder import read_run
@@ -190,3 +193,24 @@ def test_images_can_be_enlarged_and_nothing_is_cut(
     cut = "box => box.scrollWidth > box.clientWidth"
     found = opened.evaluate(f"{wide}.filter({cut}).map(box => box.ariaLabel)")
     assert found == []
+
+
+def test_without_a_model_a_view_is_asked_for(moving_run, tmp_path, capsys):
+    folder = Path(shutil.copytree(moving_run, tmp_path / "run"))
+    (folder / "motions.npz").unlink()
+    assert open_scene(folder).preview.kind == "images"  # they show one view
+    record = json.loads((folder / "run.json").read_text())
+    original = Path(record["particles"])
+    blocks = starfile.read(original)
+    n_particles = len(blocks["particles"])
+    blocks["particles"]["rlnAngleTilt"] = np.linspace(0, 180, n_particles)
+    turned = original.with_name("turned.star")
+    starfile.write(blocks, turned)
+    change = {"input": str(turned), "particles": str(turned)}
+    (folder / "run.json").write_text(json.dumps({**record, **change}))
+    scene = open_scene(folder)
+    assert scene.preview.kind == "nothing"
+    assert "has particles of all views. Pick one with --view" in scene.preview.why
+    out = tmp_path / "averages"
+    assert main(["average", str(folder), "--factor", "1", "--out", str(out)]) == 2
+    assert "Pick one with --view ROT,TILT" in capsys.readouterr().err

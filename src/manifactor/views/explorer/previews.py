@@ -14,6 +14,7 @@ from manifactor._support.extras import extra
 from manifactor.cryoem.pictures import as_grey
 from manifactor.cryoem.stacks import ImageSource
 from manifactor.cryoem.views import View
+from manifactor.runs.motions import is_of_all_views
 from manifactor.runs.run import Run
 
 
@@ -82,7 +83,7 @@ def open_preview(run: Run, *, settings: PreviewSettings = PreviewSettings()) -> 
     except (ValueError, OSError) as error:
         problem = _one_line(error)
     # Samples that were made of images or volumes have no numbers to show instead.
-    if "components" in run.record:
+    if "components" in run.record or is_of_all_views(run.record):
         return Nothing(f"Only the places can be shown: {problem}")
     why = f"No images are averaged: {problem}" if "particles" in run.record else ""
     try:
