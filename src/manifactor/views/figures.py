@@ -81,7 +81,10 @@ def embedding(
     described = f"factor {f + 1}, {factor.shape}, coloured by {name}"
     alt = f"Cloud of {count:,} samples on {described}."
     where = PLACED.get(factor.topology, "by the first two directions of the embedding")
-    caption = f"Places {where}. {_thinned(n_samples, settings)}"
+    # Of an interval or a circle this is the picture of the confidence, too.
+    sure = _confidence_sentence(fit, f) if factor.topology in PLACED else ""
+    parts = [f"Places {where}.", sure, _thinned(n_samples, settings)]
+    caption = " ".join(part for part in parts if part)
     picture = drawn(f"embedding{f + 1}", settings.panel, draw)
     return figure(drawing(picture, alt), escape(caption), kind="cloud")
 
@@ -93,21 +96,33 @@ def confidence(
     settings: FigureSettings = FigureSettings(),
 ) -> str:
     """Return places on a factor, coloured by confidence."""
-    # The typical and the worst samples; a mean would hide the latter.
-    values = fit.factors_[f].confidence
-    low, middle = np.quantile(values, [0.05, 0.5])
 
     def draw(ax) -> None:
         plots.confidence(ax, fit, f, settings=settings.plots).set_title("")
         _add_scale(ax, "confidence")
 
-    text = (
-        f"Confidence: half of the samples have {middle:.2f} or more, one in twenty "
-        f"{low:.2f} or less."
-    )
+    text = _confidence_sentence(fit, f)
     alt = f"The samples on factor {f + 1} coloured by confidence from 0 to 1. {text}"
     picture = drawn(f"confidence{f + 1}", settings.panel, draw)
     return figure(drawing(picture, alt), escape(text), kind="cloud")
+
+
+def is_doubtful(fit: ManifoldFactorizer, f: int) -> bool:
+    """Return whether some places on a factor are in doubt."""
+    # A single factor is all of the data: its places cannot be.
+    return len(fit.factors_) > 1 and bool((fit.factors_[f].confidence < 1).any())
+
+
+def _confidence_sentence(fit: ManifoldFactorizer, f: int) -> str:
+    """Return how sure places on a factor are, "" if none is in doubt."""
+    if not is_doubtful(fit, f):
+        return ""
+    # The typical and the worst samples; a mean would hide the latter.
+    low, middle = np.quantile(fit.factors_[f].confidence, [0.05, 0.5])
+    return (
+        f"Confidence: half of the samples have {middle:.2f} or more, one in twenty "
+        f"{low:.2f} or less."
+    )
 
 
 def _add_scale(ax, name: str, *, degrees: bool = False) -> None:

@@ -213,13 +213,11 @@ def _factor(
     pictures = [figures.embedding(fit, f, settings=settings.figures)]
     if line:
         pictures.append(figures.histogram(fit, f, settings=settings.figures))
-    # A single factor is all of the data: its places cannot be in doubt.
-    doubtful = len(fit.factors_) > 1 and (factor.confidence < 1).any()
     # All particles, not only those fitted, have a deviation, which the view explains.
     if motions is not None:
         shown = motion_figures.deviation_map(motions, f, settings=settings.motions)
         pictures.append(shown)
-    elif doubtful:
+    elif not line and figures.is_doubtful(fit, f):
         pictures.append(figures.confidence(fit, f, settings=settings.figures))
     body = paragraph(_eigenvalues(factor, settings)) + panels(*pictures)
     if motions is not None:
