@@ -146,7 +146,8 @@ def _fit_all_views(arguments: Namespace) -> None:
     """Fit particles of all views."""
     path = _one_file_of_particles(arguments)
     out = Path(arguments.out or f"{path.with_suffix('').name}-run")
-    require_new_run(out, overwrite=arguments.overwrite)
+    if not arguments.dry_run:
+        require_new_run(out, overwrite=arguments.overwrite)
     task = AllViewsTask(
         path,
         choice=_particle_choice(arguments),
@@ -156,11 +157,22 @@ def _fit_all_views(arguments: Namespace) -> None:
         settings={name: getattr(arguments, name) for name in SETTINGS},
         seed=arguments.seed,
     )
+    particles, source = task.read()
+    cost = task.forecast(source)
+    if arguments.dry_run:
+        show(f"The fit will take {cost}.")
+        return
+    note_long_fit(cost, "")
     estimator, record = _with_checkpoints(
         out,
         arguments,
         lambda stages, bars: task.fit(
-            out, overwrite=arguments.overwrite, stages=stages, callback=bars
+            particles,
+            source,
+            out,
+            overwrite=arguments.overwrite,
+            stages=stages,
+            callback=bars,
         ),
     )
     show("\n".join([summary(estimator), *about_particles(record), ""]))

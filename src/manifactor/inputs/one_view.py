@@ -63,9 +63,8 @@ def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
     raise ValueError(
         f"images must show one view; those of {particles.path} are up to "
         f"{_spread(particles.angles):.0f} degrees apart from their middle. Pick one "
-        "with --view ROT,TILT --width DEGREES. For all views at once, factor "
-        "coordinates that another program found (cryoDRGN, 3D variability), and make "
-        "volumes with it: manifactor export."
+        "with --view ROT,TILT --width DEGREES (`manifactor views` lists them), or fit "
+        "all of them together with --all-views."
     )
 
 

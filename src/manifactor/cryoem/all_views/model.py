@@ -53,7 +53,7 @@ class MotionModel:
             Pixels; the box keeps its width.
         """
         features = self.motions.features(np.atleast_2d(places))
-        sharp = features[0] @ self._bounded
+        sharp = features[0] @ self._sharpened
         values = self.grid.slices(rotations) @ sharp
         column, row = self.grid.plane.T
         half = size // 2 + 1
@@ -69,10 +69,10 @@ class MotionModel:
         return fft.irfft2(spectra, s=(size, size))
 
     @cached_property
-    def _bounded(self) -> np.ndarray:
-        """Volumes that are real and inside the ball; that is linear in them."""
+    def _sharpened(self) -> np.ndarray:
+        """Volumes to interpolate slices of; sharpening is linear in them."""
         # Once for all images: a slider is followed by an image of each place.
-        return self.grid.bounded(self.volumes).astype(np.complex64)
+        return self.grid.sharpened(self.volumes).astype(np.complex64)
 
     @property
     def voxel_size(self) -> float:
@@ -81,6 +81,7 @@ class MotionModel:
 
     def density(self, places: np.ndarray) -> np.ndarray:
         """Return the molecule in real space, a cube of the box indexed by z, y, x."""
+        # Indexed by x, y, z.
         cube = self.grid.densities(self.state(places)[None])[0]
         middle, reach = self.grid.half, self.grid.half // self.grid.padding
         box = slice(middle - reach, middle + reach + 1)

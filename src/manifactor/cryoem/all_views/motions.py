@@ -176,8 +176,8 @@ def _interval_moments(
     weights: np.ndarray, along: np.ndarray, step: float
 ) -> tuple[np.ndarray, np.ndarray]:
     mean = weights @ along
-    variance = np.maximum(weights @ along**2 - mean**2, 0)
-    return mean, np.sqrt(variance + _within(step))
+    variance = weights @ along**2 - mean**2
+    return mean, np.sqrt(np.maximum(variance, _within(step)))
 
 
 def _circle_moments(
@@ -185,16 +185,14 @@ def _circle_moments(
 ) -> tuple[np.ndarray, np.ndarray]:
     direction = weights @ np.exp(2j * np.pi * along)
     place = np.angle(direction) / (2 * np.pi) % 1
-    # The circular standard deviation; that of even places is infinite, and a circle is
-    # no wider than the standard deviation of an even one cut open.
-    length = np.clip(np.abs(direction), 1e-12, 1)
-    deviation = np.sqrt(-2 * np.log(length)) / (2 * np.pi)
-    spread = np.sqrt(deviation**2 + _within(step))
-    return place, np.minimum(spread, np.sqrt(1 / 12))
+    # The circular variance of even places is infinite; that of a line is not.
+    length = np.clip(np.abs(direction), np.finfo(float).tiny, 1)
+    variance = -2 * np.log(length) / (2 * np.pi) ** 2
+    return place, np.sqrt(np.clip(variance, _within(step), _within(1)))
 
 
 def _within(step: float) -> float:
-    """Variance inside a cell of the grid."""
+    """Variance of even places inside a cell of the grid, which no place is below."""
     return step**2 / 12
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from manifactor.cryoem.all_views.nuisances import without_nuisances
 from manifactor.cryoem.all_views.regression import (
     Features,
     Likelihood,
@@ -107,6 +108,10 @@ def principal_volumes(
         _from_random(transforms[rows].with_mates(mates), rng, settings) for rows in sets
     )
     report(0.6)
+    # Errors of poses move the whole molecule, and contrasts differ; that is no motion.
+    first, second = (
+        without_nuisances(volumes, transforms.grid) for volumes in (first, second)
+    )
     agreement, common = common_volumes(first, second)
     rank = int((agreement > settings.reproducible).sum())
     volumes = np.concatenate([first[:1], common[:rank]])
@@ -141,10 +146,22 @@ def _maximised(
         mean, covariance = coordinates_of(terms)
         features = _features(mean, covariance)
         volumes = volumes_from(transforms, features, settings=settings.regression)
-        # Coordinates have unit covariance: what they lack goes to the volumes.
-        spread = mean.T @ mean / len(mean) + covariance.mean(axis=0)
-        volumes[1:] = np.linalg.cholesky(spread).T @ volumes[1:]
+        volumes = _normalised(volumes, mean, covariance)
     return volumes
+
+
+def _normalised(
+    volumes: np.ndarray, mean: np.ndarray, covariance: np.ndarray
+) -> np.ndarray:
+    """Return volumes for which the coordinates are centred and of unit covariance.
+
+    What the coordinates have in common belongs to the mean volume; else a share of it
+    would look like a motion in which all particles have the same place.
+    """
+    centre = mean.mean(axis=0)
+    spread = np.cov(mean, rowvar=False, bias=True) + covariance.mean(axis=0)
+    principal = np.linalg.cholesky(np.atleast_2d(spread)).T @ volumes[1:]
+    return np.concatenate([volumes[:1] + centre @ volumes[1:], principal])
 
 
 def coordinates_of(terms: Likelihood) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,69 @@
+"""Places on motions: features, posteriors and their deviations."""
+
+import numpy as np
+import pytest
+
+from manifactor.cryoem.all_views.motions import Motions, MotionSettings
+from manifactor.cryoem.all_views.regression import Likelihood
+
+BOTH = Motions(("circle", "interval"))
+
+
+def test_features_of_even_places_are_uncorrelated_and_of_unit_variance():
+    features = BOTH.features(BOTH.grid)
+    products = features.T @ features / len(features)
+    np.testing.assert_allclose(products, np.eye(features.shape[1]), atol=0.01)
+
+
+def test_features_of_a_circle_close_at_its_end():
+    ends = np.array([[0.0, 0.3], [1.0, 0.3]])
+    np.testing.assert_allclose(*BOTH.features(ends), atol=1e-12)
+
+
+def test_own_features_are_those_that_depend_on_the_motion():
+    places = np.random.default_rng(0).uniform(size=(50, 2))
+    moved = places.copy()
+    moved[:, 1] = 0.5
+    changed = np.ptp(BOTH.features(places) - BOTH.features(moved), axis=0) > 0
+    assert np.flatnonzero(changed).tolist() == list(range(8))[BOTH.own_features(1)]
+
+
+def noisy_likelihood(places, strength, rng):
+    """The likelihood of features that were measured with noise."""
+    features = BOTH.features(places)
+    n_features = features.shape[1]
+    noise = rng.standard_normal(features.shape) / np.sqrt(strength)
+    quadratic = np.repeat(strength * np.eye(n_features)[None], len(places), axis=0)
+    return Likelihood(strength * (features + noise), quadratic)
+
+
+@pytest.mark.parametrize("strength", [3.0, 30.0])
+def test_deviations_are_the_size_of_the_errors(strength):
+    rng = np.random.default_rng(1)
+    places = rng.uniform(size=(4000, 2))
+    found = BOTH.posterior(noisy_likelihood(places, strength, rng))
+    error = found.places - places
+    error[:, 0] = (error[:, 0] + 0.5) % 1 - 0.5
+    ratio = np.sqrt((error**2).mean(axis=0) / (found.deviations**2).mean(axis=0))
+    assert np.all((ratio > 0.85) & (ratio < 1.15))
+
+
+def test_an_image_that_shows_nothing_has_the_deviation_of_even_places():
+    nothing = Likelihood(np.zeros((1, 8)), np.zeros((1, 8, 8)))
+    found = BOTH.posterior(nothing)
+    np.testing.assert_allclose(found.deviations, np.sqrt(1 / 12), rtol=0.01)
+    np.testing.assert_allclose(found.features.mean[0], np.eye(8)[0], atol=0.01)
+
+
+def test_blocks_do_not_change_the_posterior():
+    rng = np.random.default_rng(2)
+    terms = noisy_likelihood(rng.uniform(size=(25, 2)), 10.0, rng)
+    small = Motions(BOTH.topologies, MotionSettings(block=7))
+    np.testing.assert_allclose(
+        small.posterior(terms).places, BOTH.posterior(terms).places
+    )
+
+
+def test_the_grid_of_many_motions_stays_small():
+    motions = Motions(("interval", "interval", "circle", "interval"))
+    assert len(motions.grid) <= motions.settings.max_points
