@@ -49,7 +49,7 @@ def report_text(
         summary(fit),
         samples_sentence(record, fit),
         *preparation_sentences(record),
-        *all_views_sentences(record, places),
+        *(fill(text, TEXT_WIDTH) for text in all_views_sentences(record, places)),
         *confounder_sentences(record),
     ]
     shown = (
