@@ -97,6 +97,16 @@ def test_the_module_runs_and_is_quiet_in_a_pipe(data, folder):
     assert "Verdict" in result.stdout
 
 
+@pytest.mark.slow
+def test_a_reader_that_closes_the_pipe_is_no_error():
+    command = f"{sys.executable} -m manifactor fit --help | head -1"
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True
+    )
+    assert result.stderr == ""
+    assert result.returncode in (0, 141)
+
+
 def test_the_installed_script_runs_the_same_function():
     project = Path(__file__).parents[2] / "pyproject.toml"
     assert 'manifactor = "manifactor.__main__:main"' in project.read_text()
