@@ -103,6 +103,31 @@ def test_another_delimiter_is_named(tmp_path, name, delimiter, text, message):
         layout(tmp_path, text, name, delimiter)
 
 
+@pytest.mark.parametrize(
+    ("name", "delimiter", "text"),
+    [
+        ("a.csv", ",", 'x,y\n"1,234",5\n'),
+        ("a.csv", ",", "x;y\n-12,345;5\n"),
+        ("a.txt", None, "x y\n1,234 5\n"),
+    ],
+)
+def test_a_comma_before_three_digits_may_separate_thousands(
+    tmp_path, name, delimiter, text
+):
+    message = (
+        "which may have a thousands separator or a decimal comma.* thousands=','.*, "
+        "or decimal=',' instead of thousands=','"
+    )
+    with pytest.raises(ValueError, match=message):
+        layout(tmp_path, text, name, delimiter)
+
+
+@pytest.mark.parametrize("text", ['x,y\n"0,123",5\n', 'x,y\n"1,234","2,5"\n'])
+def test_a_comma_that_cannot_separate_thousands_is_a_decimal_comma(tmp_path, text):
+    with pytest.raises(ValueError, match=r"and decimal commas\. .*, decimal=','\)"):
+        layout(tmp_path, text)
+
+
 def test_other_delimiters_inside_of_text_do_not_matter(tmp_path):
     found = layout(tmp_path, 'id,tags,x\n3,"1;2, 3",.5\n')
     assert found.total == 3

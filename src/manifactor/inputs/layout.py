@@ -1,6 +1,7 @@
 """The layout of a table in text: its lines, its delimiter and its line of names."""
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,6 +19,9 @@ SPACES = r"\s+"
 
 # What programs write for a missing value; "nan" is read as a number.
 MISSING = frozenset({"", "na", "n/a", "null", "none", "-", "?", "."})
+
+# A number whose comma may separate thousands or decimals.
+AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,14 @@ def _require_delimiter(
     if _share_of_numbers(_points(parts)) <= _share_of_numbers(cells):
         return
     found, how = DELIMITER_NAMES[best], f"sep={best or SPACES!r}"
-    if _points(parts) != parts:
+    with_comma = [cell for cell in parts if "," in cell]
+    otherwise = ""
+    if with_comma and all(map(AMBIGUOUS.fullmatch, with_comma)):
+        found = f"{found} and {with_comma[0]}, which may have a thousands separator "
+        found += "or a decimal comma"
+        how = f"{how}, thousands=','"
+        otherwise = ", or decimal=',' instead of thousands=','"
+    elif with_comma:
         found, how = f"{found} and decimal commas", f"{how}, decimal=','"
     top = _splits(first, delimiter).get(best, first)
     if not _is_header(_points(top), _points(parts)):
@@ -168,7 +179,8 @@ def _require_delimiter(
     raise ValueError(
         f"{path} must have {DELIMITER_NAMES[delimiter]} between its columns and "
         f"decimal points; line {line} has {found}. Convert it, for instance with "
-        f"pandas: read_csv({path.name!r}, {how}).to_csv('new.csv', index=False)."
+        f"pandas: read_csv({path.name!r}, {how}).to_csv('new.csv', index=False)"
+        f"{otherwise}."
     )
 
 
