@@ -96,6 +96,8 @@ def test_a_column_without_a_name_gets_that_of_pandas(tmp_path):
         ("a.tsv", "\t", "a,b\n.1,.2\n", "must have tabs .* has commas"),
         ("a.txt", None, ".1, .2\n.3, .4\n", "must have white space .* has commas"),
         ("a.txt", None, "a b\n0,1 0,2\n", "has white space and decimal commas"),
+        ("a.csv", ",", "a;b\nr1;.1;.2\n", "line 2 has semicolons"),
+        ("a.csv", ",", "1,2;3,4\n", "line 1 has semicolons and decimal commas"),
     ],
 )
 def test_another_delimiter_is_named(tmp_path, name, delimiter, text, message):
@@ -128,6 +130,14 @@ def test_a_comma_that_cannot_separate_thousands_is_a_decimal_comma(tmp_path, tex
         layout(tmp_path, text)
 
 
-def test_other_delimiters_inside_of_text_do_not_matter(tmp_path):
-    found = layout(tmp_path, 'id,tags,x\n3,"1;2, 3",.5\n')
-    assert found.total == 3
+@pytest.mark.parametrize(
+    "text",
+    [
+        'id,tags,x\n3,"1;2, 3",.5\n',
+        "x,y,z\n1.0,2.0,3;4;5;6;7;8\n",
+        "x,z\n1,2;3\n",
+        "1.0,2.0,3;4;5;6;7;8\n1.5,2.5,3\n",
+    ],
+)
+def test_other_delimiters_inside_of_text_do_not_matter(tmp_path, text):
+    assert layout(tmp_path, text).total == 1 + text.split("\n")[0].count(",")

@@ -64,7 +64,7 @@ def layout_of(path: Path, delimiter: str | None) -> Layout:
         raise ValueError(
             f"{path} holds no samples; it must hold a line of numbers for each."
         )
-    _require_delimiter(path, *rows[header], delimiter, first=cells)
+    _require_delimiter(path, rows, delimiter, header=header)
     if not header:
         return Layout(commented if known else None, len(cells), 0)
     total = len(below or ())
@@ -139,49 +139,74 @@ def _is_whole(cell: str) -> bool:
 
 def _require_delimiter(
     path: Path,
-    line: int,
-    cells: Sequence[str],
+    rows: Sequence[tuple[int, list[str]]],
     delimiter: str | None,
     *,
-    first: Sequence[str],
+    header: bool,
 ) -> None:
     """Refuse a row that has more numbers with other delimiters or decimal commas.
 
     Parameters
     ----------
     path : Path
-    line : int
-        Number of the row's line.
-    cells : sequence of str
-        The row.
+    rows : sequence of (int, list of str)
+        Numbers and cells of the first line and, if there is one, the second.
     delimiter : str or None
-    first : sequence of str
-        The first line of the table, of names or the row itself.
+    header : bool
+        Whether the first line has names, if it is split by `delimiter`.
     """
-    splits = _splits(cells, delimiter)
-    best = max(splits, key=lambda other: _share_of_numbers(_points(splits[other])))
-    parts = splits[best]
+    line, cells = rows[header]
+    readings = _readings(rows, delimiter, header=header)
+    best = max(readings, key=lambda other: _share_of_numbers(_points(readings[other])))
+    parts = readings[best]
     if _share_of_numbers(_points(parts)) <= _share_of_numbers(cells):
         return
-    found, how = DELIMITER_NAMES[best], f"sep={best or SPACES!r}"
-    with_comma = [cell for cell in parts if "," in cell]
-    otherwise = ""
-    if with_comma and all(map(AMBIGUOUS.fullmatch, with_comma)):
-        found = f"{found} and {with_comma[0]}, which may have a thousands separator "
-        found += "or a decimal comma"
-        how = f"{how}, thousands=','"
-        otherwise = ", or decimal=',' instead of thousands=','"
-    elif with_comma:
-        found, how = f"{found} and decimal commas", f"{how}, decimal=','"
-    top = _splits(first, delimiter).get(best, first)
+    found, options, otherwise = _commas(parts)
+    how = f"sep={best or SPACES!r}{options}"
+    top = _splits(rows[0][1], delimiter)[best]
     if not _is_header(_points(top), _points(parts)):
         how = f"{how}, header=None"
     raise ValueError(
         f"{path} must have {DELIMITER_NAMES[delimiter]} between its columns and "
-        f"decimal points; line {line} has {found}. Convert it, for instance with "
-        f"pandas: read_csv({path.name!r}, {how}).to_csv('new.csv', index=False)"
-        f"{otherwise}."
+        f"decimal points; line {line} has {DELIMITER_NAMES[best]}{found}. Convert it, "
+        f"for instance with pandas: read_csv({path.name!r}, {how})"
+        f".to_csv('new.csv', index=False){otherwise}."
     )
+
+
+def _commas(cells: Sequence[str]) -> tuple[str, str, str]:
+    """Return what commas in numbers are, options of pandas for them, and others."""
+    found = [cell for cell in cells if "," in cell]
+    if not found:
+        return "", "", ""
+    if not all(map(AMBIGUOUS.fullmatch, found)):
+        return " and decimal commas", ", decimal=','", ""
+    return (
+        f" and {found[0]}, which may have a thousands separator or a decimal comma",
+        ", thousands=','",
+        ", or decimal=',' instead of thousands=','",
+    )
+
+
+def _readings(
+    rows: Sequence[tuple[int, list[str]]], delimiter: str | None, *, header: bool
+) -> dict[str | None, list[str]]:
+    """Return the cells of a row by its delimiter, and by others that fit both lines.
+
+    Another delimiter may occur in text alone, such as in lists. If it separates the
+    columns, both lines have as many cells, or the line of names has one less: it need
+    not name the column of row names.
+    """
+    splits = _splits(rows[header][1], delimiter)
+    if len(rows) == 1:
+        return splits
+    beside = _splits(rows[1 - header][1], delimiter)
+    return {
+        other: parts
+        for other, parts in splits.items()
+        if other == delimiter
+        or 0 <= len(parts) - len(beside.get(other, ())) <= int(header)
+    }
 
 
 def _splits(cells: Sequence[str], delimiter: str | None) -> dict[str | None, list[str]]:
