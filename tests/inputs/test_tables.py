@@ -100,6 +100,29 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("x,y\n1,2\n".encode("utf-16"), "'utf-8' codec .* Save it as text in UTF-8"),
+        (b'x,y\n"' + b"1;2;" * 40_000, "field larger than .* Repair the quotes"),
+    ],
+)
+@pytest.mark.parametrize(
+    "read", [read_table, column_names, lambda path: line_of(path, 0)]
+)
+def test_a_file_that_cannot_be_split_is_refused(tmp_path, content, message, read):
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=f"must be a table of numbers: {message}"):
+        read(tmp_path / "a.csv")
+
+
+def test_a_long_line_with_another_delimiter_is_refused_as_a_short_one(tmp_path):
+    row = ";".join(["0.12345"] * 20_000)
+    (tmp_path / "a.csv").write_text(f"{row}\n{row}\n")
+    with pytest.raises(ValueError, match="line 2 has semicolons"):
+        read_table(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
     ("name", "text", "names"),
     [
         ("a.txt", "# x y\n0 1\n2 3\n4 5\n", ["x", "y"]),

@@ -231,17 +231,32 @@ def lines(
     path: Path, delimiter: str | None, *, comments: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the numbers of lines, from 1, and their cells; not of empty lines."""
-    # Spreadsheet programs start UTF-8 files with a mark that "utf-8-sig" skips.
-    with path.open(encoding="utf-8-sig") as file:
-        for count, line in enumerate(file, start=1):
-            text = line.strip()
-            if text and (comments or not text.startswith("#")):
-                yield count, _split(line.rstrip("\r\n"), delimiter)
+    try:
+        # Spreadsheet programs start UTF-8 files with a mark that "utf-8-sig" skips.
+        with path.open(encoding="utf-8-sig") as file:
+            for count, line in enumerate(file, start=1):
+                text = line.strip()
+                if text and (comments or not text.startswith("#")):
+                    yield count, _split(line.rstrip("\r\n"), delimiter)
+    except UnicodeDecodeError as error:
+        raise not_a_table(path, error, ". Save it as text in UTF-8.") from error
+    except csv.Error as error:
+        raise not_a_table(path, error, ". Repair the quotes in it.") from error
+
+
+def not_a_table(path: Path, error: Exception, advice: str = "") -> ValueError:
+    """Return the error of a file that is no table of numbers."""
+    # The first line only, since the command line prints messages of one line.
+    reason = str(error).splitlines() or [type(error).__name__]
+    return ValueError(f"{path} must be a table of numbers: {reason[0]}{advice}")
 
 
 def _split(line: str, delimiter: str | None) -> list[str]:
     if delimiter is None:
         return line.split()
+    # Faster without quotes, and the csv module limits the length of a cell.
+    if '"' not in line:
+        return [cell.strip() for cell in line.split(delimiter)]
     cells = next(csv.reader([line], delimiter=delimiter), [])
     return [cell.strip() for cell in cells]
 
