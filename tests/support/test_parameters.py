@@ -3,6 +3,7 @@ import pandas
 import pytest
 
 from manifactor._support.parameters import (
+    as_number,
     require_choice,
     require_columns_of_numbers,
     require_count,
@@ -69,6 +70,21 @@ def test_what_is_no_sequence_of_indices_is_refused():
         require_indices("exclude", 3, 1, 3, of="functions")
     with pytest.raises(ValueError, match=r"whole number in \[1, 3\]; got 4"):
         require_indices("exclude", [1, 4], 1, 3, of="functions")
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        (" 1e3", 1000),
+        (np.float32(0.5), 0.5),
+        ("1,5", None),
+        (None, None),
+        (np.datetime64(1, "ns"), None),
+        (np.timedelta64(1, "ns"), None),
+    ],
+)
+def test_a_cell_is_a_number_if_python_reads_it_as_one_and_it_is_no_date(cell, number):
+    assert as_number(cell) == number
 
 
 def test_a_data_frame_with_text_or_dates_is_refused_by_their_columns():

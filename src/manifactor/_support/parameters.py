@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -71,19 +72,21 @@ def _first_no_number(column: np.ndarray):
     if column.dtype.kind in "fiubc":
         return None
     for cell in column.ravel():
-        if isinstance(cell, np.datetime64 | np.timedelta64):
-            return cell
-        if isinstance(cell, str) and not _reads_as_number(cell):
+        dated = isinstance(cell, np.datetime64 | np.timedelta64)
+        if (dated or isinstance(cell, str)) and as_number(cell) is None:
             return cell
     return None
 
 
-def _reads_as_number(text: str) -> bool:
+def as_number(cell: Any) -> float | None:
+    """Return a cell of a table as a number; None if it is none."""
+    # Dates are no numbers, though numpy converts those in nanoseconds.
+    if isinstance(cell, np.datetime64 | np.timedelta64):
+        return None
     try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        return float(cell)
+    except (ValueError, TypeError):
+        return None
 
 
 def require_squares(X: np.ndarray, *, spread: bool = True) -> None:

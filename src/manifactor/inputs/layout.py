@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+
+from manifactor._support.parameters import as_number
 
 # Column delimiters of tables in text; None for any white space.
 DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".txt": None}
@@ -259,11 +260,3 @@ def _split(line: str, delimiter: str | None) -> list[str]:
         return [cell.strip() for cell in line.split(delimiter)]
     cells = next(csv.reader([line], delimiter=delimiter), [])
     return [cell.strip() for cell in cells]
-
-
-def as_number(cell: Any) -> float | None:
-    """Return a cell as a number; None if it is none."""
-    try:
-        return float(cell)
-    except (ValueError, TypeError):
-        return None

@@ -7,17 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.extras import extra
+from manifactor._support.parameters import as_number
 from manifactor._support.warning import warn_caller
 from manifactor.estimators.columns import ColumnWarning
 from manifactor.inputs.columns import ColumnChoice, listed
-from manifactor.inputs.layout import (
-    DELIMITERS,
-    Layout,
-    as_number,
-    layout_of,
-    lines,
-    not_a_table,
-)
+from manifactor.inputs.layout import DELIMITERS, Layout, layout_of, lines, not_a_table
 
 
 @dataclass(frozen=True)
@@ -207,9 +201,7 @@ def _parsed(column: Sequence) -> tuple[np.ndarray, np.ndarray]:
     """Return cells as numbers, and the rows of those that are none."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
         return column, np.empty(0, dtype=int)
-    # Dates are no numbers, though numpy converts them.
-    dated = isinstance(column, np.ndarray) and column.dtype.kind in "mM"
-    found = [None if dated else as_number(cell) for cell in column]
+    found = [as_number(cell) for cell in column]
     wrong = np.flatnonzero([number is None for number in found])
     values = np.array([np.nan if number is None else number for number in found])
     return values, wrong
