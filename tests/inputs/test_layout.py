@@ -49,6 +49,8 @@ def test_a_line_of_names_may_hold_numbers(tmp_path, text):
         "1,\n.3,.4\n",
         ",.1,.2\n0,.3,.4\n",
         "NA,.2\n.3,.4\n",
+        "NA,NA\n.3,.4\n",
+        ",?\n.3,.4\n",
         "NA,0,1\n.3,.4,.5\n",
         "0,NA\n.3,.4\n",
         "s0,.1,.2\ns1,.3,.4\n",

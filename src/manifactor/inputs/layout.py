@@ -61,7 +61,7 @@ def layout_of(path: Path, delimiter: str | None) -> Layout:
     commented = _names_in_comments(path, delimiter)
     known = len(commented) == len(cells)
     header = _is_header(cells, None if known else below)
-    if header and below is None:
+    if not rows or (header and below is None):
         raise ValueError(
             f"{path} holds no samples; it must hold a line of numbers for each."
         )
@@ -101,7 +101,7 @@ def _is_header(cells: Sequence[str], below: Sequence[str] | None) -> bool:
         The cells of the next line; None to take a line with numbers for a sample.
     """
     if not any(as_number(cell) is not None for cell in cells):
-        return True
+        return any(map(_is_word, cells))
     if below is None or len(below) != len(cells):
         return False
     over_numbers = [
