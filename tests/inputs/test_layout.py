@@ -99,6 +99,9 @@ def test_a_column_without_a_name_gets_that_of_pandas(tmp_path):
         ("a.txt", None, ".1, .2\n.3, .4\n", "must have white space .* has commas"),
         ("a.txt", None, "a b\n0,1 0,2\n", "has white space and decimal commas"),
         ("a.csv", ",", "a;b\nr1;.1;.2\n", "line 2 has semicolons"),
+        ("a.csv", ",", "a b\n.1  .2\n", "must have commas .* line 2 has white space"),
+        ("a.csv", ",", "a b\n0,1 0,2\n", "has white space and decimal commas"),
+        ("a.tsv", "\t", ".1 .2\n.3 .4\n", "has white space.*sep=.*s.', header=None"),
         ("a.csv", ",", "1,2;3,4\n", "line 1 has semicolons and decimal commas"),
     ],
 )
@@ -138,8 +141,13 @@ def test_a_comma_that_cannot_separate_thousands_is_a_decimal_comma(tmp_path, tex
         'id,tags,x\n3,"1;2, 3",.5\n',
         "x,y,z\n1.0,2.0,3;4;5;6;7;8\n",
         "x,z\n1,2;3\n",
+        "my list,z\n1 2,3\n",
         "1.0,2.0,3;4;5;6;7;8\n1.5,2.5,3\n",
     ],
 )
 def test_other_delimiters_inside_of_text_do_not_matter(tmp_path, text):
     assert layout(tmp_path, text).total == 1 + text.split("\n")[0].count(",")
+
+
+def test_spaces_inside_of_text_between_tabs_do_not_matter(tmp_path):
+    assert layout(tmp_path, "list\tx\n1 2\t3\n", "a.tsv", "\t").total == 2

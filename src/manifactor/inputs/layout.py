@@ -216,7 +216,17 @@ def _splits(cells: Sequence[str], delimiter: str | None) -> dict[str | None, lis
     splits: dict[str | None, list[str]] = {
         other: text.split(other) for other in ";\t," if other in text
     }
+    spaced = [part for part in text.split(" ") if part]
+    if len(spaced) > 1 and not any(_is_text_with(delimiter, part) for part in spaced):
+        splits[None] = spaced
     return splits | {delimiter: list(cells)}
+
+
+def _is_text_with(delimiter: str | None, part: str) -> bool:
+    """Return whether a part of a line has its delimiter other than in a number."""
+    if delimiter is None or delimiter not in part:
+        return False
+    return _share_of_numbers(_points([part])) == 0
 
 
 def _points(cells: Sequence[str]) -> list[str]:
