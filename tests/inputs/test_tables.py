@@ -99,6 +99,12 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
         read_table(tmp_path / "a.csv")
 
 
+def test_quoted_delimiters_do_not_move_the_columns_chosen(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('id,x,y\n"a,8,8,8",0,1\n"b,8,8,8",2,3\n"c,8,8,8",4,5\n')
+    np.testing.assert_array_equal(read_table(path, ColumnChoice("1-2")).samples, X)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -102,6 +102,7 @@ def _plain_numbers(
             usecols=None if everything else used,
             ndmin=2,
             encoding="utf-8-sig",
+            quotechar='"',
         )
     except ValueError:
         return None
