@@ -37,7 +37,7 @@ class Layout:
     header : int
         Number of the line of names, counted from 1; 0 if there is none.
     index : bool
-        Whether only the first column has no name, as the index of the rows.
+        Whether only the first column has no name, as the index or names of the rows.
     """
 
     names: tuple[str, ...] | None
@@ -68,6 +68,7 @@ def layout_of(path: Path, delimiter: str | None) -> Layout:
     _require_delimiter(path, rows, delimiter, header=header)
     if not header:
         return Layout(commented if known else None, len(cells), 0)
+    cells = _with_row_names(cells, below or [])
     total = len(below or ())
     if len(cells) != total:
         return Layout(None, total, line)
@@ -84,6 +85,18 @@ def _names_in_comments(path: Path, delimiter: str | None) -> tuple[str, ...]:
         # `numpy.savetxt` writes names into a comment.
         names = tuple(cell for cell in (cells[0].lstrip("# "), *cells[1:]) if cell)
     return names
+
+
+def _with_row_names(names: list[str], below: Sequence[str]) -> list[str]:
+    """Return names, with an empty one before them if the rows have names in front.
+
+    R writes row names, text or whole numbers, under no name at all. A single name may
+    also be a title, and an empty last cell comes from a delimiter at the end of rows.
+    """
+    short = len(names) > 1 and len(below) == len(names) + 1
+    if not short or not below[-1]:
+        return names
+    return ["", *names] if _is_whole(below[0]) or _is_word(below[0]) else names
 
 
 def _named(cells: Sequence[str]) -> tuple[str, ...]:
@@ -263,10 +276,10 @@ def not_a_table(path: Path, error: Exception, advice: str = "") -> ValueError:
 
 
 def _split(line: str, delimiter: str | None) -> list[str]:
-    if delimiter is None:
-        return line.split()
     # Faster without quotes, and the csv module limits the length of a cell.
     if '"' not in line:
         return [cell.strip() for cell in line.split(delimiter)]
-    cells = next(csv.reader([line], delimiter=delimiter), [])
+    if delimiter is None:
+        line = " ".join(line.split())
+    cells = next(csv.reader([line], delimiter=delimiter or " "), [])
     return [cell.strip() for cell in cells]
