@@ -1,5 +1,6 @@
 """The command itself: exit codes, one-line messages, interrupts while it loads."""
 
+import errno
 import re
 import signal
 import subprocess
@@ -51,7 +52,12 @@ def test_the_version_is_printed(capsys):
         (
             PermissionError(13, "not yours", "a.npz"),
             2,
-            "error: a.npz cannot be used: not yours. Check",
+            "error: a.npz cannot be used: not yours. Check its name and its",
+        ),
+        (
+            OSError(errno.ENOSPC, "no space left", "a.npz"),
+            2,
+            "error: a.npz cannot be used: no space left.\n",
         ),
         (KeyboardInterrupt(), 130, "interrupted; no partial output was left."),
         (KeyboardInterrupt("half is kept"), 130, "interrupted; half is kept."),

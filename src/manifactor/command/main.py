@@ -34,6 +34,14 @@ COMMANDS: dict[str, Callable[[Namespace], None]] = {
     "reproduce": reproduce,
 }
 
+# Errors of a path itself; others, such as that of a full disk, lie elsewhere.
+WRONG_PATH = (
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
@@ -75,8 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _in_words(error: Exception) -> str:
     """Return the message of an error; that of a file without the system's number."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return (
-            f"{error.filename} cannot be used: {error.strerror}. Check its name and "
-            "its permissions."
-        )
+        advice = ""
+        if isinstance(error, WRONG_PATH):
+            advice = " Check its name and its permissions."
+        return f"{error.filename} cannot be used: {error.strerror}.{advice}"
     return str(error).strip() or type(error).__name__
