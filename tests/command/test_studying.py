@@ -109,6 +109,39 @@ def test_an_interrupted_calibration_continues(folder, capsys, pictureless, monke
     assert not (folder / "calibration.jsonl.part").exists()
 
 
+@pytest.mark.parametrize(
+    ("problem", "code"), [(KeyboardInterrupt(), 130), (OSError("disk full"), 2)]
+)
+def test_a_calibration_that_stops_while_it_draws_continues(
+    folder, capsys, answered, monkeypatch, problem, code
+):
+    def half_drawn(records):
+        (folder / "calibration.svg").touch()
+        raise problem
+
+    pictures = {".svg": b"<svg/>", ".png": b"pixels"}
+    monkeypatch.setattr(calibration, "diagram", half_drawn)
+    line = "bench calibration --problems 2"
+    assert manifactor(line) == code
+    assert not (folder / "calibration.jsonl").exists()
+    assert "| all | 2 |" in (folder / "calibration.md").read_text()
+    monkeypatch.setattr(calibration, "diagram", lambda records: pictures)
+    assert manifactor(line) == 0
+    assert "continuing after 2 of 2 problems" in capsys.readouterr().err
+    assert (folder / "calibration.svg").read_bytes() == b"<svg/>"
+    assert (folder / "calibration.md").read_text().endswith("](calibration.svg)\n")
+    lines = (folder / "calibration.jsonl").read_text().splitlines()
+    assert [json.loads(line)["seed"] for line in lines] == [0, 1]
+    assert "must not exist yet" in refusal(line, folder, capsys)
+
+
+def test_an_interrupted_study_replaces_no_finished_one(folder, capsys):
+    for suffix in (".jsonl", ".jsonl.part", ".md"):
+        (folder / f"calibration{suffix}").touch()
+    message = refusal("bench calibration", folder, capsys)
+    assert "must not exist yet; calibration.jsonl does" in message
+
+
 def test_the_calibration_does_without_a_picture(folder, capsys, answered, pictureless):
     assert manifactor("bench calibration --quick") == 0
     captured = capsys.readouterr()

@@ -79,8 +79,8 @@ def _read(path: Path) -> list[dict]:
 def keep(out: Path, kept: Sequence[dict], further: Iterable[dict]) -> Iterator[dict]:
     """Yield the kept records, then each further one after it was written to disk.
 
-    A further record gets the version of manifactor. The file is renamed to `out` when
-    the study is finished.
+    A further record gets the version of manifactor. All of them stay in the file of the
+    unfinished study.
     """
     path = unfinished(out)
     write_whole(path, lambda file: file.write("".join(map(_line, kept)).encode()))
@@ -91,7 +91,15 @@ def keep(out: Path, kept: Sequence[dict], further: Iterable[dict]) -> Iterator[d
             file.write(_line(versioned))
             file.flush()
             yield versioned
-    path.replace(out)
+
+
+def finish(out: Path) -> None:
+    """Rename the file of the unfinished study to `out`.
+
+    To be called after everything else was written that is made of the records: until
+    then, a study that stops can be continued.
+    """
+    unfinished(out).replace(out)
 
 
 def _line(record: dict) -> str:
