@@ -1,6 +1,8 @@
 """`bench` and `reproduce` as commands; the studies have tests of their own."""
 
 import json
+import re
+import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -8,10 +10,11 @@ import pytest
 from PIL import Image
 
 from manifactor._support import extras
+from manifactor._support.version import __version__
 from manifactor.studies import calibration
 from manifactor.studies.paper import recipes
 
-from .conftest import manifactor, refusal
+from .conftest import Screen, manifactor, refusal
 
 ANSWER = {
     "seed": 0,
@@ -107,6 +110,19 @@ def test_an_interrupted_calibration_continues(folder, capsys, pictureless, monke
     lines = (folder / "calibration.jsonl").read_text().splitlines()
     assert [json.loads(line)["seed"] for line in lines] == [0, 1, 2, 3, 4]
     assert not (folder / "calibration.jsonl.part").exists()
+
+
+def test_the_remaining_time_is_that_of_the_fits_to_come(
+    folder, answered, pictureless, monkeypatch
+):
+    kept = [{**answer, "version": __version__} for answer in answers(3)]
+    lines = "".join(f"{json.dumps(record)}\n" for record in kept)
+    (folder / "calibration.jsonl.part").write_text(lines)
+    monkeypatch.setattr(sys, "stderr", Screen())
+    assert manifactor("bench calibration --problems 5") == 0
+    bars = re.findall(r"\d of 5, [\d:]+, \S+ left", sys.stderr.getvalue())
+    assert bars[0] == "3 of 5, 00:00, ? left"
+    assert bars[-1].startswith("5 of 5")
 
 
 @pytest.mark.parametrize(

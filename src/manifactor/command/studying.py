@@ -154,7 +154,8 @@ def _recorded(
             "--overwrite starts again."
         )
     try:
-        yield list(counted(keep(out, kept, run(len(kept))), total, unit))
+        further = keep(out, kept, run(len(kept)))
+        yield [*kept, *counted(further, total, unit, n_done=len(kept))]
         finish(out)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(

@@ -77,14 +77,13 @@ def _read(path: Path) -> list[dict]:
 
 
 def keep(out: Path, kept: Sequence[dict], further: Iterable[dict]) -> Iterator[dict]:
-    """Yield the kept records, then each further one after it was written to disk.
+    """Yield each further record after it was written to disk, behind the kept ones.
 
-    A further record gets the version of manifactor. All of them stay in the file of the
-    unfinished study.
+    It gets the version of manifactor. All records stay in the file of the unfinished
+    study.
     """
     path = unfinished(out)
     write_whole(path, lambda file: file.write("".join(map(_line, kept)).encode()))
-    yield from kept
     with path.open("a", encoding="utf-8") as file:
         for record in further:
             versioned = {**record, "version": __version__}
