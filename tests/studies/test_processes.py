@@ -25,6 +25,12 @@ def test_results_come_in_the_order_of_the_jobs(jobs):
     assert list(found) == [a // b for a, b in jobs]
 
 
+def test_there_are_no_more_processes_than_cores_that_may_be_used(monkeypatch):
+    # As taskset and the schedulers of clusters restrict a process.
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    assert set(map_processes(os.getpid, 3 * [()])) == {os.getpid()}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(
     not hasattr(os, "killpg"), reason="interrupts are sent another way on this system"
