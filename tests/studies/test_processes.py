@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -19,8 +20,25 @@ except KeyboardInterrupt:
 """
 
 
+def ended(name, folder, awaited):
+    """Return a job's name after the awaited job has ended; leave a sign of the end."""
+    start = time.monotonic()
+    while awaited and not (folder / awaited).exists():
+        # Jobs that one process does in turn would wait for ever.
+        assert time.monotonic() - start < 60
+        time.sleep(0.01)
+    (folder / name).touch()
+    return name
+
+
+@pytest.mark.slow
+def test_results_come_in_the_order_of_the_jobs(tmp_path):
+    jobs = [("first", tmp_path, "second"), ("second", tmp_path, None)]
+    assert list(map_processes(ended, jobs, n_jobs=2)) == ["first", "second"]
+
+
 @pytest.mark.parametrize("jobs", [[(4, 2), (9, 3), (1, 1)], []])
-def test_results_come_in_the_order_of_the_jobs(jobs):
+def test_one_process_does_all_jobs_in_turn(jobs):
     found = map_processes(operator.floordiv, jobs, n_jobs=1)
     assert list(found) == [a // b for a, b in jobs]
 
