@@ -42,8 +42,17 @@ def test_results_go_into_a_folder(folder, capsys):
     (folder / "mine").touch()
     message = refusal("bench accuracy --quick --out mine", folder, capsys)
     assert "mine, which must be a writable folder" in message
-    message = refusal("bench calibration --out no/such", folder, capsys)
-    assert "the output goes into no, which must be a writable folder" in message
+    for line in ("bench calibration --out no/such", "reproduce --out no/such"):
+        message = refusal(line, folder, capsys)
+        assert "the output goes into no, which must be a writable folder" in message
+        assert message.endswith("Choose another --out.\n")
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "results.md"])
+def test_no_folder_is_made_that_has_the_name_of_a_file(folder, capsys, name):
+    message = refusal(f"bench accuracy --quick --out {name}", folder, capsys)
+    assert "--out must name a folder, into which accuracy.jsonl is written" in message
+    assert f"got {name}. Choose another --out." in message
 
 
 @pytest.fixture

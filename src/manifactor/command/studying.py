@@ -15,6 +15,9 @@ from manifactor.command.terminal import ProgressBars, counted, note, show
 # and every other command would wait for it.
 
 
+REMEDY = "Choose another --out."
+
+
 def bench(arguments: Namespace) -> None:
     """Run a benchmark, write one line of JSON for each fit, and print the table."""
     benchmarks = {"accuracy": _accuracy, "calibration": _calibration}
@@ -98,11 +101,16 @@ def _bench_files(arguments: Namespace, *suffixes: str) -> dict[str, Path]:
     """Return the files to write by suffix, which must be new, and make their folder."""
     folder = Path(arguments.out)
     files = {suffix: folder / f"{arguments.question}{suffix}" for suffix in suffixes}
+    if folder.suffix in suffixes and not folder.is_dir():
+        raise ValueError(
+            f"--out must name a folder, into which {files['.jsonl'].name} is written; "
+            f"got {folder}. {REMEDY}"
+        )
     if folder.exists():
         continued = _is_unfinished(files[".jsonl"])
         for path in files.values():
             require_new_file(path, overwrite=arguments.overwrite or continued)
-    make_folder(folder)
+    make_folder(folder, remedy=REMEDY)
     return files
 
 
