@@ -18,6 +18,7 @@ from manifactor.estimators.columns import (
 from manifactor.factoring.factorize import Factorization
 from manifactor.factoring.judging.advice import DataKnown
 from manifactor.factoring.judging.one_factor import density_of
+from manifactor.spectral.preparation import Preparation
 
 
 def warn_of_index(X, names: Labels | None = None) -> tuple[Suspicion, ...]:
@@ -99,19 +100,30 @@ def _noise_share(
 ) -> float:
     """Share of the variance of prepared samples that is noise; nan if not known.
 
-    Noise has the same variance in the components that were kept as in those dropped.
+    Noise whose size is not given has the same variance in the components that were
+    kept as in those dropped.
     """
     preparation, samples = found.diffusion.preparation, found.diffusion.points
     if samples is None:
         return np.nan
     some = slice(None, None, max(1, len(X) // settings.checked))
-    given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
+    kept = float(np.var(np.asarray(samples[some]), axis=0).sum())
+    if not kept:
+        return np.nan
     if noise is not None:
-        return float((np.asarray(noise) ** 2).sum() / given) if given else np.nan
+        return _kept_noise(np.asarray(noise), preparation) / kept
     if preparation is None:
         return np.nan
     n_columns, n_kept = preparation.components.shape
-    kept = float(np.var(np.asarray(samples[some]), axis=0).sum())
-    if n_kept == n_columns or not kept:
+    if n_kept == n_columns:
         return np.nan
+    given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
     return n_kept * max(0.0, given - kept) / (n_columns - n_kept) / kept
+
+
+def _kept_noise(noise: np.ndarray, preparation: Preparation | None) -> float:
+    """Variance in prepared samples of independent noise of known size in columns."""
+    variance = noise**2
+    if preparation is not None:
+        variance = variance @ preparation.components**2
+    return float(variance.sum())
