@@ -114,6 +114,13 @@ def test_advice_names_noise_and_few_samples_before_what_they_may_cause():
     assert advise(["filling"], images) == advise(["filling"]) == ADVICE["filling"]
 
 
+@pytest.mark.parametrize("failed", [["samples"], ["samples", "agreement"]])
+def test_more_samples_are_advised_once(failed):
+    advice = advise(failed, DataKnown(n_samples=150))
+    assert advice.count("Add samples") == 1
+    assert "150 are few" in advice
+
+
 def test_a_twist_is_advised_on_only_if_there_is_a_circle_to_follow():
     failed = ("completeness", "modulation")
     assert advise(failed) == ADVICE["twist"]

@@ -240,9 +240,10 @@ def advise(
         return known.columns
     names = set(failed)
     cause = _of_data(names, known, settings)
-    # What noise or few samples may cause is no sign of anything else.
+    # What noise or few samples may cause is no sign of anything else, and more samples
+    # are advised once.
     if cause:
-        names -= UNSURE - ONE_FACTOR
+        names -= (UNSURE | {"samples"}) - ONE_FACTOR
     # Tests that fail for the same reason have the same advice.
     pieces = dict.fromkeys([*cause, *_of_tests(names, known, bool(cause))])
     return " ".join(list(pieces)[: settings.pieces])
