@@ -127,6 +127,9 @@ def test_a_twist_is_advised_on_only_if_there_is_a_circle_to_follow():
     assert advise(failed, DataKnown(circles=False)) == (
         f"{ADVICE['completeness']} {ADVICE['modulation']}"
     )
+    no_circles = DataKnown(circles=False)
+    assert advise(["twist"], no_circles) == ADVICE["product"]
+    assert advise(["twist", "filling"], no_circles) == ADVICE["filling"]
 
 
 def test_more_samples_are_not_advised_where_the_density_varies():
