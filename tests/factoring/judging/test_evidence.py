@@ -8,8 +8,19 @@ from manifactor import (
     SampleWarning,
     datasets,
 )
-from manifactor.factoring.judging.advice import ADVICE, DataKnown, advise
+from manifactor.factoring.from_functions import TESTS_OF_LENGTHS
+from manifactor.factoring.judging.advice import (
+    ADVICE,
+    ANSWERS,
+    ONE_FACTOR,
+    UNCERTAIN,
+    UNSURE,
+    USABLE,
+    DataKnown,
+    advise,
+)
 from manifactor.factoring.judging.criteria import criteria
+from manifactor.factoring.senses import TESTS_OF_PLACES
 
 JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
 TWO_FACTORS = np.array([[np.nan, 0.15], [0.1, np.nan]])
@@ -54,7 +65,8 @@ def test_evidence_reads_as_prose():
         "Eigenfunctions of single factors and their products make up 50% of the low "
         "spectrum, not 75%, as on a twisted product, with a factor missing, or with "
         "noise. A sample's place (coordinate) on one factor predicts at most 15% of "
-        "another. The places show no clear dependence on each other (permutation p = 0.500). No more to say. "
+        "another. The places show no clear dependence on each other (permutation "
+        "p = 0.500). No more to say. "
         f"What to do: {ADVICE['completeness']}"
     )
 
@@ -91,6 +103,22 @@ def test_every_test_that_can_fail_has_an_advice():
     names = {criterion.name for criterion in criteria()}
     assert names - set(ADVICE) == {"factors asked for"}
     assert set(ADVICE) <= names
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        UNSURE,
+        ONE_FACTOR,
+        UNCERTAIN,
+        USABLE,
+        ANSWERS,
+        TESTS_OF_PLACES,
+        TESTS_OF_LENGTHS,
+    ],
+)
+def test_every_test_that_advice_and_choices_depend_on_exists(names):
+    assert set(names) <= set(JUDGE)
 
 
 def test_advice_is_short_and_given_once():
