@@ -18,6 +18,7 @@ from manifactor.estimators.columns import (
 from manifactor.factoring.factorize import Factorization
 from manifactor.factoring.judging.advice import DataKnown
 from manifactor.factoring.judging.one_factor import density_of
+from manifactor.factoring.measures.evenness import EvennessSettings
 from manifactor.spectral.preparation import Preparation
 
 
@@ -40,6 +41,7 @@ def with_data_known(
     warned: Sequence[Suspicion] = (),
     noise: np.ndarray | None = None,
     names: Labels | None = None,
+    settings: EvennessSettings = EvennessSettings(),
 ) -> Factorization:
     """Return a factorization whose evidence knows the data; warn of columns.
 
@@ -54,6 +56,8 @@ def with_data_known(
         Standard deviation of the noise in every column, where it is known.
     names : sequence of str or int, or None
         Labels of the columns.
+    settings : EvennessSettings
+        How the density is measured.
     """
     evidence = found.evidence
     is_product = evidence.verdict == "product"
@@ -61,7 +65,9 @@ def with_data_known(
     if not (is_product or sp.issparse(X)):
         columns = suspicious_columns(X)
         _warn([each for each in columns if each not in warned], names)
-    known = DataKnown() if is_product else _known(found, X, noise)
+    known = (
+        DataKnown() if is_product else _known(found, X, noise=noise, settings=settings)
+    )
     known = replace(known, columns=remedy(columns, names))
     # Before other remarks, which may not hold without these columns.
     more = evidence.details
@@ -78,10 +84,12 @@ def _warn(found: Sequence[Suspicion], names: Labels | None) -> None:
         warn_caller(f"{in_words(found, names)} {what_to_do}", ColumnWarning)
 
 
-def _known(found: Factorization, X, noise: np.ndarray | None) -> DataKnown:
+def _known(
+    found: Factorization, X, *, noise: np.ndarray | None, settings: EvennessSettings
+) -> DataKnown:
     """What is known of data that are no product."""
     limit = found.evidence.settings.evenness
-    density = density_of(found.diffusion)
+    density = density_of(found.diffusion, settings=settings)
     return DataKnown(
         n_samples=len(found.diffusion.graph.distinct),
         n_columns=0 if sp.issparse(X) else X.shape[1],

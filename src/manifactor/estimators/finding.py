@@ -43,7 +43,14 @@ def find_factors(
         return _find(X, spectral, factoring, noise, stages, rng)
     warned = warn_of_index(X, names)
     found = _find(X, spectral, factoring, noise, stages, rng)
-    return with_data_known(found, X, warned=warned, noise=noise, names=names)
+    return with_data_known(
+        found,
+        X,
+        warned=warned,
+        noise=noise,
+        names=names,
+        settings=factoring.measures.evenness,
+    )
 
 
 def _find(
