@@ -4,7 +4,7 @@ from sklearn.metrics import pairwise_distances
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
 from manifactor.spectral.noise_edge import (
-    EdgeSettings,
+    NoiseEdgeSettings,
     even_edge,
     left_in_columns,
     uneven_edge,
@@ -227,7 +227,7 @@ def test_the_edge_of_uneven_noise_is_its_largest_variance(rng):
     sizes = np.geomspace(1, 10, 400)
     noise = sizes**0.5 * rng.normal(size=(1000, 400))
     largest = all_axes(noise).variance[0]
-    every_column = EdgeSettings(fewest_columns=0)
+    every_column = NoiseEdgeSettings(n_spared=0)
     edge = uneven_edge(noise.var(axis=0), np.ones(400), 1000, 1000, every_column)
     # The edge is reached from below, by 3 % on average with so many samples.
     assert 0.94 * edge < largest < edge

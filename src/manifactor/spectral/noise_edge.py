@@ -8,14 +8,15 @@ from scipy.optimize import minimize_scalar
 
 
 @dataclass(frozen=True)
-class EdgeSettings:
+class NoiseEdgeSettings:
     """Settings of `uneven_edge`."""
 
     # So many columns of larger variance may be as many factors, each of its own size.
     # Their variance counts as that of the next column.
-    fewest_columns: int = 20
+    n_spared: int = 20
 
-    # Relative error of the place of the minimum; that of the minimum is its square.
+    # Error of the place of the minimum, between 0 and 1; that of the minimum is of the
+    # order of its square.
     tolerance: float = 1e-4
 
 
@@ -35,7 +36,7 @@ def uneven_edge(
     share: np.ndarray,
     n_samples: int,
     n_measured: int,
-    settings: EdgeSettings = EdgeSettings(),
+    settings: NoiseEdgeSettings = NoiseEdgeSettings(),
 ) -> float:
     """Return the largest variance of a component of noise, uneven between columns.
 
@@ -58,7 +59,7 @@ def uneven_edge(
         Number of samples that the components were computed from.
     n_measured : int
         Number of samples that the variances were measured in.
-    settings : EdgeSettings
+    settings : NoiseEdgeSettings
 
     Examples
     --------
@@ -71,8 +72,8 @@ def uneven_edge(
     """
     share = np.maximum(share, np.finfo(float).eps)
     variance = _without_sampling_error(left / share, share, n_measured)
-    n_larger = min(settings.fewest_columns, len(variance) - 1)
-    largest = np.partition(variance, ~n_larger)[~n_larger]
+    n_larger = min(settings.n_spared, len(variance) - 1)
+    largest = np.sort(variance)[-1 - n_larger]
     if largest <= 0:
         return 0.0
     relative = np.minimum(1.0, variance / largest)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manifactor.spectral.noise_edge import (
-    EdgeSettings,
+    NoiseEdgeSettings,
     even_edge,
     left_in_columns,
     uneven_edge,
@@ -46,7 +46,7 @@ class NoiseSettings:
     # Cosines this near 1 are those of copies, which may have the same noise.
     copy_tolerance: float = 1e-9
 
-    edge: EdgeSettings = field(default_factory=EdgeSettings)
+    edge: NoiseEdgeSettings = field(default_factory=NoiseEdgeSettings)
 
 
 def noise_components(
