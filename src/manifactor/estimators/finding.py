@@ -1,5 +1,7 @@
 """Samples to factors: diffuse, factorize, and warn of what matters to the result."""
 
+from functools import partial
+
 import numpy as np
 
 from manifactor._support.errors import NothingFoundError
@@ -38,11 +40,14 @@ def find_factors(
     stages : Stages
     rng : Generator
     """
+    find = partial(
+        _find, X, spectral, factoring=factoring, noise=noise, stages=stages, rng=rng
+    )
     # Whoever asks for one factor expects no product, and needs no reasons.
     if factoring.n_asked == 1:
-        return _find(X, spectral, factoring, noise, stages, rng)
+        return find()
     warned = warn_of_index(X, names)
-    found = _find(X, spectral, factoring, noise, stages, rng)
+    found = find()
     return with_data_known(
         found,
         X,
@@ -56,6 +61,7 @@ def find_factors(
 def _find(
     X,
     spectral: DiffusionSettings,
+    *,
     factoring: FactoringSettings,
     noise: np.ndarray | None,
     stages: Stages,

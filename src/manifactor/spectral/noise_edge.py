@@ -34,6 +34,7 @@ def even_edge(total: float, n_dimensions: float, n_samples: int) -> float:
 def uneven_edge(
     left: np.ndarray,
     share: np.ndarray,
+    *,
     n_samples: int,
     n_measured: int,
     settings: NoiseEdgeSettings = NoiseEdgeSettings(),
@@ -63,11 +64,11 @@ def uneven_edge(
 
     Examples
     --------
-    >>> even = np.full(400, 2.0)
-    >>> print(f"{uneven_edge(even, np.ones(400), 1600, 1600):.3f}")
+    >>> even, uneven = np.full(400, 2.0), np.repeat([1.0, 3.0], 200)
+    >>> for left in (even, uneven):
+    ...     edge = uneven_edge(left, np.ones(400), n_samples=1600, n_measured=1600)
+    ...     print(f"{edge:.3f}")
     4.500
-    >>> uneven = np.repeat([1.0, 3.0], 200)
-    >>> print(f"{uneven_edge(uneven, np.ones(400), 1600, 1600):.3f}")
     5.657
     """
     share = np.maximum(share, np.finfo(float).eps)
@@ -78,13 +79,18 @@ def uneven_edge(
         return 0.0
     relative = np.minimum(1.0, variance / largest)
     weight = share * relative / n_samples
+    return float(largest * _least(relative, weight, settings.tolerance))
+
+
+def _least(relative: np.ndarray, weight: np.ndarray, tolerance: float) -> float:
+    """Return the minimum of ``1/c + sum(weight / (1 - relative * c))``, 0 < c < 1."""
 
     def edge(c: float) -> float:
         return 1 / c + float((weight / (1 - relative * c)).sum())
 
-    options = {"xatol": settings.tolerance}
+    options = {"xatol": tolerance}
     found = minimize_scalar(edge, bounds=(0, 1), method="bounded", options=options)
-    return float(largest * found.fun)
+    return float(found.fun)
 
 
 def _without_sampling_error(
