@@ -1,5 +1,6 @@
 """Commands as they are typed, and what several tests are given."""
 
+import io
 import json
 import pickle
 import shlex
@@ -12,6 +13,13 @@ from manifactor import datasets
 from manifactor.command.main import main
 
 N = 700
+
+
+class Screen(io.StringIO):
+    """Standard error that is a terminal."""
+
+    def isatty(self):
+        return True
 
 
 def manifactor(line):

@@ -100,6 +100,11 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):
     assert sorted(path.name for path in folder.iterdir()) == ["data.npz"]
 
 
+def test_the_run_of_a_link_has_the_name_of_the_link(data, folder, capsys):
+    (folder / "link.npz").symlink_to(data)
+    assert ".link-run.stages" in refusal("fit link.npz --resume", folder, capsys)
+
+
 def test_only_a_long_fit_is_announced(capsys):
     note_long_fit(Forecast(memory=1e9, seconds=19), "")
     assert capsys.readouterr().err == ""

@@ -1,5 +1,6 @@
 """The command itself: exit codes, one-line messages, interrupts while it loads."""
 
+import errno
 import re
 import signal
 import subprocess
@@ -51,7 +52,12 @@ def test_the_version_is_printed(capsys):
         (
             PermissionError(13, "not yours", "a.npz"),
             2,
-            "error: a.npz cannot be used: not yours. Check",
+            "error: a.npz cannot be used: not yours. Check its name and its",
+        ),
+        (
+            OSError(errno.ENOSPC, "no space left", "a.npz"),
+            2,
+            "error: a.npz cannot be used: no space left.\n",
         ),
         (KeyboardInterrupt(), 130, "interrupted; no partial output was left."),
         (KeyboardInterrupt("half is kept"), 130, "interrupted; half is kept."),
@@ -95,6 +101,16 @@ def test_the_module_runs_and_is_quiet_in_a_pipe(data, folder):
     assert result.returncode == 0
     assert result.stderr == ""
     assert "Verdict" in result.stdout
+
+
+@pytest.mark.slow
+def test_a_reader_that_closes_the_pipe_is_no_error():
+    command = f"{sys.executable} -m manifactor fit --help | head -1"
+    result = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True
+    )
+    assert result.stderr == ""
+    assert result.returncode in (0, 141)
 
 
 def test_the_installed_script_runs_the_same_function():

@@ -1,6 +1,8 @@
 """`bench` and `reproduce` as commands; the studies have tests of their own."""
 
 import json
+import re
+import sys
 from xml.etree import ElementTree
 
 import numpy as np
@@ -8,10 +10,11 @@ import pytest
 from PIL import Image
 
 from manifactor._support import extras
+from manifactor._support.version import __version__
 from manifactor.studies import calibration
 from manifactor.studies.paper import recipes
 
-from .conftest import manifactor, refusal
+from .conftest import Screen, manifactor, refusal
 
 ANSWER = {
     "seed": 0,
@@ -39,8 +42,17 @@ def test_results_go_into_a_folder(folder, capsys):
     (folder / "mine").touch()
     message = refusal("bench accuracy --quick --out mine", folder, capsys)
     assert "mine, which must be a writable folder" in message
-    message = refusal("bench calibration --out no/such", folder, capsys)
-    assert "the output goes into no, which must be a writable folder" in message
+    for line in ("bench calibration --out no/such", "reproduce --out no/such"):
+        message = refusal(line, folder, capsys)
+        assert "the output goes into no, which must be a writable folder" in message
+        assert message.endswith("Choose another --out.\n")
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "results.md"])
+def test_no_folder_is_made_that_has_the_name_of_a_file(folder, capsys, name):
+    message = refusal(f"bench accuracy --quick --out {name}", folder, capsys)
+    assert "--out must name a folder, into which accuracy.jsonl is written" in message
+    assert f"got {name}. Choose another --out." in message
 
 
 @pytest.fixture
@@ -107,6 +119,52 @@ def test_an_interrupted_calibration_continues(folder, capsys, pictureless, monke
     lines = (folder / "calibration.jsonl").read_text().splitlines()
     assert [json.loads(line)["seed"] for line in lines] == [0, 1, 2, 3, 4]
     assert not (folder / "calibration.jsonl.part").exists()
+
+
+def test_the_remaining_time_is_that_of_the_fits_to_come(
+    folder, answered, pictureless, monkeypatch
+):
+    kept = [{**answer, "version": __version__} for answer in answers(3)]
+    lines = "".join(f"{json.dumps(record)}\n" for record in kept)
+    (folder / "calibration.jsonl.part").write_text(lines)
+    monkeypatch.setattr(sys, "stderr", Screen())
+    assert manifactor("bench calibration --problems 5") == 0
+    bars = re.findall(r"\d of 5, [\d:]+, \S+ left", sys.stderr.getvalue())
+    assert bars[0] == "3 of 5, 00:00, ? left"
+    assert bars[-1].startswith("5 of 5")
+
+
+@pytest.mark.parametrize(
+    ("problem", "code"), [(KeyboardInterrupt(), 130), (OSError("disk full"), 2)]
+)
+def test_a_calibration_that_stops_while_it_draws_continues(
+    folder, capsys, answered, monkeypatch, problem, code
+):
+    def half_drawn(records):
+        (folder / "calibration.svg").touch()
+        raise problem
+
+    pictures = {".svg": b"<svg/>", ".png": b"pixels"}
+    monkeypatch.setattr(calibration, "diagram", half_drawn)
+    line = "bench calibration --problems 2"
+    assert manifactor(line) == code
+    assert not (folder / "calibration.jsonl").exists()
+    assert "| all | 2 |" in (folder / "calibration.md").read_text()
+    monkeypatch.setattr(calibration, "diagram", lambda records: pictures)
+    assert manifactor(line) == 0
+    assert "continuing after 2 of 2 problems" in capsys.readouterr().err
+    assert (folder / "calibration.svg").read_bytes() == b"<svg/>"
+    assert (folder / "calibration.md").read_text().endswith("](calibration.svg)\n")
+    lines = (folder / "calibration.jsonl").read_text().splitlines()
+    assert [json.loads(line)["seed"] for line in lines] == [0, 1]
+    assert "must not exist yet" in refusal(line, folder, capsys)
+
+
+def test_an_interrupted_study_replaces_no_finished_one(folder, capsys):
+    for suffix in (".jsonl", ".jsonl.part", ".md"):
+        (folder / f"calibration{suffix}").touch()
+    message = refusal("bench calibration", folder, capsys)
+    assert "must not exist yet; calibration.jsonl does" in message
 
 
 def test_the_calibration_does_without_a_picture(folder, capsys, answered, pictureless):

@@ -1,6 +1,5 @@
 """What is printed, and how."""
 
-import io
 import sys
 import warnings
 
@@ -9,12 +8,7 @@ import pytest
 from manifactor.command import terminal
 from manifactor.command.terminal import ProgressBars
 
-
-class Screen(io.StringIO):
-    """Standard error that is a terminal."""
-
-    def isatty(self):
-        return True
+from .conftest import Screen
 
 
 def test_results_go_to_standard_output_and_all_else_to_standard_error(capsys):
@@ -58,6 +52,15 @@ def test_items_are_counted_on_a_terminal(monkeypatch):
     drawn = sys.stderr.getvalue()
     assert "problems     |" in drawn
     assert "| 0 of 3, 00:00, ? left" in drawn
+    assert "| 3 of 3, 00:00, 00:00 left" in drawn
+
+
+def test_items_that_were_done_before_are_counted_but_not_timed(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Screen())
+    assert list(terminal.counted("c", 3, "problems", n_done=2)) == ["c"]
+    drawn = sys.stderr.getvalue()
+    assert "0 of 3" not in drawn
+    assert "| 2 of 3, 00:00, ? left" in drawn
     assert "| 3 of 3, 00:00, 00:00 left" in drawn
 
 

@@ -49,6 +49,8 @@ def test_a_line_of_names_may_hold_numbers(tmp_path, text):
         "1,\n.3,.4\n",
         ",.1,.2\n0,.3,.4\n",
         "NA,.2\n.3,.4\n",
+        "NA,NA\n.3,.4\n",
+        ",?\n.3,.4\n",
         "NA,0,1\n.3,.4,.5\n",
         "0,NA\n.3,.4\n",
         "s0,.1,.2\ns1,.3,.4\n",
@@ -96,6 +98,11 @@ def test_a_column_without_a_name_gets_that_of_pandas(tmp_path):
         ("a.tsv", "\t", "a,b\n.1,.2\n", "must have tabs .* has commas"),
         ("a.txt", None, ".1, .2\n.3, .4\n", "must have white space .* has commas"),
         ("a.txt", None, "a b\n0,1 0,2\n", "has white space and decimal commas"),
+        ("a.csv", ",", "a;b\nr1;.1;.2\n", "line 2 has semicolons"),
+        ("a.csv", ",", "a b\n.1  .2\n", "must have commas .* line 2 has white space"),
+        ("a.csv", ",", "a b\n0,1 0,2\n", "has white space and decimal commas"),
+        ("a.tsv", "\t", ".1 .2\n.3 .4\n", "has white space.*sep=.*s.', header=None"),
+        ("a.csv", ",", "1,2;3,4\n", "line 1 has semicolons and decimal commas"),
     ],
 )
 def test_another_delimiter_is_named(tmp_path, name, delimiter, text, message):
@@ -103,6 +110,44 @@ def test_another_delimiter_is_named(tmp_path, name, delimiter, text, message):
         layout(tmp_path, text, name, delimiter)
 
 
-def test_other_delimiters_inside_of_text_do_not_matter(tmp_path):
-    found = layout(tmp_path, 'id,tags,x\n3,"1;2, 3",.5\n')
-    assert found.total == 3
+@pytest.mark.parametrize(
+    ("name", "delimiter", "text"),
+    [
+        ("a.csv", ",", 'x,y\n"1,234",5\n'),
+        ("a.csv", ",", "x;y\n-12,345;5\n"),
+        ("a.txt", None, "x y\n1,234 5\n"),
+    ],
+)
+def test_a_comma_before_three_digits_may_separate_thousands(
+    tmp_path, name, delimiter, text
+):
+    message = (
+        "which may have a thousands separator or a decimal comma.* thousands=','.*, "
+        "or decimal=',' instead of thousands=','"
+    )
+    with pytest.raises(ValueError, match=message):
+        layout(tmp_path, text, name, delimiter)
+
+
+@pytest.mark.parametrize("text", ['x,y\n"0,123",5\n', 'x,y\n"1,234","2,5"\n'])
+def test_a_comma_that_cannot_separate_thousands_is_a_decimal_comma(tmp_path, text):
+    with pytest.raises(ValueError, match=r"and decimal commas\. .*, decimal=','\)"):
+        layout(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'id,tags,x\n3,"1;2, 3",.5\n',
+        "x,y,z\n1.0,2.0,3;4;5;6;7;8\n",
+        "x,z\n1,2;3\n",
+        "my list,z\n1 2,3\n",
+        "1.0,2.0,3;4;5;6;7;8\n1.5,2.5,3\n",
+    ],
+)
+def test_other_delimiters_inside_of_text_do_not_matter(tmp_path, text):
+    assert layout(tmp_path, text).total == 1 + text.split("\n")[0].count(",")
+
+
+def test_spaces_inside_of_text_between_tabs_do_not_matter(tmp_path):
+    assert layout(tmp_path, "list\tx\n1 2\t3\n", "a.tsv", "\t").total == 2

@@ -100,6 +100,65 @@ def test_a_file_that_is_no_text_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.txt", '"x" "y"\n"1" 0 1\n"2" 2 3\n"10" 4 5\n'),
+        ("a.txt", '"x" "y"\n"8 9" 0 1\n"7 6 5" 2 3\n"c" 4 5\n'),
+        ("a.txt", "x y\n1 0 1\n2 2 3\n3 4 5\n"),
+        ("a.csv", '"x","y"\n"a",0,1\n"b",2,3\n"c",4,5\n'),
+        ("a.tsv", "x\ty\n1\t0\t1\n2\t2\t3\n3\t4\t5\n"),
+    ],
+)
+def test_row_names_of_r_are_left_out_as_an_index(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.warns(
+        ColumnWarning, match="the first column .* left out, as the index"
+    ):
+        found = read_table(path)
+    np.testing.assert_array_equal(found.samples, X)
+    assert (found.names, found.numbers, found.total) == (("x", "y"), (1, 2), 3)
+
+
+def test_a_line_shorter_than_fractions_or_unfinished_rows_names_no_columns(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("measured,today\n.5,1,2\n.6,3,4\n")
+    assert read_table(path).samples.shape == (2, 3)
+    path.write_text("x,y\n1,2,\n3,4,\n")
+    with pytest.warns(ColumnWarning, match="hold text were left out: 2"):
+        np.testing.assert_array_equal(read_table(path).samples, [[1, 2], [3, 4]])
+
+
+def test_quoted_delimiters_do_not_move_the_columns_chosen(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('id,x,y\n"a,8,8,8",0,1\n"b,8,8,8",2,3\n"c,8,8,8",4,5\n')
+    np.testing.assert_array_equal(read_table(path, ColumnChoice("1-2")).samples, X)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("x,y\n1,2\n".encode("utf-16"), "'utf-8' codec .* Save it as text in UTF-8"),
+        (b'x,y\n"' + b"1;2;" * 40_000, "field larger than .* Repair the quotes"),
+    ],
+)
+@pytest.mark.parametrize(
+    "read", [read_table, column_names, lambda path: line_of(path, 0)]
+)
+def test_a_file_that_cannot_be_split_is_refused(tmp_path, content, message, read):
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=f"must be a table of numbers: {message}"):
+        read(tmp_path / "a.csv")
+
+
+def test_a_long_line_with_another_delimiter_is_refused_as_a_short_one(tmp_path):
+    row = ";".join(["0.12345"] * 20_000)
+    (tmp_path / "a.csv").write_text(f"{row}\n{row}\n")
+    with pytest.raises(ValueError, match="line 2 has semicolons"):
+        read_table(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
     ("name", "text", "names"),
     [
         ("a.txt", "# x y\n0 1\n2 3\n4 5\n", ["x", "y"]),

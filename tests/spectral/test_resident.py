@@ -146,6 +146,25 @@ def test_a_device_that_is_not_there_is_an_error():
         )
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("CUDA out of memory. Tried 2 MiB.\nMore"), "CUDA out of memory"),
+        (AssertionError(), "AssertionError"),
+    ],
+)
+def test_a_device_that_fails_says_why(monkeypatch, error, reason):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(torch, "empty", fail)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(ValueError, match="got 'cuda'") as refused:
+        require_device("cuda")
+    message = str(refused.value)
+    assert f"got 'cuda': {reason}. On this machine torch finds 'cpu', 'cuda'" in message
+
+
 def test_a_device_without_torch_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(

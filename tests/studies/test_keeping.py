@@ -3,7 +3,7 @@ import json
 import pytest
 
 from manifactor._support.version import __version__
-from manifactor.studies.keeping import keep, kept_records, unfinished
+from manifactor.studies.keeping import finish, keep, kept_records, unfinished
 
 JOBS = [{"seed": seed} for seed in range(3)]
 RECORDS = [{"seed": seed, "solved": True} for seed in range(3)]
@@ -23,6 +23,8 @@ def interrupted(records):
 def test_records_are_on_disk_before_they_are_handed_on(out):
     for number, _ in enumerate(keep(out, [], RECORDS), start=1):
         assert kept_records(out, JOBS) == VERSIONED[:number]
+    assert not out.exists()
+    finish(out)
     assert len(out.read_text().splitlines()) == 3
     assert not unfinished(out).exists()
 
@@ -32,7 +34,9 @@ def test_a_study_continues_after_the_records_that_were_kept(out):
         list(keep(out, [], interrupted(RECORDS[:2])))
     assert not out.exists()
     kept = kept_records(out, JOBS)
-    assert list(keep(out, kept, RECORDS[2:])) == VERSIONED
+    assert kept == VERSIONED[:2]
+    assert list(keep(out, kept, RECORDS[2:])) == VERSIONED[2:]
+    finish(out)
     assert len(out.read_text().splitlines()) == 3
 
 

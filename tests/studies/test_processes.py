@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -19,10 +20,33 @@ except KeyboardInterrupt:
 """
 
 
+def ended(name, folder, awaited):
+    """Return a job's name after the awaited job has ended; leave a sign of the end."""
+    start = time.monotonic()
+    while awaited and not (folder / awaited).exists():
+        # Jobs that one process does in turn would wait for ever.
+        assert time.monotonic() - start < 60
+        time.sleep(0.01)
+    (folder / name).touch()
+    return name
+
+
+@pytest.mark.slow
+def test_results_come_in_the_order_of_the_jobs(tmp_path):
+    jobs = [("first", tmp_path, "second"), ("second", tmp_path, None)]
+    assert list(map_processes(ended, jobs, n_jobs=2)) == ["first", "second"]
+
+
 @pytest.mark.parametrize("jobs", [[(4, 2), (9, 3), (1, 1)], []])
-def test_results_come_in_the_order_of_the_jobs(jobs):
+def test_one_process_does_all_jobs_in_turn(jobs):
     found = map_processes(operator.floordiv, jobs, n_jobs=1)
     assert list(found) == [a // b for a, b in jobs]
+
+
+def test_there_are_no_more_processes_than_cores_that_may_be_used(monkeypatch):
+    # As taskset and the schedulers of clusters restrict a process.
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    assert set(map_processes(os.getpid, 3 * [()])) == {os.getpid()}
 
 
 @pytest.mark.slow

@@ -1,8 +1,11 @@
+import datetime
+
 import numpy as np
 import pandas
 import pytest
 
 from manifactor._support.parameters import (
+    as_number,
     require_choice,
     require_columns_of_numbers,
     require_count,
@@ -71,6 +74,21 @@ def test_what_is_no_sequence_of_indices_is_refused():
         require_indices("exclude", [1, 4], 1, 3, of="functions")
 
 
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        (" 1e3", 1000),
+        (np.float32(0.5), 0.5),
+        ("1,5", None),
+        (None, None),
+        (np.datetime64(1, "ns"), None),
+        (np.timedelta64(1, "ns"), None),
+    ],
+)
+def test_a_cell_is_a_number_if_python_reads_it_as_one_and_it_is_no_date(cell, number):
+    assert as_number(cell) == number
+
+
 def test_a_data_frame_with_text_or_dates_is_refused_by_their_columns():
     frame = pandas.DataFrame({"x": [0.5, 1.5], "n": [1, 2], "s": ["1", "2"]})
     require_columns_of_numbers(frame)
@@ -79,3 +97,34 @@ def test_a_data_frame_with_text_or_dates_is_refused_by_their_columns():
     message = r"column 'kind' holds 'red'. .*drop\(columns=\['kind', 'when'\]\)"
     with pytest.raises(ValueError, match=message):
         require_columns_of_numbers(frame)
+
+
+@pytest.mark.parametrize(
+    ("cell", "shown"),
+    [
+        (pandas.Timestamp("2020-01-02", tz="Europe/Berlin"), "2020-01-02 00:00:00"),
+        (pandas.Period("2020-01", "M"), "2020-01'"),
+        (datetime.date(2020, 1, 2), "2020-01-02'"),
+        (pandas.Interval(0, 1), r"\(0"),
+        ([1, 2], r"\[1, 2\]"),
+        (np.ones(2), r"\[1"),
+    ],
+)
+def test_a_cell_that_is_no_number_is_refused_after_missing_ones(cell, shown):
+    X = pandas.DataFrame({"x": [0.5, 1.5], 7: pandas.Series([None, cell])})
+    message = rf"column 7 holds '{shown}.*X.drop\(columns=\[7\]\)\.$"
+    with pytest.raises(ValueError, match=message):
+        require_columns_of_numbers(X)
+
+
+def test_missing_values_are_left_to_the_check_of_finite_values():
+    X = pandas.DataFrame({"x": [1, None], "y": ["0.5", None], "z": [pandas.NA, 2]})
+    require_columns_of_numbers(X)
+    require_columns_of_numbers(X.assign(x=X["x"].astype("Int64")))
+
+
+def test_at_most_four_columns_without_numbers_are_listed():
+    X = pandas.DataFrame([["a"] * 6] * 2)
+    message = r"X.drop\(columns=\[0, 1, 2, 3, ...\]\), 6 columns in all\.$"
+    with pytest.raises(ValueError, match=message):
+        require_columns_of_numbers(X)

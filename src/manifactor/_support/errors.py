@@ -1,4 +1,4 @@
-"""Errors that a caller may want to tell from others."""
+"""Errors that a caller may want to tell from others, and what errors say."""
 
 
 class NothingFoundError(ValueError):
@@ -6,3 +6,17 @@ class NothingFoundError(ValueError):
 
     Whoever tries several searches catches it. Any other ValueError is an error.
     """
+
+
+def first_sentence(error: Exception) -> str:
+    """Return the first sentence of an error without its full stop, or its class.
+
+    Other libraries go on with advice, which may fill a page.
+
+    Examples
+    --------
+    >>> first_sentence(RuntimeError("CUDA out of memory. Tried to allocate 2 MiB."))
+    'CUDA out of memory'
+    """
+    first, *_ = str(error).splitlines() or [type(error).__name__]
+    return first.partition(". ")[0].rstrip(".")

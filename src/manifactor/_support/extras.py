@@ -3,6 +3,8 @@
 from importlib import import_module
 from types import ModuleType
 
+from manifactor._support.errors import first_sentence
+
 # The extra that installs each package; "cryoem" for all others.
 EXTRAS = {
     "faiss": "ann",
@@ -33,9 +35,8 @@ def extra(name: str) -> ModuleType:
         install = f"pip install 'manifactor[{EXTRAS.get(package, 'cryoem')}]'"
         if _is_missing(package, error):
             raise ValueError(f"this needs the package {package}: {install}.") from error
-        reason = str(error).splitlines() or [type(error).__name__]
         raise ValueError(
-            f"the package {package} does not load: {reason[0]}. "
+            f"the package {package} does not load: {first_sentence(error)}. "
             f"Install it anew: {install}."
         ) from error
 

@@ -67,15 +67,21 @@ def _replace_folder(new: Path, folder: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, *, remedy: str = "") -> None:
     """Make a folder in which files can be written, unless it exists.
 
     The parent must exist: a misspelt path makes no tree of folders.
+
+    Parameters
+    ----------
+    folder : Path
+    remedy : str
+        What to do if that cannot be, as in `require_writable`.
     """
     if not folder.exists():
-        require_writable(folder.parent)
+        require_writable(folder.parent, remedy=remedy)
         folder.mkdir()
-    require_writable(folder)
+    require_writable(folder, remedy=remedy)
 
 
 def require_writable(folder: Path, *, remedy: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -47,43 +48,67 @@ def require_unmasked(X) -> None:
         )
 
 
-def require_columns_of_numbers(X) -> None:
-    """Refuse a data frame with columns of text or dates; leave all others alone."""
+def require_columns_of_numbers(X, *, most: int = 4) -> None:
+    """Refuse a data frame with cells that are no numbers; leave all others alone.
+
+    Parameters
+    ----------
+    X : object
+    most : int
+        Number of columns that the message names.
+    """
     if not hasattr(X, "columns") or not hasattr(X, "dtypes"):
         return
-    found = []
-    for name in X.columns:
-        cell = _first_no_number(np.asarray(X[name]))
-        if cell is not None:
-            found.append((str(name), str(cell)))
-    if found:
-        names = [name for name, _ in found]
-        name, cell = found[0]
-        raise ValueError(
-            f"`X` must hold numbers only; column {name!r} holds {cell[:40]!r}. Leave "
-            f"out what is no measurement: X.drop(columns={names})."
-        )
+    cells = {name: _first_no_number(np.asarray(X[name])) for name in X.columns}
+    names = [name for name, cell in cells.items() if cell is not None]
+    if not names:
+        return
+    listed = ", ".join(repr(name) for name in names[:most])
+    more = ""
+    if len(names) > most:
+        listed, more = f"{listed}, ...", f", {len(names)} columns in all"
+    raise ValueError(
+        f"`X` must hold numbers only; column {names[0]!r} holds "
+        f"{str(cells[names[0]])[:40]!r}. Leave out what is no measurement: "
+        f"X.drop(columns=[{listed}]){more}."
+    )
 
 
 def _first_no_number(column: np.ndarray):
-    """Return the first text or date of a column; None if there is none."""
-    # A name that two columns share gives both.
+    """Return the first cell that is neither a number nor missing; None without one."""
     if column.dtype.kind in "fiubc":
         return None
+    # Missing dates are dates, too.
+    dated = column.dtype.kind in "mM"
+    # A name that two columns share gives both.
     for cell in column.ravel():
-        if isinstance(cell, np.datetime64 | np.timedelta64):
-            return cell
-        if isinstance(cell, str) and not _reads_as_number(cell):
+        if dated or (as_number(cell) is None and not _is_missing(cell)):
             return cell
     return None
 
 
-def _reads_as_number(text: str) -> bool:
+def _is_missing(cell) -> bool:
+    """Return whether a cell is None, or the NA or NaT of pandas."""
+    if cell is None:
+        return True
     try:
-        float(text)
-    except ValueError:
+        # Like NaN, a missing value does not equal itself.
+        return not bool(cell == cell)
+    except TypeError:  # NA is neither true nor false
+        return True
+    except ValueError:  # an array is neither, and no missing value
         return False
-    return True
+
+
+def as_number(cell: Any) -> float | None:
+    """Return a cell of a table as a number; None if it is none."""
+    # Dates are no numbers, though numpy converts those in nanoseconds.
+    if isinstance(cell, np.datetime64 | np.timedelta64):
+        return None
+    try:
+        return float(cell)
+    except (ValueError, TypeError):
+        return None
 
 
 def require_squares(X: np.ndarray, *, spread: bool = True) -> None:

@@ -172,7 +172,7 @@ def _bench_options(command) -> None:
         "calibration, how often each verdict on random problems is right"
     )
     add(command, "question", text, choices=["accuracy", "calibration"])
-    text = "run a few small cases only, which takes seconds"
+    text = "run a few small cases only, which takes a minute or two"
     add(command, "--quick", text, action="store_true")
     text = "calibration: number of random problems (default: 2000, or 20 with --quick)"
     add(command, "--problems", text, type=int, metavar="N")

@@ -1,5 +1,6 @@
 """The command `fit`: an input, or several views of a molecule, to run folders."""
 
+import os
 import shutil
 from argparse import Namespace
 from collections.abc import Callable
@@ -37,8 +38,9 @@ def fit(arguments: Namespace) -> None:
         _fit_all_views(arguments)
         return
     tasks = tasks_of(arguments)
-    # Resolved, since "." and ".." have no name.
-    out = Path(arguments.out or f"{tasks[0].path.resolve().stem}-run")
+    # Absolute, since "." and ".." have no name; a link keeps its own.
+    first = Path(os.path.abspath(tasks[0].path))
+    out = Path(arguments.out or f"{first.stem}-run")
     _require_compatible(arguments, n_tasks=len(tasks))
     _require_inputs_outside(tasks, out)
     if len(tasks) > 1:

@@ -1,10 +1,17 @@
 """The table of commands and `main`, which runs one of them."""
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
-from manifactor.command import EXIT_BAD_INPUT, EXIT_DONE, EXIT_INTERRUPTED, terminal
+from manifactor.command import (
+    EXIT_BAD_INPUT,
+    EXIT_CLOSED_PIPE,
+    EXIT_DONE,
+    EXIT_INTERRUPTED,
+    terminal,
+)
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.exporting import average, export, select
 from manifactor.command.fitting import fit
@@ -27,6 +34,14 @@ COMMANDS: dict[str, Callable[[Namespace], None]] = {
     "reproduce": reproduce,
 }
 
+# Errors of a path itself; others, such as that of a full disk, lie elsewhere.
+WRONG_PATH = (
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command.
@@ -39,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when done, 2 for bad input, 130 when interrupted.
+        0 when done, 2 for bad input, 130 when interrupted, 141 when whoever reads the
+        output has closed it.
     """
     try:
         arguments = parse_arguments(sys.argv[1:] if argv is None else argv, COMMANDS)
@@ -48,6 +64,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as stop:
         terminal.interrupted(f"{str(stop) or 'no partial output was left'}.")
         return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever reads the output has seen enough, as `head` has. Python would complain
+        # once more when it flushes the output at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_CLOSED_PIPE
     # What the library raises for bad input; anything else is a bug, whose traceback is
     # needed to fix it. MemoryError: a fit that this machine cannot hold.
     except (ValueError, OSError, MemoryError) as error:
@@ -62,8 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _in_words(error: Exception) -> str:
     """Return the message of an error; that of a file without the system's number."""
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        return (
-            f"{error.filename} cannot be used: {error.strerror}. Check its name and "
-            "its permissions."
-        )
+        advice = ""
+        if isinstance(error, WRONG_PATH):
+            advice = " Check its name and its permissions."
+        return f"{error.filename} cannot be used: {error.strerror}.{advice}"
     return str(error).strip() or type(error).__name__

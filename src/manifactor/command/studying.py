@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from manifactor._support.extras import extra
@@ -12,6 +13,9 @@ from manifactor.command.terminal import ProgressBars, counted, note, show
 
 # The studies are imported by the functions: they import much that nothing else needs,
 # and every other command would wait for it.
+
+
+REMEDY = "Choose another --out."
 
 
 def bench(arguments: Namespace) -> None:
@@ -31,15 +35,15 @@ def _accuracy(arguments: Namespace) -> None:
         )
     files = _bench_files(arguments, ".jsonl", ".md")
     table = quick_table() if arguments.quick else full_table()
-    records = _recorded(
+    with _recorded(
         files[".jsonl"],
         jobs(table),
         lambda first: run(table, first=first),
         overwrite=arguments.overwrite,
-    )
-    report = render(records)
-    _write_bytes(files[".md"], report.encode())
-    show(report)
+    ) as records:
+        report = render(records)
+        show(report)
+        _write_bytes(files[".md"], report.encode())
     show(f"Every fit: {files['.jsonl']}. The table: {files['.md']}")
 
 
@@ -53,19 +57,21 @@ def _calibration(arguments: Namespace) -> None:
     require_count("--problems", n_problems, 1, 10**6)
     files = _bench_files(arguments, ".jsonl", ".md", ".svg", ".png")
     can_draw = _can_draw()
-    records = _recorded(
+    with _recorded(
         files[".jsonl"],
         calibration.jobs(n_problems),
         lambda first: calibration.run(n_problems, first=first),
         overwrite=arguments.overwrite,
         unit="problems",
-    )
-    report = calibration.render(records)
-    show(report)
-    show(f"Every fit: {files['.jsonl']}")
-    drawn = _write_pictures(calibration.diagram(records), files) if can_draw else ""
-    _write_bytes(files[".md"], f"{report}{drawn}".encode())
-    show(f"The table: {files['.md']}")
+    ) as records:
+        report = calibration.render(records)
+        show(report)
+        # Before the pictures: drawing may fail, and the table needs none of them.
+        _write_bytes(files[".md"], report.encode())
+        if can_draw:
+            drawn = _write_pictures(calibration.diagram(records), files)
+            _write_bytes(files[".md"], f"{report}{drawn}".encode())
+    show(f"Every fit: {files['.jsonl']}. The table: {files['.md']}")
 
 
 def _write_pictures(pictures: Mapping[str, bytes], files: Mapping[str, Path]) -> str:
@@ -95,13 +101,29 @@ def _bench_files(arguments: Namespace, *suffixes: str) -> dict[str, Path]:
     """Return the files to write by suffix, which must be new, and make their folder."""
     folder = Path(arguments.out)
     files = {suffix: folder / f"{arguments.question}{suffix}" for suffix in suffixes}
+    if folder.suffix in suffixes and not folder.is_dir():
+        raise ValueError(
+            f"--out must name a folder, into which {files['.jsonl'].name} is written; "
+            f"got {folder}. {REMEDY}"
+        )
     if folder.exists():
+        continued = _is_unfinished(files[".jsonl"])
         for path in files.values():
-            require_new_file(path, overwrite=arguments.overwrite)
-    make_folder(folder)
+            require_new_file(path, overwrite=arguments.overwrite or continued)
+    make_folder(folder, remedy=REMEDY)
     return files
 
 
+def _is_unfinished(out: Path) -> bool:
+    """Return whether a study was interrupted whose other files may be replaced."""
+    from manifactor.studies.keeping import unfinished
+
+    # A study starts only where its files do not exist: beside its unfinished records,
+    # a table or a picture is its own. Finished records are those of an earlier study.
+    return unfinished(out).is_file() and not out.exists()
+
+
+@contextmanager
 def _recorded(
     out: Path,
     jobs: Sequence[dict],
@@ -109,12 +131,16 @@ def _recorded(
     *,
     overwrite: bool,
     unit: str = "fits",
-) -> list[dict]:
-    """Run a study, or the rest of one that was interrupted, and write its records.
+) -> Iterator[list[dict]]:
+    """Run a study, or the rest of one that was interrupted, and yield its records.
+
+    The study is finished, and can no longer be continued, when everything inside of the
+    context succeeded.
 
     Parameters
     ----------
     out : Path
+        File of the records.
     jobs : sequence of dict
         Entries that identify each record, in the order of the study.
     run : callable
@@ -124,7 +150,7 @@ def _recorded(
     unit : str
         Name of what the progress bar counts.
     """
-    from manifactor.studies.keeping import keep, kept_records, unfinished
+    from manifactor.studies.keeping import finish, keep, kept_records, unfinished
 
     part, total = unfinished(out), len(jobs)
     if overwrite:
@@ -136,7 +162,9 @@ def _recorded(
             "--overwrite starts again."
         )
     try:
-        return list(counted(keep(out, kept, run(len(kept))), total, unit))
+        further = keep(out, kept, run(len(kept)))
+        yield [*kept, *counted(further, total, unit, n_done=len(kept))]
+        finish(out)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"finished {unit} are kept in {part}; repeat the command to continue"

@@ -89,11 +89,23 @@ class ProgressBars:
             bar.close()
 
 
-def counted(items: Iterable, total: int, unit: str) -> tqdm:
-    """Return the items as an iterator with a progress bar that counts them."""
+def counted(items: Iterable, total: int, unit: str, *, n_done: int = 0) -> tqdm:
+    """Return the items as an iterator with a progress bar that counts them.
+
+    Parameters
+    ----------
+    items : iterable
+    total : int
+        Number of items, those included that were done before.
+    unit : str
+        Name of the items.
+    n_done : int
+        Number of items that were done before. They took no time now, so the remaining
+        time is estimated without them.
+    """
     # Many items of one kind: here the remaining time can be told.
     layout = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
-    return _tqdm(items, total=total, desc=unit, bar_format=layout)
+    return _tqdm(items, total=total, initial=n_done, desc=unit, bar_format=layout)
 
 
 def _bar(stage: str) -> tqdm:

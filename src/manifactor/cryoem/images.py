@@ -109,35 +109,12 @@ def image_components(
     """
     size = _square_side(view.source.shape, settings.min_side)
     pixel_size = view.source.pixel_size
-    box = size * pixel_size
-    radius = 0.5 * box if mask_radius is None else mask_radius
-    # The corners outside of the largest mask are where noise is measured.
-    require_number("mask_radius", radius, low=2 * pixel_size, high=0.5 * box)
+    radius = _mask_radius(mask_radius, size, pixel_size)
     if low_pass is not None:
         require_number("low_pass", low_pass, above=0)
-
-    n_images = len(view.source)
     mask = circular_mask(size, radius / pixel_size, settings=settings)
-    surveyed = _drawn(n_images, settings.survey.n_images, rng)
-    spectra = survey(view, mask, surveyed, settings=settings.survey)
-    cut = low_pass_shell(
-        spectra, low_pass, pixel_size, size=size, settings=settings.survey
-    )
-
-    basis = _FourierBasis(size, cut, mask, spectra.noise)
-    learned = _drawn(n_images, basis.images_in(settings.learning_bytes), rng)
-    values = basis.of_rows(view, learned)
-    mean = values.mean(axis=0)
-    values -= mean
-    # Noise has variance 1 in about this share of the directions, and hardly any in the
-    # others, which the mask removes.
-    noisy = float((mask**2).mean())
-    ratio, axes = _principal_axes(values, noisy, n_components, settings.weighting)
-
-    if len(learned) == n_images:
-        scores = values @ axes
-    else:
-        scores = _projected(view, basis, mean, axes)
+    basis = _basis(view, mask, low_pass=low_pass, rng=rng, settings=settings)
+    ratio, scores = _scores(view, basis, n_components, rng=rng, settings=settings)
     if standardise:
         weights = 1 / scores.std(axis=0, dtype=float)
     else:
@@ -146,10 +123,63 @@ def image_components(
         samples=scores * weights,
         signal_to_noise=ratio,
         weights=weights,
-        low_pass=box / cut,
+        low_pass=size * pixel_size / basis.cut,
         mask_radius=radius,
         n_coefficients=basis.count,
     )
+
+
+def _mask_radius(given: float | None, size: int, pixel_size: float) -> float:
+    """Return the radius of the mask in Angstrom; it fills the box if none is given."""
+    largest = 0.5 * size * pixel_size
+    radius = largest if given is None else given
+    # The corners outside of the largest mask are where noise is measured.
+    require_number("mask_radius", radius, low=2 * pixel_size, high=largest)
+    return radius
+
+
+def _basis(
+    view: View,
+    mask: np.ndarray,
+    *,
+    low_pass: float | None,
+    rng: np.random.Generator,
+    settings: ImageSettings,
+) -> "_FourierBasis":
+    """Return the basis below the low-pass, with the noise of some images."""
+    size, pixel_size = len(mask), view.source.pixel_size
+    surveyed = _drawn(len(view.source), settings.survey.n_images, rng)
+    spectra = survey(view, mask, surveyed, settings=settings.survey)
+    cut = low_pass_shell(
+        spectra, low_pass, pixel_size, size=size, settings=settings.survey
+    )
+    return _FourierBasis(size, cut, mask, spectra.noise)
+
+
+def _scores(
+    view: View,
+    basis: "_FourierBasis",
+    n_components: int | None,
+    *,
+    rng: np.random.Generator,
+    settings: ImageSettings,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the components' signal to noise, and the components of all images.
+
+    They are learned from as many images as the memory allows.
+    """
+    n_images = len(view.source)
+    learned = _drawn(n_images, basis.images_in(settings.learning_bytes), rng)
+    values = basis.of_rows(view, learned)
+    mean = values.mean(axis=0)
+    values -= mean
+    # Noise has variance 1 in about this share of the directions, and hardly any in the
+    # others, which the mask removes.
+    noisy = float((basis.mask**2).mean())
+    ratio, axes = _principal_axes(values, noisy, n_components, settings.weighting)
+    if len(learned) == n_images:
+        return ratio, values @ axes
+    return ratio, _projected(view, basis, mean, axes)
 
 
 def _weights(
@@ -225,6 +255,7 @@ class _FourierBasis:
         row, column = np.nonzero(shell <= cut)
         # All others are conjugates of these, or the mean.
         independent = (column > 0) | ((row > 0) & (row <= size // 2))
+        self.cut = cut
         self.mask = mask
         self.row, self.column = row[independent], column[independent]
         own_noise = noise[shell[self.row, self.column]]

@@ -164,7 +164,8 @@ class ManifoldFactorizer(SpectralEstimator):
         ColumnWarning
             Before the fit if a column numbers the rows. After it, if no product is
             found and columns order the rows, look like labels, or differ in scale a
-            hundredfold. The evidence names the columns, too.
+            hundredfold. The evidence names the columns, too. With ``n_factors=1``,
+            where no product is expected, columns are not looked at.
         """
         factoring = self._factoring_settings()
         known = isinstance(self.n_functions, Integral)

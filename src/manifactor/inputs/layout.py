@@ -1,11 +1,13 @@
 """The layout of a table in text: its lines, its delimiter and its line of names."""
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+
+from manifactor._support.parameters import as_number
 
 # Column delimiters of tables in text; None for any white space.
 DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".txt": None}
@@ -18,6 +20,9 @@ SPACES = r"\s+"
 
 # What programs write for a missing value; "nan" is read as a number.
 MISSING = frozenset({"", "na", "n/a", "null", "none", "-", "?", "."})
+
+# A number whose comma may separate thousands or decimals.
+AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Layout:
     header : int
         Number of the line of names, counted from 1; 0 if there is none.
     index : bool
-        Whether only the first column has no name, as the index of the rows.
+        Whether only the first column has no name, as the index or names of the rows.
     """
 
     names: tuple[str, ...] | None
@@ -56,13 +61,14 @@ def layout_of(path: Path, delimiter: str | None) -> Layout:
     commented = _names_in_comments(path, delimiter)
     known = len(commented) == len(cells)
     header = _is_header(cells, None if known else below)
-    if header and below is None:
+    if not rows or (header and below is None):
         raise ValueError(
             f"{path} holds no samples; it must hold a line of numbers for each."
         )
-    _require_delimiter(path, *rows[header], delimiter, first=cells)
+    _require_delimiter(path, rows, delimiter, header=header)
     if not header:
         return Layout(commented if known else None, len(cells), 0)
+    cells = _with_row_names(cells, below or [])
     total = len(below or ())
     if len(cells) != total:
         return Layout(None, total, line)
@@ -81,6 +87,18 @@ def _names_in_comments(path: Path, delimiter: str | None) -> tuple[str, ...]:
     return names
 
 
+def _with_row_names(names: list[str], below: Sequence[str]) -> list[str]:
+    """Return names, with an empty one before them if the rows have names in front.
+
+    R writes row names, text or whole numbers, under no name at all. A single name may
+    also be a title, and an empty last cell comes from a delimiter at the end of rows.
+    """
+    short = len(names) > 1 and len(below) == len(names) + 1
+    if not short or not below[-1]:
+        return names
+    return ["", *names] if _is_whole(below[0]) or _is_word(below[0]) else names
+
+
 def _named(cells: Sequence[str]) -> tuple[str, ...]:
     """Return names for all columns, those of pandas where there is none."""
     return tuple(cell or f"Unnamed: {k}" for k, cell in enumerate(cells))
@@ -96,7 +114,7 @@ def _is_header(cells: Sequence[str], below: Sequence[str] | None) -> bool:
         The cells of the next line; None to take a line with numbers for a sample.
     """
     if not any(as_number(cell) is not None for cell in cells):
-        return True
+        return any(map(_is_word, cells))
     if below is None or len(below) != len(cells):
         return False
     over_numbers = [
@@ -135,41 +153,74 @@ def _is_whole(cell: str) -> bool:
 
 def _require_delimiter(
     path: Path,
-    line: int,
-    cells: Sequence[str],
+    rows: Sequence[tuple[int, list[str]]],
     delimiter: str | None,
     *,
-    first: Sequence[str],
+    header: bool,
 ) -> None:
     """Refuse a row that has more numbers with other delimiters or decimal commas.
 
     Parameters
     ----------
     path : Path
-    line : int
-        Number of the row's line.
-    cells : sequence of str
-        The row.
+    rows : sequence of (int, list of str)
+        Numbers and cells of the first line and, if there is one, the second.
     delimiter : str or None
-    first : sequence of str
-        The first line of the table, of names or the row itself.
+    header : bool
+        Whether the first line has names, if it is split by `delimiter`.
     """
-    splits = _splits(cells, delimiter)
-    best = max(splits, key=lambda other: _share_of_numbers(_points(splits[other])))
-    parts = splits[best]
+    line, cells = rows[header]
+    readings = _readings(rows, delimiter, header=header)
+    best = max(readings, key=lambda other: _share_of_numbers(_points(readings[other])))
+    parts = readings[best]
     if _share_of_numbers(_points(parts)) <= _share_of_numbers(cells):
         return
-    found, how = DELIMITER_NAMES[best], f"sep={best or SPACES!r}"
-    if _points(parts) != parts:
-        found, how = f"{found} and decimal commas", f"{how}, decimal=','"
-    top = _splits(first, delimiter).get(best, first)
+    found, options, otherwise = _commas(parts)
+    how = f"sep={best or SPACES!r}{options}"
+    top = _splits(rows[0][1], delimiter)[best]
     if not _is_header(_points(top), _points(parts)):
         how = f"{how}, header=None"
     raise ValueError(
         f"{path} must have {DELIMITER_NAMES[delimiter]} between its columns and "
-        f"decimal points; line {line} has {found}. Convert it, for instance with "
-        f"pandas: read_csv({path.name!r}, {how}).to_csv('new.csv', index=False)."
+        f"decimal points; line {line} has {DELIMITER_NAMES[best]}{found}. Convert it, "
+        f"for instance with pandas: read_csv({path.name!r}, {how})"
+        f".to_csv('new.csv', index=False){otherwise}."
     )
+
+
+def _commas(cells: Sequence[str]) -> tuple[str, str, str]:
+    """Return what commas in numbers are, options of pandas for them, and others."""
+    found = [cell for cell in cells if "," in cell]
+    if not found:
+        return "", "", ""
+    if not all(map(AMBIGUOUS.fullmatch, found)):
+        return " and decimal commas", ", decimal=','", ""
+    return (
+        f" and {found[0]}, which may have a thousands separator or a decimal comma",
+        ", thousands=','",
+        ", or decimal=',' instead of thousands=','",
+    )
+
+
+def _readings(
+    rows: Sequence[tuple[int, list[str]]], delimiter: str | None, *, header: bool
+) -> dict[str | None, list[str]]:
+    """Return the cells of a row by its delimiter, and by others that fit both lines.
+
+    Another delimiter may occur in text alone, such as in lists. If it separates the
+    columns, both lines have as many cells, or the line of names has one less: it need
+    not name the column of row names.
+    """
+    splits = _splits(rows[header][1], delimiter)
+    if len(rows) == 1:
+        return splits
+    beside = _splits(rows[1 - header][1], delimiter)
+    return {
+        other: parts
+        for other, parts in splits.items()
+        if other == delimiter
+        or 0 <= len(parts) - len(beside.get(other, ())) <= int(header)
+    }
 
 
 def _splits(cells: Sequence[str], delimiter: str | None) -> dict[str | None, list[str]]:
@@ -178,7 +229,17 @@ def _splits(cells: Sequence[str], delimiter: str | None) -> dict[str | None, lis
     splits: dict[str | None, list[str]] = {
         other: text.split(other) for other in ";\t," if other in text
     }
+    spaced = [part for part in text.split(" ") if part]
+    if len(spaced) > 1 and not any(_is_text_with(delimiter, part) for part in spaced):
+        splits[None] = spaced
     return splits | {delimiter: list(cells)}
+
+
+def _is_text_with(delimiter: str | None, part: str) -> bool:
+    """Return whether a part of a line has its delimiter other than in a number."""
+    if delimiter is None or delimiter not in part:
+        return False
+    return _share_of_numbers(_points([part])) == 0
 
 
 def _points(cells: Sequence[str]) -> list[str]:
@@ -194,24 +255,31 @@ def lines(
     path: Path, delimiter: str | None, *, comments: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the numbers of lines, from 1, and their cells; not of empty lines."""
-    # Spreadsheet programs start UTF-8 files with a mark that "utf-8-sig" skips.
-    with path.open(encoding="utf-8-sig") as file:
-        for count, line in enumerate(file, start=1):
-            text = line.strip()
-            if text and (comments or not text.startswith("#")):
-                yield count, _split(line.rstrip("\r\n"), delimiter)
+    try:
+        # Spreadsheet programs start UTF-8 files with a mark that "utf-8-sig" skips.
+        with path.open(encoding="utf-8-sig") as file:
+            for count, line in enumerate(file, start=1):
+                text = line.strip()
+                if text and (comments or not text.startswith("#")):
+                    yield count, _split(line.rstrip("\r\n"), delimiter)
+    except UnicodeDecodeError as error:
+        raise not_a_table(path, error, ". Save it as text in UTF-8.") from error
+    except csv.Error as error:
+        raise not_a_table(path, error, ". Repair the quotes in it.") from error
+
+
+def not_a_table(path: Path, error: Exception, advice: str = "") -> ValueError:
+    """Return the error of a file that is no table of numbers."""
+    # The first line only, since the command line prints messages of one line.
+    reason = str(error).splitlines() or [type(error).__name__]
+    return ValueError(f"{path} must be a table of numbers: {reason[0]}{advice}")
 
 
 def _split(line: str, delimiter: str | None) -> list[str]:
+    # Faster without quotes, and the csv module limits the length of a cell.
+    if '"' not in line:
+        return [cell.strip() for cell in line.split(delimiter)]
     if delimiter is None:
-        return line.split()
-    cells = next(csv.reader([line], delimiter=delimiter), [])
+        line = " ".join(line.split())
+    cells = next(csv.reader([line], delimiter=delimiter or " "), [])
     return [cell.strip() for cell in cells]
-
-
-def as_number(cell: Any) -> float | None:
-    """Return a cell as a number; None if it is none."""
-    try:
-        return float(cell)
-    except (ValueError, TypeError):
-        return None

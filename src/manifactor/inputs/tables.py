@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.extras import extra
+from manifactor._support.parameters import as_number
 from manifactor._support.warning import warn_caller
 from manifactor.estimators.columns import ColumnWarning
 from manifactor.inputs.columns import ColumnChoice, listed
-from manifactor.inputs.layout import DELIMITERS, Layout, as_number, layout_of, lines
+from manifactor.inputs.layout import DELIMITERS, Layout, layout_of, lines, not_a_table
 
 
 @dataclass(frozen=True)
@@ -57,15 +58,12 @@ def line_of(path: Path, row: int) -> int | None:
 
 def read_text(path: Path, choice: ColumnChoice, *, delimiter: str | None) -> Table:
     """Return a table in text, which may start with a line of column names."""
-    try:
-        layout = layout_of(path, delimiter)
-        used = _chosen(path, choice, layout)
-        samples = _plain_numbers(path, delimiter, used, layout)
-        if samples is None:
-            cells = _cells(path, delimiter, used, layout)
-            used, samples = _as_numbers(path, cells, layout.names, strict=choice.named)
-    except UnicodeDecodeError as error:
-        raise not_a_table(path, error) from error
+    layout = layout_of(path, delimiter)
+    used = _chosen(path, choice, layout)
+    samples = _plain_numbers(path, delimiter, used, layout)
+    if samples is None:
+        cells = _cells(path, delimiter, used, layout)
+        used, samples = _as_numbers(path, cells, layout.names, strict=choice.named)
     return Table(samples, used, layout.total, _names_of(used, layout.names))
 
 
@@ -104,6 +102,7 @@ def _plain_numbers(
             usecols=None if everything else used,
             ndmin=2,
             encoding="utf-8-sig",
+            quotechar='"',
         )
     except ValueError:
         return None
@@ -163,13 +162,6 @@ def _parquet_names(path: Path) -> tuple[str, ...]:
     return names
 
 
-def not_a_table(path: Path, error: Exception) -> ValueError:
-    """Return the error of a file that is no table of numbers."""
-    # The first line only, since the command line prints messages of one line.
-    reason = str(error).splitlines() or [type(error).__name__]
-    return ValueError(f"{path} must be a table of numbers: {reason[0]}")
-
-
 def _as_numbers(
     path: Path,
     cells: Mapping[int, Sequence],
@@ -210,9 +202,7 @@ def _parsed(column: Sequence) -> tuple[np.ndarray, np.ndarray]:
     """Return cells as numbers, and the rows of those that are none."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "fiub":
         return column, np.empty(0, dtype=int)
-    # Dates are no numbers, though numpy converts them.
-    dated = isinstance(column, np.ndarray) and column.dtype.kind in "mM"
-    found = [None if dated else as_number(cell) for cell in column]
+    found = [as_number(cell) for cell in column]
     wrong = np.flatnonzero([number is None for number in found])
     values = np.array([np.nan if number is None else number for number in found])
     return values, wrong

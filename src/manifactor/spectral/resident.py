@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
 
 if TYPE_CHECKING:
@@ -201,23 +202,25 @@ def require_device(device: str) -> str:
     try:
         torch.empty(1, device=name).item()
     except Exception as error:
-        usable = ", ".join(repr(each) for each in _usable_devices())
+        # A device that torch finds may still fail, as one without free memory does.
+        found = ", ".join(repr(each) for each in _devices_found())
         raise ValueError(
             "`device` must be 'cpu' or a device that torch can use; got "
-            f"{device!r}. On this machine it can use {usable}."
+            f"{device!r}: {first_sentence(error)}. On this machine torch finds "
+            f"{found}."
         ) from error
     return name
 
 
-def _usable_devices() -> list[str]:
+def _devices_found() -> list[str]:
     """Return the names of the devices that torch finds, that of the CPU first."""
     torch = extra("torch")
-    usable = ["cpu"]
+    found = ["cpu"]
     if torch.cuda.is_available():
-        usable.append("cuda")
+        found.append("cuda")
     if torch.backends.mps.is_available():
-        usable.append("mps")
-    return usable
+        found.append("mps")
+    return found
 
 
 def is_tensor(X) -> bool:

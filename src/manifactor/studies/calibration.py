@@ -19,6 +19,12 @@ from manifactor.studies.records import VERDICTS, count, with_verdict
 from manifactor.views import plots
 from manifactor.views.markup import svg_file
 
+# First sentence of the report.
+RIGHT = (
+    "An answer is right if every factor of the problem was found; on a problem with "
+    'one factor, if the verdict is "none".'
+)
+
 
 @dataclass(frozen=True)
 class CalibrationSettings:
@@ -121,12 +127,6 @@ def _tests(evidence: Evidence) -> list[dict]:
 def _or_none(value):
     """Return the value, with None for nan, which is no JSON."""
     return None if isinstance(value, float) and np.isnan(value) else value
-
-
-RIGHT = (
-    "An answer is right if every factor of the problem was found; on a problem with "
-    'one factor, if the verdict is "none".'
-)
 
 
 def render(records: Iterable[dict]) -> str:

@@ -77,21 +77,28 @@ def _read(path: Path) -> list[dict]:
 
 
 def keep(out: Path, kept: Sequence[dict], further: Iterable[dict]) -> Iterator[dict]:
-    """Yield the kept records, then each further one after it was written to disk.
+    """Yield each further record after it was written to disk, behind the kept ones.
 
-    A further record gets the version of manifactor. The file is renamed to `out` when
-    the study is finished.
+    It gets the version of manifactor. All records stay in the file of the unfinished
+    study.
     """
     path = unfinished(out)
     write_whole(path, lambda file: file.write("".join(map(_line, kept)).encode()))
-    yield from kept
     with path.open("a", encoding="utf-8") as file:
         for record in further:
             versioned = {**record, "version": __version__}
             file.write(_line(versioned))
             file.flush()
             yield versioned
-    path.replace(out)
+
+
+def finish(out: Path) -> None:
+    """Rename the file of the unfinished study to `out`.
+
+    To be called after everything else was written that is made of the records: until
+    then, a study that stops can be continued.
+    """
+    unfinished(out).replace(out)
 
 
 def _line(record: dict) -> str:

@@ -1,12 +1,11 @@
 """Work that is spread over processes."""
 
-import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from typing import Any
 
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 
 from manifactor._support.threads import interrupts_held
 
@@ -24,11 +23,12 @@ def map_processes(
         A function of a module, which other processes can import.
     jobs : sequence of tuple
     n_jobs : int or None
-        Number of processes; None for one on each core. A single one is this process.
+        Number of processes; None for one on each core that this process may use. A
+        single one is this process.
     """
     if not jobs:
         return
-    workers = min(n_jobs or os.cpu_count() or 1, len(jobs))
+    workers = min(n_jobs or cpu_count(), len(jobs))
     with Parallel(n_jobs=workers, return_as="generator") as parallel:
         # Both trackers, joblib's and this one, let interrupts through when they start:
         # they must run before interrupts are held.

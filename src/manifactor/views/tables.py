@@ -166,7 +166,11 @@ def computation_table(fit: ManifoldFactorizer) -> Table:
 def _unjudged(fit: ManifoldFactorizer) -> list[tuple[str, str]]:
     """Return numbers of the evidence that no test judges, where they are measured."""
     measured = [
-        ("noise of q (0: eigenfunctions divide, 1: they do not)", fit.evidence_.null),
+        (
+            "noise of the indivisibility score q (0: eigenfunctions divide, 1: they do "
+            "not)",
+            fit.evidence_.null,
+        ),
         ("p-value of independent coordinates", fit.evidence_.dependence),
     ]
     return [(name, f"{value:.3f}") for name, value in measured if np.isfinite(value)]

@@ -20,6 +20,12 @@ GRID = VolumeGrid(cut=4.0)
 BODY = np.random.default_rng(7).uniform(-0.22, 0.22, size=(6, 3))
 
 
+def volume_of(points):
+    """The transform of blobs on the grid of volumes."""
+    frequencies = np.stack(np.meshgrid(*3 * (GRID.axis,), indexing="ij"), -1)
+    return blobs_at(points, frequencies.reshape(-1, 3)) * GRID.inside
+
+
 def random_rotations(count, seed=0):
     return Rotation.random(count, random_state=seed).as_matrix()
 

@@ -17,7 +17,9 @@ from manifactor.cryoem.all_views.transforms import point_group
 
 from .molecules import BODY, random_rotations, shifting, transforms_of, turning
 
-FEW = PrincipalSettings(max_rank=5, rounds=5)
+# So coarse volumes have some hundred coefficients, of which spaces of five volumes have
+# much in common by chance.
+FEW = PrincipalSettings(max_rank=5, rounds=5, reproducible=0.7)
 
 
 def moving(count, *, seed=0, rotations=None, noise=1.0, scale=3.0):
@@ -35,6 +37,7 @@ def turn_agreement(found, turn):
     return np.abs(np.exp(1j * angles).mean(axis=0)).max()
 
 
+@pytest.mark.slow
 def test_principal_coordinates_hold_the_motion():
     images, places = moving(1500)
     found = principal_volumes(images, rng=np.random.default_rng(0), settings=FEW)
@@ -49,6 +52,7 @@ def test_principal_coordinates_hold_the_motion():
     assert np.all(np.diff(found.information) <= 0)
 
 
+@pytest.mark.slow
 def test_a_rigid_molecule_shows_no_motion():
     points = np.repeat(BODY[None], 1500, axis=0)
     images = transforms_of(points, random_rotations(1500), noise=1.0, scale=3.0)
@@ -69,15 +73,15 @@ def test_volumes_of_the_same_space_agree_whatever_their_basis():
 
 @pytest.mark.slow
 def test_every_particle_gets_its_places():
-    images, places = moving(3000)
+    images, places = moving(2000)
     found = factor_all_views(images, settings=AllViewsSettings(principal=FEW))
     assert found.fit.verdict_ in ("product", "partial")
     topologies = [factor.topology for factor in found.fit.factors_]
     assert sorted(topologies) == ["circle", "interval"]
     turn, shift = topologies.index("circle"), topologies.index("interval")
-    assert turn_agreement(found.placed.places[:, turn], places[:, 0]) > 0.95
+    assert turn_agreement(found.placed.places[:, turn], places[:, 0]) > 0.9
     correlation = np.corrcoef(found.placed.places[:, shift], places[:, 1])[0, 1]
-    assert abs(correlation) > 0.95
+    assert abs(correlation) > 0.9
     assert np.all(found.placed.consistency > 0.8)
 
 
@@ -95,6 +99,7 @@ def drifting(places, rotations):
     return np.column_stack([(places[:, 0] + 2 * azimuth) % 1, places[:, 1]])
 
 
+@pytest.mark.slow
 def test_places_that_drift_with_the_view_are_found_out():
     rotations = side_views(1500)
     images, places = moving(1500, rotations=rotations)

@@ -1,7 +1,11 @@
 from dataclasses import fields, replace
 from pathlib import Path
 
-from manifactor.factoring.judging.criteria import criteria, criteria_table
+from manifactor.factoring.judging.criteria import (
+    criteria,
+    criteria_table,
+    judges,
+)
 from manifactor.factoring.judging.limits import EvidenceSettings
 
 METHOD_PAGE = Path(__file__).parents[3] / "docs" / "method.md"
@@ -48,6 +52,13 @@ def test_limits_come_from_the_settings():
     changed = replace(EvidenceSettings(), leakage=0.05, samples=7)
     limits = {criterion.name: criterion.limit for criterion in criteria(changed)}
     assert (limits["leakage"], limits["samples"]) == (0.05, 7)
+
+
+def test_a_score_is_told_with_what_is_allowed():
+    unsure = judges()["uncertainty"](0.41, samples=300).problem
+    assert "is measured with an error of 0.41; at most 0.30 is allowed" in unsure
+    divisible = judges()["undivided"](0.7, 0.2).problem
+    assert "their score is 0.50; at least 0.65 is needed" in divisible
 
 
 # Limits that are no choice: a number of factors, pieces or products.

@@ -175,7 +175,7 @@ def test_columns_that_are_no_measurement_are_the_only_advice():
     [
         (0.02, 0.15, "The places show no clear dependence"),
         (0.005, 0.01, "The places are nearly independent"),
-        (0.005, 0.15, "The places are statistically dependent"),
+        (0.005, 0.15, "The samples do not fill the product evenly"),
     ],
 )
 def test_dependence_that_is_significant_may_yet_be_small(p, leakage, words):

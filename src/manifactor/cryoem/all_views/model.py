@@ -51,7 +51,7 @@ class MotionModel:
         size : int
             Pixels; the box keeps its width.
         """
-        sharp = self.grid.bounded(self.state(places)[None])[0]
+        sharp = self.grid.sharpened(self.state(places)[None])[0]
         values = self.grid.slices(rotations) @ sharp
         column, row = self.grid.plane.T
         half = size // 2 + 1

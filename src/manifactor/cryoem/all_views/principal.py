@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from manifactor.cryoem.all_views.nuisances import without_nuisances
 from manifactor.cryoem.all_views.regression import (
     Features,
     Likelihood,
@@ -107,6 +108,10 @@ def principal_volumes(
         _from_random(transforms[rows].with_mates(mates), rng, settings) for rows in sets
     )
     report(0.6)
+    # Errors of poses move the whole molecule, and contrasts differ; that is no motion.
+    first, second = (
+        without_nuisances(volumes, transforms.grid) for volumes in (first, second)
+    )
     agreement, common = common_volumes(first, second)
     rank = int((agreement > settings.reproducible).sum())
     volumes = np.concatenate([first[:1], common[:rank]])

@@ -157,8 +157,7 @@ def likelihood(
     settings : RegressionSettings
     """
     grid = transforms.grid
-    # Interpolation dims a volume once more; it was divided out for the insertion only.
-    sharp = grid.bounded(volumes)
+    sharp = grid.sharpened(volumes)
     columns = np.concatenate([sharp.real, sharp.imag]).T.astype(np.float32)
     count, n_images = len(volumes), len(transforms)
     linear = np.empty((n_images, count))

@@ -45,6 +45,11 @@ class VolumeGrid:
         return 2 * self.half + 1
 
     @property
+    def axis(self) -> np.ndarray:
+        """Frequencies along an axis, in cycles per box."""
+        return (np.arange(self.side) - self.half) / self.padding
+
+    @property
     def size(self) -> int:
         """Number of frequencies of a volume."""
         return self.side**3
@@ -67,10 +72,10 @@ class VolumeGrid:
 
     @cached_property
     def inside(self) -> np.ndarray:
-        """Whether each frequency of a volume is below the cut, (size,)."""
-        return self._distance(np.arange(self.side) - self.half).ravel() <= (
-            self.cut * self.padding
-        )
+        """Whether slices are interpolated from each frequency of a volume, (size,)."""
+        # The corners of a cell reach beyond the cut by its diagonal at most.
+        reach = self.cut + np.sqrt(3) / self.padding
+        return self._distance(self.axis).ravel() <= reach
 
     def slices(self, rotations: np.ndarray) -> sp.csr_array:
         """Return the matrix that interpolates a volume's transform on slices.
@@ -104,13 +109,18 @@ class VolumeGrid:
     def bounded(self, volumes: np.ndarray) -> np.ndarray:
         """Return the nearest transforms of volumes that are real and inside the ball.
 
-        The envelope by which interpolation dims a volume is divided out, once.
+        Volumes that were inserted by interpolation are dim towards the edge of the box;
+        that is undone.
 
         Parameters
         ----------
         volumes : complex ndarray of shape (n, size)
         """
-        return self.transformed(self._real(volumes * self.inside) * self._ball)
+        return self._transformed(self._real(volumes) * self._ball / self._envelope)
+
+    def sharpened(self, volumes: np.ndarray) -> np.ndarray:
+        """Return transforms whose interpolated slices are those of the volumes."""
+        return self._transformed(self._real(volumes) / self._envelope)
 
     def densities(self, volumes: np.ndarray) -> np.ndarray:
         """Return volumes in real space, (n, side, side, side), centred.
@@ -119,14 +129,13 @@ class VolumeGrid:
         """
         return fft.fftshift(self._real(volumes), axes=(1, 2, 3))
 
-    def transformed(self, densities: np.ndarray) -> np.ndarray:
-        """Return the transforms of volumes, without interpolation's envelope."""
+    def _transformed(self, densities: np.ndarray) -> np.ndarray:
         axes = (1, 2, 3)
-        spectra = fft.fftn(densities / self._envelope, axes=axes)
+        spectra = fft.fftn(densities, axes=axes)
         return fft.fftshift(spectra, axes=axes).reshape(len(densities), -1)
 
     def _real(self, volumes: np.ndarray) -> np.ndarray:
-        cubes = volumes.reshape(-1, *3 * (self.side,))
+        cubes = (volumes * self.inside).reshape(-1, *3 * (self.side,))
         axes = (1, 2, 3)
         return fft.ifftn(fft.ifftshift(cubes, axes=axes), axes=axes).real
 

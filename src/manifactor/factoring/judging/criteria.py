@@ -77,11 +77,11 @@ def _criteria_of_functions(settings: EvidenceSettings) -> tuple[Criterion, ...]:
         at_least(
             "undivided",
             settings.undivided,
-            "q of the eigenfunctions of one factor, 0 if they divide into two blocks "
-            "and 1 if they do not, less its noise",
+            "indivisibility score q of the eigenfunctions of one factor, 0 if they "
+            "divide into two blocks and 1 if they do not, less its noise",
             "one of the factors may be a product of two: on a scale from 0 (its "
-            "eigenfunctions divide into two blocks) to 1 (they do not) they reach "
-            "{net:.2f}, not {limit:.2f}",
+            "eigenfunctions divide into two blocks) to 1 (they do not), their score is "
+            "{net:.2f}; at least {limit:.2f} is needed",
         ),
     )
 

@@ -30,13 +30,13 @@ def _criteria_of_samples(settings: EvidenceSettings) -> tuple[Criterion, ...]:
         at_most(
             "uncertainty",
             settings.uncertainty,
-            "one factor: noise of the q of the lowest eigenfunctions, where it is "
-            "below 1; q is 0 if they divide into blocks of different factors, and 1 "
-            "if they do not",
+            "one factor: noise of the indivisibility score q of the lowest "
+            "eigenfunctions, where it is below 1; q is 0 if they divide into blocks of "
+            "different factors, and 1 if they do not",
             "{samples} samples are too few, or too noisy, to tell whether the lowest "
-            "eigenfunctions divide into blocks of different factors: on a scale from 0 "
-            "(they do) to 1 (they do not), their value is known to {value:.2f}, not to "
-            "{limit:.2f}",
+            "eigenfunctions divide into blocks of different factors: their score, from "
+            "0 (they do) to 1 (they do not), is measured with an error of "
+            "{value:.2f}; at most {limit:.2f} is allowed",
         ),
         at_most(
             "clusters",

@@ -225,8 +225,8 @@ class Evidence:
                 f"significant but small (p = {p:.3f})."
             )
         return (
-            f"The places are statistically dependent (p = {p:.3f}): the samples do "
-            "not fill the product evenly."
+            "The samples do not fill the product evenly: a place on one factor tells "
+            f"something of another (p = {p:.3f}). A product of lengths allows that."
         )
 
 

@@ -115,7 +115,7 @@ def _opened(folder: Path, settings: Settings) -> dict:
         "python": platform.python_version(),
         "sections": {},
     }
-    make_folder(folder)
+    make_folder(folder, remedy="Choose another --out.")
     if not any(folder.iterdir()):
         _write_record(folder, new)
         return new
