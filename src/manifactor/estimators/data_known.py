@@ -69,11 +69,11 @@ def with_data_known(
         DataKnown() if is_product else _known(found, X, noise=noise, settings=settings)
     )
     known = replace(known, columns=remedy(columns, names))
-    # Before other remarks, which may not hold without these columns.
-    more = evidence.details
-    details = f"{in_words(columns, names)} {more[:1].upper()}{more[1:]}".strip()
-    # A remark without columns is left as it was.
-    details = details if columns else more
+    details = evidence.details
+    if columns:
+        # Before other remarks, which may not hold without these columns.
+        after = f"{details[:1].upper()}{details[1:]}"
+        details = f"{in_words(columns, names)} {after}".strip()
     return replace(found, evidence=replace(evidence, known=known, details=details))
 
 
