@@ -126,6 +126,16 @@ def test_the_maps_of_factoring_name_every_module():
             assert module in ", ".join(lines).split(", "), f"{package} does not name it"
 
 
+@pytest.mark.parametrize("short", ["spectral", "estimators"])
+def test_functions_have_at_most_50_lines(short):
+    for name, tree in modules():
+        for node in ast.walk(tree):
+            inside = name.startswith(f"manifactor.{short}.")
+            if inside and isinstance(node, ast.FunctionDef):
+                length = node.end_lineno - node.lineno + 1
+                assert length <= 50, f"{name}.{node.name} has {length} lines"
+
+
 def test_modules_of_a_room_do_not_import_each_other_in_a_circle():
     graph = {
         name: {t for t in imported(tree) if t != name}

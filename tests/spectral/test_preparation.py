@@ -1,10 +1,12 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.metrics import pairwise_distances
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
 from manifactor.spectral.noise_edge import (
-    EdgeSettings,
+    NoiseEdgeSettings,
     even_edge,
     left_in_columns,
     uneven_edge,
@@ -227,8 +229,14 @@ def test_the_edge_of_uneven_noise_is_its_largest_variance(rng):
     sizes = np.geomspace(1, 10, 400)
     noise = sizes**0.5 * rng.normal(size=(1000, 400))
     largest = all_axes(noise).variance[0]
-    every_column = EdgeSettings(fewest_columns=0)
-    edge = uneven_edge(noise.var(axis=0), np.ones(400), 1000, 1000, every_column)
+    every_column = NoiseEdgeSettings(n_spared=0)
+    edge = uneven_edge(
+        noise.var(axis=0),
+        np.ones(400),
+        n_samples=1000,
+        n_measured=1000,
+        settings=every_column,
+    )
     # The edge is reached from below, by 3 % on average with so many samples.
     assert 0.94 * edge < largest < edge
     # As many dimensions as noise of equal sizes with the same cosines would have.
@@ -246,9 +254,8 @@ def test_the_edge_does_not_fall_where_components_hold_the_noise_of_columns(rng):
         left, ((noise - noise @ basis[:, :-1] @ basis[:, :-1].T) ** 2).mean(axis=0)
     )
     np.testing.assert_allclose(left / share, noise.var(axis=0), rtol=0.2)
-    assert uneven_edge(left, share, 1000, 1000) > 0.9 * uneven_edge(
-        noise.var(axis=0), np.ones(300), 1000, 1000
-    )
+    edge = partial(uneven_edge, n_samples=1000, n_measured=1000)
+    assert edge(left, share) > 0.9 * edge(noise.var(axis=0), np.ones(300))
 
 
 def test_factors_in_few_columns_do_not_raise_the_edge(rng):

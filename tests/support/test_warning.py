@@ -1,5 +1,7 @@
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -9,6 +11,7 @@ from manifactor import (
     SampleWarning,
     datasets,
 )
+from manifactor._support.threads import map_threads
 from manifactor._support.warning import held_warnings, issue, parted, warn_caller
 
 
@@ -38,3 +41,50 @@ def test_held_warnings_are_issued_once_and_can_be_parted():
         issue(others)
     assert [str(each.message) for each in caught] == ["few"]
     assert [str(each.message) for each in of_graph] == ["apart"]
+
+
+def test_warnings_of_threads_started_inside_are_held_too():
+    with held_warnings() as held:
+        map_threads(lambda text: warn_caller(text, UserWarning), ["one", "two"])
+    assert {str(each.message) for each in held} == {"one", "two"}
+
+
+def test_what_an_inner_context_issues_is_held_by_the_outer_one():
+    with held_warnings() as outer:
+        with held_warnings() as inner:
+            warn_caller("so", UserWarning)
+        assert not outer
+        issue(inner)
+    assert [str(each.message) for each in outer] == ["so"]
+
+
+def test_warnings_of_other_packages_are_issued_at_once():
+    with (
+        held_warnings() as held,
+        pytest.warns(RuntimeWarning, match="not ours"),
+    ):
+        warnings.warn("not ours", RuntimeWarning, stacklevel=1)
+    assert not held
+
+
+def test_fits_that_overlap_in_threads_leave_the_filters_of_warnings_alone():
+    X, _ = datasets.sample("torus", 150, random_state=1)
+    second_began, first_ended = Event(), Event()
+
+    def first(*_):
+        assert second_began.wait(60)
+
+    def second(*_):
+        second_began.set()
+        assert first_ended.wait(60)
+
+    def fit(callback):
+        # Asking for one factor is enough to hold warnings, and warns of nothing.
+        return ManifoldFactorizer(1, random_state=0, callback=callback).fit(X)
+
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(2) as pool:
+        running = pool.submit(fit, first), pool.submit(fit, second)
+        running[0].add_done_callback(lambda _: first_ended.set())
+        assert [len(each.result(120).factors_) for each in running] == [1, 1]
+    assert warnings.filters == before

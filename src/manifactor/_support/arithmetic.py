@@ -27,15 +27,19 @@ def quotient(numerator: np.ndarray | float, denominator: np.ndarray) -> np.ndarr
 def quotient(
     numerator: np.ndarray | float, denominator: np.ndarray | float
 ) -> np.ndarray | float:
-    """Return the quotient by numbers that are not negative, finite where they are 0.
+    """Return the quotient by numbers that are not negative, never nan where they are 0.
 
-    There it is 0 if the numerator is 0 too, and very large otherwise.
+    There it is 0 if the numerator is 0 too, and very large or infinite otherwise.
 
     Examples
     --------
     >>> quotient(np.array([1.0, 0.0]), np.array([4.0, 0.0]))
     array([0.25, 0.  ])
+    >>> quotient(np.zeros(1, dtype=np.float32), np.zeros(1, dtype=np.float32))
+    array([0.], dtype=float32)
     """
-    # Below any variance or length that counts, and above the smallest number by far
-    # enough that no quotient overflows.
-    return numerator / np.maximum(denominator, 1e-300)
+    dtype = np.result_type(numerator, denominator, 0.0)
+    # A smaller number would be 0 in single precision.
+    smallest = np.finfo(dtype).tiny
+    with np.errstate(over="ignore"):
+        return numerator / np.maximum(denominator, smallest)

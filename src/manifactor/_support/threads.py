@@ -5,7 +5,8 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from contextvars import copy_context
+from functools import cache, partial
 from itertools import pairwise
 from threading import Lock
 from typing import TypeVar
@@ -58,8 +59,19 @@ def _libraries() -> ThreadpoolController:
 
 def map_threads(work: Callable[..., T], *items: Sequence) -> list[T]:
     """Map `work` over items concurrently, a thread each, in input order."""
-    with ThreadPoolExecutor(max(1, len(items[0]))) as pool:
-        return list(pool.map(work, *items))
+    return _mapped(work, *items, n_threads=max(1, len(items[0])))
+
+
+def _mapped(work: Callable[..., T], *items: Sequence, n_threads: int | None) -> list[T]:
+    """Map `work` over items in threads, each item in a copy of the caller's context.
+
+    Its context variables say, for instance, where warnings are collected.
+    """
+    tasks = [
+        partial(copy_context().run, work, *each) for each in zip(*items, strict=True)
+    ]
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(lambda task: task(), tasks))
 
 
 def map_panels(
@@ -77,8 +89,7 @@ def map_panels(
     slices = row_slices(n_rows, largest, at_least=smallest)
     if len(slices) == 1:
         return [work(slices[0])]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(work, slices))
+    return _mapped(work, slices, n_threads=os.cpu_count())
 
 
 def row_slices(n_rows: int, at_most: int, *, at_least: int = 1) -> list[slice]:

@@ -4,8 +4,16 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 PACKAGE = __name__.partition(".")[0]
+
+# Where warnings of this package are collected; None where they are issued at once.
+# `warnings.catch_warnings` would change the filters of the whole process, and contexts
+# that overlap in threads would not restore them.
+_held: ContextVar[list[warnings.WarningMessage] | None] = ContextVar(
+    "_held", default=None
+)
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
@@ -17,7 +25,12 @@ def warn_caller(message: str, category: type[Warning]) -> None:
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _is_inside(frame.f_globals):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    held = _held.get()
+    if held is None:
+        warnings.warn(message, category, stacklevel=level)
+        return
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    held.append(warnings.WarningMessage(category(message), category, file, line))
 
 
 def _is_inside(names: dict) -> bool:
@@ -26,14 +39,29 @@ def _is_inside(names: dict) -> bool:
 
 @contextmanager
 def held_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Yield a list that collects the warnings of the context, which are not shown."""
-    with warnings.catch_warnings(record=True, action="always") as held:
+    """Yield a list that collects this package's warnings, which are not issued.
+
+    Only those of this thread, and of threads that `map_threads` and `map_panels` start
+    inside the context. Warnings of other packages are issued as always.
+    """
+    held: list[warnings.WarningMessage] = []
+    token = _held.set(held)
+    try:
         yield held
+    finally:
+        _held.reset(token)
 
 
 def issue(held: Iterable[warnings.WarningMessage]) -> None:
-    """Issue warnings that were held back, for the lines that they name, each once."""
+    """Issue warnings that were held back, for the lines that they name, each once.
+
+    Inside another context that holds warnings, they are held there.
+    """
     different = {(str(each.message), each.filename, each.lineno): each for each in held}
+    outer = _held.get()
+    if outer is not None:
+        outer.extend(different.values())
+        return
     for each in different.values():
         warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 

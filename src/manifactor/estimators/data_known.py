@@ -18,6 +18,8 @@ from manifactor.estimators.columns import (
 from manifactor.factoring.factorize import Factorization
 from manifactor.factoring.judging.advice import DataKnown
 from manifactor.factoring.judging.one_factor import density_of
+from manifactor.factoring.measures.evenness import EvennessSettings
+from manifactor.spectral.preparation import Preparation
 
 
 def warn_of_index(X, names: Labels | None = None) -> tuple[Suspicion, ...]:
@@ -39,6 +41,7 @@ def with_data_known(
     warned: Sequence[Suspicion] = (),
     noise: np.ndarray | None = None,
     names: Labels | None = None,
+    settings: EvennessSettings = EvennessSettings(),
 ) -> Factorization:
     """Return a factorization whose evidence knows the data; warn of columns.
 
@@ -53,6 +56,8 @@ def with_data_known(
         Standard deviation of the noise in every column, where it is known.
     names : sequence of str or int, or None
         Labels of the columns.
+    settings : EvennessSettings
+        How the density is measured.
     """
     evidence = found.evidence
     is_product = evidence.verdict == "product"
@@ -60,13 +65,15 @@ def with_data_known(
     if not (is_product or sp.issparse(X)):
         columns = suspicious_columns(X)
         _warn([each for each in columns if each not in warned], names)
-    known = DataKnown() if is_product else _known(found, X, noise)
+    known = (
+        DataKnown() if is_product else _known(found, X, noise=noise, settings=settings)
+    )
     known = replace(known, columns=remedy(columns, names))
-    # Before other remarks, which may not hold without these columns.
-    more = evidence.details
-    details = f"{in_words(columns, names)} {more[:1].upper()}{more[1:]}".strip()
-    # A remark without columns is left as it was.
-    details = details if columns else more
+    details = evidence.details
+    if columns:
+        # Before other remarks, which may not hold without these columns.
+        after = f"{details[:1].upper()}{details[1:]}"
+        details = f"{in_words(columns, names)} {after}".strip()
     return replace(found, evidence=replace(evidence, known=known, details=details))
 
 
@@ -77,10 +84,12 @@ def _warn(found: Sequence[Suspicion], names: Labels | None) -> None:
         warn_caller(f"{in_words(found, names)} {what_to_do}", ColumnWarning)
 
 
-def _known(found: Factorization, X, noise: np.ndarray | None) -> DataKnown:
+def _known(
+    found: Factorization, X, *, noise: np.ndarray | None, settings: EvennessSettings
+) -> DataKnown:
     """What is known of data that are no product."""
     limit = found.evidence.settings.evenness
-    density = density_of(found.diffusion)
+    density = density_of(found.diffusion, settings=settings)
     return DataKnown(
         n_samples=len(found.diffusion.graph.distinct),
         n_columns=0 if sp.issparse(X) else X.shape[1],
@@ -99,19 +108,30 @@ def _noise_share(
 ) -> float:
     """Share of the variance of prepared samples that is noise; nan if not known.
 
-    Noise has the same variance in the components that were kept as in those dropped.
+    Noise whose size is not given has the same variance in the components that were
+    kept as in those dropped.
     """
     preparation, samples = found.diffusion.preparation, found.diffusion.points
     if samples is None:
         return np.nan
     some = slice(None, None, max(1, len(X) // settings.checked))
-    given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
+    kept = float(np.var(np.asarray(samples[some]), axis=0).sum())
+    if not kept:
+        return np.nan
     if noise is not None:
-        return float((np.asarray(noise) ** 2).sum() / given) if given else np.nan
+        return _kept_noise(np.asarray(noise), preparation) / kept
     if preparation is None:
         return np.nan
     n_columns, n_kept = preparation.components.shape
-    kept = float(np.var(np.asarray(samples[some]), axis=0).sum())
-    if n_kept == n_columns or not kept:
+    if n_kept == n_columns:
         return np.nan
+    given = float(np.var(np.asarray(X[some], dtype=float), axis=0).sum())
     return n_kept * max(0.0, given - kept) / (n_columns - n_kept) / kept
+
+
+def _kept_noise(noise: np.ndarray, preparation: Preparation | None) -> float:
+    """Variance in prepared samples of independent noise of known size in columns."""
+    variance = noise**2
+    if preparation is not None:
+        variance = variance @ preparation.components**2
+    return float(variance.sum())

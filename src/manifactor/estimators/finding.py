@@ -1,5 +1,7 @@
 """Samples to factors: diffuse, factorize, and warn of what matters to the result."""
 
+from functools import partial
+
 import numpy as np
 
 from manifactor._support.errors import NothingFoundError
@@ -38,17 +40,28 @@ def find_factors(
     stages : Stages
     rng : Generator
     """
+    find = partial(
+        _find, X, spectral, factoring=factoring, noise=noise, stages=stages, rng=rng
+    )
     # Whoever asks for one factor expects no product, and needs no reasons.
     if factoring.n_asked == 1:
-        return _find(X, spectral, factoring, noise, stages, rng)
+        return find()
     warned = warn_of_index(X, names)
-    found = _find(X, spectral, factoring, noise, stages, rng)
-    return with_data_known(found, X, warned=warned, noise=noise, names=names)
+    found = find()
+    return with_data_known(
+        found,
+        X,
+        warned=warned,
+        noise=noise,
+        names=names,
+        settings=factoring.measures.evenness,
+    )
 
 
 def _find(
     X,
     spectral: DiffusionSettings,
+    *,
     factoring: FactoringSettings,
     noise: np.ndarray | None,
     stages: Stages,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
+from manifactor._support.choices import Choice
 from manifactor._support.threads import map_panels
 from manifactor._support.warning import warn_caller
 from manifactor.spectral.eigenpairs import EigenpairWarning, Pairs, Start, required
@@ -84,7 +85,16 @@ def laplacian_spectrum(
         rng=rng,
         settings=settings.solvers,
     )
-    pairs = _checked(pairs, n_functions, tolerance, chosen.value, settings)
+    pairs = _checked(
+        pairs, n_functions, tolerance=tolerance, solver=chosen, settings=settings
+    )
+    return _spectrum(pairs, affinity, solver=chosen, settings=settings)
+
+
+def _spectrum(
+    pairs: Pairs, affinity: Affinity, *, solver: Choice, settings: SpectrumSettings
+) -> Spectrum:
+    """Return eigenpairs of the walk as eigenvalues and functions of the Laplacian."""
     weights = affinity.degree / affinity.degree.sum()
     functions, resident = _functions(pairs.vectors, weights, settings.constant_share)
     return Spectrum(
@@ -94,7 +104,7 @@ def laplacian_spectrum(
         weights=weights,
         residuals=pairs.residuals,
         step=affinity.step,
-        solver=chosen,
+        solver=solver,
     )
 
 
@@ -109,8 +119,9 @@ def _start_vectors(rows: np.ndarray, spectrum: Spectrum, affinity: Affinity) -> 
 def _checked(
     pairs: Pairs,
     n_functions: int,
+    *,
     tolerance: float,
-    solver: str,
+    solver: Choice,
     settings: SpectrumSettings,
 ) -> Pairs:
     """Return the pairs that the walk can see; warn of missing and of poor ones."""
@@ -120,7 +131,7 @@ def _checked(
     _warn_of_residuals(
         pairs.residuals[:n_functions],
         required(pairs.values[:n_functions], tolerance),
-        solver=solver,
+        solver=solver.value,
         poor=settings.poor_residual,
     )
     return pairs

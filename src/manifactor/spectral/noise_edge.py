@@ -8,14 +8,15 @@ from scipy.optimize import minimize_scalar
 
 
 @dataclass(frozen=True)
-class EdgeSettings:
+class NoiseEdgeSettings:
     """Settings of `uneven_edge`."""
 
     # So many columns of larger variance may be as many factors, each of its own size.
     # Their variance counts as that of the next column.
-    fewest_columns: int = 20
+    n_spared: int = 20
 
-    # Relative error of the place of the minimum; that of the minimum is its square.
+    # Error of the place of the minimum, between 0 and 1; that of the minimum is of the
+    # order of its square.
     tolerance: float = 1e-4
 
 
@@ -33,9 +34,10 @@ def even_edge(total: float, n_dimensions: float, n_samples: int) -> float:
 def uneven_edge(
     left: np.ndarray,
     share: np.ndarray,
+    *,
     n_samples: int,
     n_measured: int,
-    settings: EdgeSettings = EdgeSettings(),
+    settings: NoiseEdgeSettings = NoiseEdgeSettings(),
 ) -> float:
     """Return the largest variance of a component of noise, uneven between columns.
 
@@ -58,32 +60,37 @@ def uneven_edge(
         Number of samples that the components were computed from.
     n_measured : int
         Number of samples that the variances were measured in.
-    settings : EdgeSettings
+    settings : NoiseEdgeSettings
 
     Examples
     --------
-    >>> even = np.full(400, 2.0)
-    >>> print(f"{uneven_edge(even, np.ones(400), 1600, 1600):.3f}")
+    >>> even, uneven = np.full(400, 2.0), np.repeat([1.0, 3.0], 200)
+    >>> for left in (even, uneven):
+    ...     edge = uneven_edge(left, np.ones(400), n_samples=1600, n_measured=1600)
+    ...     print(f"{edge:.3f}")
     4.500
-    >>> uneven = np.repeat([1.0, 3.0], 200)
-    >>> print(f"{uneven_edge(uneven, np.ones(400), 1600, 1600):.3f}")
     5.657
     """
     share = np.maximum(share, np.finfo(float).eps)
     variance = _without_sampling_error(left / share, share, n_measured)
-    n_larger = min(settings.fewest_columns, len(variance) - 1)
-    largest = np.partition(variance, ~n_larger)[~n_larger]
+    n_larger = min(settings.n_spared, len(variance) - 1)
+    largest = np.sort(variance)[-1 - n_larger]
     if largest <= 0:
         return 0.0
     relative = np.minimum(1.0, variance / largest)
     weight = share * relative / n_samples
+    return float(largest * _least(relative, weight, settings.tolerance))
+
+
+def _least(relative: np.ndarray, weight: np.ndarray, tolerance: float) -> float:
+    """Return the minimum of ``1/c + sum(weight / (1 - relative * c))``, 0 < c < 1."""
 
     def edge(c: float) -> float:
         return 1 / c + float((weight / (1 - relative * c)).sum())
 
-    options = {"xatol": settings.tolerance}
+    options = {"xatol": tolerance}
     found = minimize_scalar(edge, bounds=(0, 1), method="bounded", options=options)
-    return float(largest * found.fun)
+    return float(found.fun)
 
 
 def _without_sampling_error(

@@ -1,12 +1,12 @@
 """The number of principal components that are noise, in few columns and in many."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from manifactor.spectral.noise_edge import (
-    EdgeSettings,
+    NoiseEdgeSettings,
     even_edge,
     left_in_columns,
     uneven_edge,
@@ -46,7 +46,7 @@ class NoiseSettings:
     # Cosines this near 1 are those of copies, which may have the same noise.
     copy_tolerance: float = 1e-9
 
-    edge: EdgeSettings = field(default_factory=EdgeSettings)
+    edge: NoiseEdgeSettings = field(default_factory=NoiseEdgeSettings)
 
 
 def noise_components(
@@ -135,13 +135,13 @@ def gaussian_kurtosis(n_components: int, n_samples: int) -> tuple[float, float]:
 def first_noise_component(
     samples: np.ndarray,
     axes: np.ndarray,
+    *,
     variance: np.ndarray,
     rest: np.ndarray,
     n_samples: int,
-    *,
     settings: NoiseSettings = NoiseSettings(),
 ) -> int | None:
-    """Return the first of the components that are noise, from the leading ones alone.
+    """Return the index of the first component that is noise; None if none of them is.
 
     In many columns the last components are not computed. The components from k on are
     noise if component k lies below the edge of the Marchenko-Pastur law, and if the
@@ -163,28 +163,42 @@ def first_noise_component(
     n_samples : int
         Number of samples that the components were computed from.
     settings : NoiseSettings
+    """
+    tails = _tails(samples, axes, settings)
+    for first, (left, share, cosines) in enumerate(tails):
+        n_dimensions = _effective_dimensions(cosines)
+        if n_dimensions < settings.fewest_dimensions:
+            continue
+        even = even_edge(rest[first], n_dimensions, n_samples)
+        uneven = uneven_edge(
+            _with_sum(left, rest[first]),
+            share,
+            n_samples=n_samples,
+            n_measured=len(samples),
+            settings=settings.edge,
+        )
+        below = variance[first] < settings.edge_slack * max(even, uneven)
+        if below and _are_uncorrelated(cosines, n_dimensions, settings):
+            return first
+    return None
 
-    Returns
-    -------
-    int or None
-        Index of the component; None if none of the leading ones is noise.
+
+def _tails(
+    samples: np.ndarray, axes: np.ndarray, settings: NoiseSettings
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield what lies beyond the first 0, 1, 2, ... components.
+
+    The mean squares of columns, the share of each column that lies there, and the
+    cosines between samples.
     """
     scores = samples @ axes
-    left = samples @ samples.T
+    inner = samples @ samples.T
     share = np.ones(len(axes))
-    for first, columns in enumerate(left_in_columns(samples, scores, axes)):
-        cosines = _cosines_of_others(left, settings)
-        n_dimensions = _effective_dimensions(cosines)
-        if n_dimensions >= settings.fewest_dimensions:
-            columns = _with_sum(columns, rest[first])
-            even = even_edge(rest[first], n_dimensions, n_samples)
-            uneven = uneven_edge(columns, share, n_samples, len(samples), settings.edge)
-            below = variance[first] < settings.edge_slack * max(even, uneven)
-            if below and _are_uncorrelated(cosines, n_dimensions, settings):
-                return first
-        left -= np.outer(scores[:, first], scores[:, first])
-        share = share - axes[:, first] ** 2
-    return None
+    columns = left_in_columns(samples, scores, axes)
+    for left, axis, score in zip(columns, axes.T, scores.T, strict=True):
+        yield left, share, _cosines_of_others(inner, settings)
+        inner -= np.outer(score, score)
+        share = share - axis**2
 
 
 def _with_sum(columns: np.ndarray, total: float) -> np.ndarray:

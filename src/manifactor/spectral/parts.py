@@ -3,13 +3,13 @@
 They give a rough look at the whole.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.random import Generator
 
+from manifactor._support.warning import held_warnings
 from manifactor.spectral.kernel import Affinity, affinity
 from manifactor.spectral.laplacian import SpectrumSettings, laplacian_spectrum
 from manifactor.spectral.neighbors import NeighborGraph
@@ -107,7 +107,7 @@ def draw_parts(
         rows = np.sort(part)
         # Warnings about a part are not shown; the same problem in the whole sample is
         # reported there.
-        with warnings.catch_warnings(action="ignore"):
+        with held_warnings():
             graph = search(samples[rows])
             walk = walk_of(graph)
             spectrum = _rough_spectrum(walk, n_functions, rng, settings)

@@ -259,9 +259,9 @@ def _first_noise_component(
     return first_noise_component(
         some,
         found.axes,
-        found.variance,
-        found.rest,
-        len(X),
+        variance=found.variance,
+        rest=found.rest,
+        n_samples=len(X),
         settings=settings.noise,
     )
 

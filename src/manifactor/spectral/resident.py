@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +31,22 @@ class ResidentSettings:
 
     # Neighbourhoods whose function values are gathered at a time.
     neighborhoods_per_step: int = 256
+
+
+_beta_notice = Lock()
+
+
+@cache
+def _silence_beta_notice() -> None:
+    """Make torch warn here, unheard, that sparse tensors are a beta feature.
+
+    It warns once in a process. The lock lets one thread at a time change the filters of
+    warnings, which belong to the process.
+    """
+    torch = extra("torch")
+    one = torch.zeros(1, dtype=torch.int64)
+    with _beta_notice, warnings.catch_warnings(action="ignore", category=UserWarning):
+        torch.sparse_csr_tensor(torch.arange(2), one, one, (1, 1))
 
 
 @dataclass(frozen=True)
@@ -63,11 +81,10 @@ class ResidentMatrix:
     def compressed(self, *, double: bool) -> "Tensor":
         """Return the entries without `diagonal` as a sparse tensor of torch."""
         entries = self.entries.double() if double else self.entries
-        # torch warns that sparse tensors are a beta feature, every time.
-        with warnings.catch_warnings(action="ignore", category=UserWarning):
-            return extra("torch").sparse_csr_tensor(
-                self.starts, self.columns, entries, self.shape, check_invariants=False
-            )
+        _silence_beta_notice()
+        return extra("torch").sparse_csr_tensor(
+            self.starts, self.columns, entries, self.shape, check_invariants=False
+        )
 
     def __matmul__(self, vector: np.ndarray) -> np.ndarray:
         lifted = self.lift(vector)

@@ -8,8 +8,19 @@ from manifactor import (
     SampleWarning,
     datasets,
 )
-from manifactor.factoring.judging.advice import ADVICE, DataKnown, advise
+from manifactor.factoring.from_functions import TESTS_OF_LENGTHS
+from manifactor.factoring.judging.advice import (
+    ADVICE,
+    ANSWERS,
+    ONE_FACTOR,
+    UNCERTAIN,
+    UNSURE,
+    USABLE,
+    DataKnown,
+    advise,
+)
 from manifactor.factoring.judging.criteria import criteria
+from manifactor.factoring.senses import TESTS_OF_PLACES
 
 JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
 TWO_FACTORS = np.array([[np.nan, 0.15], [0.1, np.nan]])
@@ -54,7 +65,8 @@ def test_evidence_reads_as_prose():
         "Eigenfunctions of single factors and their products make up 50% of the low "
         "spectrum, not 75%, as on a twisted product, with a factor missing, or with "
         "noise. A sample's place (coordinate) on one factor predicts at most 15% of "
-        "another. The places show no clear dependence on each other (permutation p = 0.500). No more to say. "
+        "another. The places show no clear dependence on each other (permutation "
+        "p = 0.500). No more to say. "
         f"What to do: {ADVICE['completeness']}"
     )
 
@@ -93,6 +105,22 @@ def test_every_test_that_can_fail_has_an_advice():
     assert set(ADVICE) <= names
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        UNSURE,
+        ONE_FACTOR,
+        UNCERTAIN,
+        USABLE,
+        ANSWERS,
+        TESTS_OF_PLACES,
+        TESTS_OF_LENGTHS,
+    ],
+)
+def test_every_test_that_advice_and_choices_depend_on_exists(names):
+    assert set(names) <= set(JUDGE)
+
+
 def test_advice_is_short_and_given_once():
     tests = tuple(JUDGE[name](0.9) for name in ("twist", "modulation", "leakage"))
     # A twist explains the other failures.
@@ -114,12 +142,22 @@ def test_advice_names_noise_and_few_samples_before_what_they_may_cause():
     assert advise(["filling"], images) == advise(["filling"]) == ADVICE["filling"]
 
 
+@pytest.mark.parametrize("failed", [["samples"], ["samples", "agreement"]])
+def test_more_samples_are_advised_once(failed):
+    advice = advise(failed, DataKnown(n_samples=150))
+    assert advice.count("Add samples") == 1
+    assert "150 are few" in advice
+
+
 def test_a_twist_is_advised_on_only_if_there_is_a_circle_to_follow():
     failed = ("completeness", "modulation")
     assert advise(failed) == ADVICE["twist"]
     assert advise(failed, DataKnown(circles=False)) == (
         f"{ADVICE['completeness']} {ADVICE['modulation']}"
     )
+    no_circles = DataKnown(circles=False)
+    assert advise(["twist"], no_circles) == ADVICE["product"]
+    assert advise(["twist", "filling"], no_circles) == ADVICE["filling"]
 
 
 def test_more_samples_are_not_advised_where_the_density_varies():

@@ -3,6 +3,7 @@ import pytest
 
 from manifactor import datasets
 from manifactor.factoring.sums.independence import (
+    axes_errors,
     cumulants,
     independent_parts,
     is_gaussian,
@@ -60,6 +61,23 @@ def test_gaussians_are_parts_along_their_principal_axes(rng):
     np.testing.assert_allclose(
         np.abs(first.reading[:, 0]), [1 / X[:, 0].std(), 0], atol=1e-9
     )
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e5, 1e9])
+def test_the_unit_of_gaussians_does_not_matter(rng, unit):
+    X = principal(rng.normal(size=(2000, 3)) * [2, 1, 1])
+    first, second = independent_parts(unit * X)
+    assert (first.n_components, second.n_components) == (1, 2)
+
+
+@pytest.mark.parametrize("unit", [1e-18, 1.0, 1e18])
+def test_axes_of_equal_variances_are_not_known(unit):
+    errors = axes_errors(unit * np.array([4.0, 1.0, 1.0, 0.0, 0.0]), 400)
+    assert errors[1, 2] == np.pi / 4
+    assert errors[0, 1] == pytest.approx(1 / 30)
+    # No variance is an axis along which nothing varies.
+    assert not errors[3:].any()
+    assert not np.diag(errors).any()
 
 
 def test_cumulants_of_a_gaussian_are_0_and_those_of_a_circle_are_known(rng):

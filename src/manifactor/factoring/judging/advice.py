@@ -240,9 +240,10 @@ def advise(
         return known.columns
     names = set(failed)
     cause = _of_data(names, known, settings)
-    # What noise or few samples may cause is no sign of anything else.
+    # What noise or few samples may cause is no sign of anything else, and more samples
+    # are advised once.
     if cause:
-        names -= UNSURE - ONE_FACTOR
+        names -= (UNSURE | {"samples"}) - ONE_FACTOR
     # Tests that fail for the same reason have the same advice.
     pieces = dict.fromkeys([*cause, *_of_tests(names, known, bool(cause))])
     return " ".join(list(pieces)[: settings.pieces])
@@ -276,8 +277,12 @@ def _against_noise(known: DataKnown, settings: AdviceSettings) -> str:
 
 def _of_tests(failed: set[str], known: DataKnown, unsure: bool) -> list[str]:
     """What failed tests mean, the gravest first."""
-    if _is_twisted(failed) and known.circles:
-        return [TWISTED]
+    if _is_twisted(failed):
+        if known.circles:
+            return [TWISTED]
+        # Without a circle to follow, all that is left of a twist is that the whole of
+        # the samples is no product.
+        failed = failed - {"twist"} or {"product"}
     grave = failed - USABLE
     # Coordinates that may be wrong are none to use.
     shown = grave if grave or unsure else failed

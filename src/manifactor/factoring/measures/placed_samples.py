@@ -123,7 +123,30 @@ class PlacedSamples:
 
     def fits(self, near: np.ndarray) -> LocalFits:
         """Return the local fits to neighbourhoods, (m, k) indices of samples."""
-        return _fit(self, near)
+        tangents = [
+            _tangent(_centred(place[near]), dimension)
+            for place, dimension in zip(self.places, self.dimensions, strict=True)
+        ]
+        moves = np.concatenate([inside for inside, _ in tangents], axis=2)
+        moves = moves.transpose(0, 2, 1)
+        normal = moves @ moves.transpose(0, 2, 1)
+        n_moves = moves.shape[1]
+        size = np.einsum("mdd->m", normal)
+        # A neighbourhood may consist of copies of one sample.
+        size = np.maximum(size, np.finfo(float).eps * (size.max() or 1.0))
+        ridge = self.settings.ridge * size[:, None, None]
+        inverse = np.linalg.inv(normal + ridge * np.eye(n_moves))
+        # Squares of samples far from the origin would lose their digits.
+        samples = self.samples - self.samples.mean(axis=0)
+        joint = neighbour_sums(moves, near, samples)
+        slopes = inverse @ joint
+        # What the fits leave of the samples' squares, with their moves of mean 0.
+        fitted = (slopes * (joint + ridge * slopes)).sum(axis=(1, 2))
+        rest = np.maximum(_squares_around_mean(samples, near) - fitted, 0.0)
+        freedom = max(1, near.shape[1] - 1 - n_moves)
+        noise = (rest / freedom)[:, None, None] * inverse
+        frames = tuple(frame for _, frame in tangents)
+        return LocalFits(slopes, noise, frames, tuple(_slices(self.dimensions)))
 
 
 def place_samples(
@@ -195,34 +218,6 @@ def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
         squares = (fits.slopes[:, rows] ** 2).sum(axis=2).mean(axis=1)
         places.append(place * np.sqrt(np.median(squares)))
     return replace(placed, places=tuple(places))
-
-
-def _fit(placed: PlacedSamples, near: np.ndarray) -> LocalFits:
-    """Fits to neighbourhoods, (m, k) indices of samples."""
-    tangents = [
-        _tangent(_centred(place[near]), dimension)
-        for place, dimension in zip(placed.places, placed.dimensions, strict=True)
-    ]
-    moves = np.concatenate([inside for inside, _ in tangents], axis=2)
-    moves = moves.transpose(0, 2, 1)
-    normal = moves @ moves.transpose(0, 2, 1)
-    n_moves = moves.shape[1]
-    size = np.einsum("mdd->m", normal)
-    # A neighbourhood may consist of copies of one sample.
-    size = np.maximum(size, np.finfo(float).eps * (size.max() or 1.0))
-    ridge = placed.settings.ridge * size[:, None, None]
-    inverse = np.linalg.inv(normal + ridge * np.eye(n_moves))
-    # Squares of samples far from the origin would lose their digits.
-    samples = placed.samples - placed.samples.mean(axis=0)
-    joint = neighbour_sums(moves, near, samples)
-    slopes = inverse @ joint
-    # What the fits leave of the samples' squares, with their moves of mean 0.
-    fitted = (slopes * (joint + ridge * slopes)).sum(axis=(1, 2))
-    rest = np.maximum(_squares_around_mean(samples, near) - fitted, 0.0)
-    freedom = max(1, near.shape[1] - 1 - n_moves)
-    noise = (rest / freedom)[:, None, None] * inverse
-    frames = tuple(frame for _, frame in tangents)
-    return LocalFits(slopes, noise, frames, tuple(_slices(placed.dimensions)))
 
 
 def _squares_around_mean(samples: np.ndarray, near: np.ndarray) -> np.ndarray:

@@ -40,6 +40,10 @@ class IndependenceSettings:
     # radians, is larger: then more than a fiftieth of one leaks into the other. It is
     # smaller in 1 of 500 draws of equal variances.
     max_axes_error: float = 0.14
+    # Difference of two variances, over their geometric mean, below which they are
+    # equal but for rounding. Whatever the number of samples, axes of such variances
+    # are not known.
+    equal_variances: float = 1e-12
     # Deviation along a principal axis, of the first, below which it is rounding.
     rounding: float = 1e-6
     # Sweeps of plane rotations, and the largest angle at which they end.
@@ -116,7 +120,7 @@ def independent_parts(
     components = samples[:, :q] / deviation @ rotation
     depends = dependence(components, settings=settings)
     variance = ((deviation[:, None] * rotation) ** 2).sum(axis=0)
-    error = axes_errors(variance, len(samples))
+    error = axes_errors(variance, len(samples), settings=settings)
     alike = gaussian[:, None] & gaussian & (error > settings.max_axes_error)
     labels = _grouped(np.where(alike, np.inf, depends), settings)
     none = np.zeros((samples.shape[1] - q, q))
@@ -262,7 +266,12 @@ def _standard_errors(white: np.ndarray) -> np.ndarray:
     return np.array([np.abs(skewness) * np.sqrt(n / 6), kurtosis, -kurtosis])
 
 
-def axes_errors(variances: np.ndarray, n_samples: int) -> np.ndarray:
+def axes_errors(
+    variances: np.ndarray,
+    n_samples: int,
+    *,
+    settings: IndependenceSettings = IndependenceSettings(),
+) -> np.ndarray:
     """Return standard errors of the angles of principal axes, in radians, (r, r).
 
     Of two variances a and b it is sqrt(a b / n) / |a - b| (Anderson, 1963), and 0 on
@@ -274,9 +283,10 @@ def axes_errors(variances: np.ndarray, n_samples: int) -> np.ndarray:
     >>> axes_errors(np.array([4.0, 1.0]), 400)[0, 1].round(4)
     np.float64(0.0333)
     """
-    product = np.multiply.outer(variances, variances)
+    mean = np.sqrt(np.multiply.outer(variances, variances))
     apart = np.abs(np.subtract.outer(variances, variances))
-    error = quotient(np.sqrt(product / n_samples), apart)
+    apart = np.maximum(apart, settings.equal_variances * mean)
+    error = quotient(mean / np.sqrt(n_samples), apart)
     np.fill_diagonal(error, 0.0)
     return np.minimum(error, np.pi / 4)
 

@@ -308,7 +308,9 @@ def axes_error(
     ]
     if len(variances) < 2:
         return 0.0
-    return float(axes_errors(np.array(variances), len(factors[0].at.places)).max())
+    n_samples = len(factors[0].at.places)
+    errors = axes_errors(np.array(variances), n_samples, settings=settings.independence)
+    return float(errors.max())
 
 
 def _summand(samples: np.ndarray, factor: Fitted) -> Summand:

@@ -1,12 +1,12 @@
 """One factor of samples: where they lie on the curve or surface that explains them."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
+from manifactor._support.warning import held_warnings, issue, parted
 from manifactor.factoring.factors.circles import unit_vectors, widest_gap
 from manifactor.factoring.prediction import thinned
 from manifactor.factoring.sums.regression import choose_neighbors
@@ -202,13 +202,12 @@ def _spectral_curves(
     rng: np.random.Generator,
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Places that the lowest functions of the samples' own diffusion tell."""
-    with warnings.catch_warnings():
-        # Pieces are joined, and nobody asked for the graph of what is left.
-        warnings.simplefilter("ignore", DisconnectedGraphWarning)
-        most = max(
-            settings.fewest_neighbors, int(settings.neighbourhood * len(samples))
-        )
+    most = max(settings.fewest_neighbors, int(settings.neighbourhood * len(samples)))
+    with held_warnings() as held:
         graph = neighbor_graph(samples, min(n_neighbors, most, len(samples) - 1))
+    # Pieces are joined, and nobody asked for the graph of what is left.
+    _, others = parted(held, DisconnectedGraphWarning)
+    issue(others)
     graph, walk = without_outliers(samples, graph, affinity(graph))
     count = min(settings.n_functions, len(graph.distinct) - 1)
     solver = "dense" if len(graph.distinct) <= settings.dense_samples else "arpack"

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from manifactor import ManifoldFactorizer, NoProductStructureWarning
+from manifactor._support.stages import Stages
+from manifactor.estimators.finding import find_factors
+from manifactor.factoring.measures.evenness import EvennessSettings
+from manifactor.factoring.measures.settings import MeasureSettings
+from manifactor.factoring.settings import FactoringSettings
+from manifactor.spectral.settings import DiffusionSettings
+
+N_COLUMNS = 40
+
+
+@pytest.fixture(scope="module")
+def noisy_disk():
+    """A disk with noise of deviation 0.1 in many columns."""
+    rng = np.random.default_rng(0)
+    angle, radius = rng.uniform(0, 2 * np.pi, 300), np.sqrt(rng.uniform(size=300))
+    X = 0.1 * rng.normal(size=(300, N_COLUMNS))
+    X[:, :2] += radius[:, None] * np.c_[np.cos(angle), np.sin(angle)]
+    return X
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
+@pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
+@pytest.mark.parametrize(("neighbor", "uneven"), [(64, False), (1, True)])
+def test_the_density_is_measured_as_the_settings_say(noisy_disk, neighbor, uneven):
+    measures = MeasureSettings(evenness=EvennessSettings(neighbor=neighbor))
+    found = find_factors(
+        noisy_disk,
+        DiffusionSettings(),
+        FactoringSettings(measures=measures),
+        noise=None,
+        names=None,
+        stages=Stages(),
+        rng=np.random.default_rng(0),
+    )
+    # The nearest neighbour is near or far by chance.
+    assert found.evidence.known.uneven == uneven
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
+def test_known_noise_is_a_share_of_the_samples_after_preparation(noisy_disk):
+    fit = ManifoldFactorizer(random_state=0)
+    with pytest.warns(NoProductStructureWarning):
+        fit.fit(noisy_disk, noise=np.full(N_COLUMNS, 0.1))
+    n_kept = fit.preparation_.components.shape[1]
+    # A disk of radius 1 has the variance 1/2.
+    expected = n_kept * 0.01 / (0.5 + n_kept * 0.01)
+    assert fit.evidence_.known.noise == pytest.approx(expected, rel=0.1)
