@@ -16,6 +16,7 @@ from manifactor.estimators.columns import (
     numbering_columns,
     suspicious_columns,
 )
+from manifactor.estimators.data_known import warn_of_no_measurements
 
 
 def kinds(X):
@@ -149,6 +150,13 @@ def test_a_fit_that_finds_no_product_warns_of_columns_and_the_evidence_says_so(r
 
 
 @pytest.mark.slow
+def test_labels_are_named_before_anything_is_fitted(rng):
+    X = np.c_[rng.uniform(size=(60, 2)), rng.integers(0, 2, 60)]
+    with pytest.warns(ColumnWarning, match="Column 2 holds a few whole numbers"):
+        (found,) = warn_of_no_measurements(X)
+    assert found == Suspicion("label", (2,))
+
+
 def test_an_index_is_named_also_where_it_is_a_factor_of_a_product(rng):
     X = np.c_[rng.uniform(size=800), rng.permutation(800) / 500]
     with pytest.warns(ColumnWarning, match="Column 1 orders or numbers the rows"):

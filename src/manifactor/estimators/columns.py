@@ -190,6 +190,27 @@ def numbering_columns(
     return tuple(found) if len(found) < X.shape[1] else ()
 
 
+def label_columns(
+    X: np.ndarray, *, settings: ColumnSettings = ColumnSettings()
+) -> tuple[int, ...]:
+    """Return the columns that hold a few whole numbers while others are continuous.
+
+    Many columns, such as pixels, are not searched: some of them are nearly always 0.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> label_columns(np.c_[rng.uniform(size=(500, 2)), rng.integers(0, 3, 500)])
+    (2,)
+    """
+    few = len(X) >= settings.fewest_rows and X.shape[1] <= settings.many_columns
+    if not few:
+        return ()
+    some = np.asarray(X[:: max(1, len(X) // settings.checked)])
+    label = _label_columns(some, _index_columns(X, settings), settings)
+    return tuple(np.flatnonzero(label).tolist())
+
+
 def _numbers_rows(values: np.ndarray, settings: ColumnSettings) -> bool:
     """Return whether values are evenly spaced or whole, and all different."""
     n, low = len(values), values.min()

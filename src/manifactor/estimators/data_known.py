@@ -12,6 +12,7 @@ from manifactor.estimators.columns import (
     ColumnSettings,
     ColumnWarning,
     Suspicion,
+    label_columns,
     numbering_columns,
     suspicious_columns,
 )
@@ -22,14 +23,18 @@ from manifactor.factoring.measures.evenness import EvennessSettings
 from manifactor.spectral.preparation import Preparation
 
 
-def warn_of_index(X, names: Labels | None = None) -> tuple[Suspicion, ...]:
-    """Warn of columns that number the rows, and return them.
+def warn_of_no_measurements(X, names: Labels | None = None) -> tuple[Suspicion, ...]:
+    """Warn of columns that number the rows or hold labels, and return them.
 
-    Such a column is independent of the others, so that even a product may be one of
-    the row numbers. Precomputed distances have no columns.
+    Such a column may be independent of the others, so that even a product may be one
+    of row numbers or labels. Precomputed distances have no columns.
     """
-    numbering = () if sp.issparse(X) else numbering_columns(X)
-    found = (Suspicion("index", numbering),) if numbering else ()
+    if sp.issparse(X):
+        return ()
+    kinds = {"index": numbering_columns(X), "label": label_columns(X)}
+    found = tuple(
+        Suspicion(kind, columns) for kind, columns in kinds.items() if columns
+    )
     _warn(found, names)
     return found
 
@@ -51,7 +56,8 @@ def with_data_known(
     X : ndarray of shape (n_samples, n_features) or sparse matrix
         The samples as given, or precomputed distances.
     warned : sequence of Suspicion
-        What `warn_of_index` has warned of. A product has no other suspicious columns.
+        What `warn_of_no_measurements` has warned of. A product has no other
+        suspicious columns.
     noise : ndarray of shape (n_features,) or None
         Standard deviation of the noise in every column, where it is known.
     names : sequence of str or int, or None

@@ -8,7 +8,7 @@ from manifactor._support.errors import NothingFoundError
 from manifactor._support.stages import Stages
 from manifactor._support.warning import held_warnings, issue, parted
 from manifactor.estimators.column_words import Labels
-from manifactor.estimators.data_known import warn_of_index, with_data_known
+from manifactor.estimators.data_known import warn_of_no_measurements, with_data_known
 from manifactor.factoring.factorize import Factorization, factorize
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.components import DisconnectedGraphWarning
@@ -46,7 +46,7 @@ def find_factors(
     # Whoever asks for one factor expects no product, and needs no reasons.
     if factoring.n_asked == 1:
         return find()
-    warned = warn_of_index(X, names)
+    warned = warn_of_no_measurements(X, names)
     found = find()
     return with_data_known(
         found,
