@@ -26,7 +26,7 @@ def test_suspicious_columns_are_named_before_the_verdict(table, folder, capsys):
     assert "warning: columns that hold text were left out: 'id'." in said.err
     assert "note: 1 of 4 columns are constant" in said.err
     assert "the first is column 'mass'" in said.err
-    assert "column 'kind' holds a few whole numbers, as a label does" in said.err
+    assert "Column 'kind' holds a few whole numbers, as a label does" in said.err
     assert "Columns 'length' and 'width' differ in scale" in said.out
     columns = record_of(folder / "run")["columns"]
     assert columns["names"] == ["length", "width", "mass", "kind"]

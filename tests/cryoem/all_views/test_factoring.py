@@ -10,16 +10,16 @@ from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.placing import PlacingSettings, place_particles
 from manifactor.cryoem.all_views.principal import (
     PrincipalSettings,
-    common_volumes,
+    compared_spaces,
     principal_volumes,
 )
 from manifactor.cryoem.all_views.transforms import point_group
 
 from .molecules import BODY, random_rotations, shifting, transforms_of, turning
 
-# So coarse volumes have some hundred coefficients, of which spaces of five volumes have
+# So coarse volumes have some hundred coefficients, of which spaces of eight volumes have
 # much in common by chance.
-FEW = PrincipalSettings(max_rank=5, rounds=5, reproducible=0.7)
+FEW = PrincipalSettings(max_rank=8, rounds=5, reproducible=0.7)
 
 
 def moving(count, *, seed=0, rotations=None, noise=1.0, scale=3.0):
@@ -56,7 +56,7 @@ def test_principal_coordinates_hold_the_motion():
 def test_a_rigid_molecule_shows_no_motion():
     points = np.repeat(BODY[None], 1500, axis=0)
     images = transforms_of(points, random_rotations(1500), noise=1.0, scale=3.0)
-    settings = AllViewsSettings(principal=FEW)
+    settings = AllViewsSettings(principal=replace(FEW, max_rank=3))
     with pytest.raises(ValueError, match=r"must show a motion.*Add images"):
         factor_all_views(images, settings=settings)
 
@@ -67,7 +67,7 @@ def test_volumes_of_the_same_space_agree_whatever_their_basis():
     first = np.hstack([half, half[:, ::-1].conj()])
     second = first.copy()
     second[1:] = rng.standard_normal((3, 3)) @ first[1:]
-    agreement, _ = common_volumes(first, second)
+    agreement, _ = compared_spaces(first, second)
     np.testing.assert_allclose(agreement, 1, rtol=1e-6)
 
 

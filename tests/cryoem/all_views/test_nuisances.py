@@ -24,7 +24,7 @@ def test_rigid_motions_are_small_differences(motion):
     expected = rigid_motions(volume_of(BODY), GRID)[motion]
     product = abs(np.vdot(change, expected).real)
     lengths = np.linalg.norm(change) * np.linalg.norm(expected)
-    assert product / lengths > 0.97
+    assert product / lengths > 0.95
 
 
 def test_what_moves_a_part_remains():

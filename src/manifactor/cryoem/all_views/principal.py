@@ -109,12 +109,11 @@ def principal_volumes(
     )
     report(0.6)
     # Errors of poses move the whole molecule, and contrasts differ; that is no motion.
-    first, second = (
-        without_nuisances(volumes, transforms.grid) for volumes in (first, second)
+    agreement, mixing = compared_spaces(
+        *(without_nuisances(volumes, transforms.grid) for volumes in (first, second))
     )
-    agreement, common = common_volumes(first, second)
     rank = int((agreement > settings.reproducible).sum())
-    volumes = np.concatenate([first[:1], common[:rank]])
+    volumes = np.concatenate([first[:1], mixing[:rank] @ first[1:]])
     if rank:
         learned = np.sort(drawn[: settings.learned // len(mates)])
         images = transforms[learned].with_mates(mates)
@@ -180,7 +179,7 @@ def _features(mean: np.ndarray, covariance: np.ndarray) -> Features:
     return Features(known.mean, products)
 
 
-def common_volumes(
+def compared_spaces(
     first: np.ndarray, second: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compare the spaces that principal volumes of two half sets span.
@@ -193,8 +192,8 @@ def common_volumes(
     -------
     agreement : ndarray of shape (rank,)
         Canonical correlations, descending.
-    volumes : complex ndarray of shape (rank, size)
-        Those of `first`, combined so that they agree in this order.
+    mixing : ndarray of shape (rank, rank)
+        It combines the volumes of `first` into those that agree in this order.
     """
     ours, yours = first[1:], second[1:]
     # Volumes are real, so products of their transforms are, too.
@@ -203,9 +202,9 @@ def common_volumes(
     products = (ours @ yours.conj().T).real
     whitened = np.linalg.solve(mine, np.linalg.solve(theirs, products.T).T)
     turned, agreement, _ = np.linalg.svd(whitened)
-    # The original scale is kept: it is that of coordinates of unit variance.
-    scale = np.sqrt(np.mean(np.abs(mine.diagonal()) ** 2))
-    return agreement, scale * turned.T @ np.linalg.solve(mine, ours)
+    # The scale stays that of coordinates of unit variance.
+    scale = np.sqrt(np.mean(mine.diagonal() ** 2))
+    return agreement, scale * np.linalg.solve(mine.T, turned).T
 
 
 def _described(
