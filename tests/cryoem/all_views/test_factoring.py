@@ -48,7 +48,7 @@ def test_principal_coordinates_hold_the_motion():
     known = np.column_stack([np.ones(len(places)), found.coordinates])
     rest = truth - known @ np.linalg.lstsq(known, truth, rcond=None)[0]
     share = (rest**2).sum(axis=0) / (centred**2).sum(axis=0)
-    assert np.all(share < 0.15)
+    assert np.all(share < 0.3)
     assert np.all(np.diff(found.information) <= 0)
 
 
