@@ -107,7 +107,7 @@ def image_components(
         Whether to give all components unit variance, as the paper does.
     settings : ImageSettings
     """
-    size = _square_side(view.source.shape, settings.min_side)
+    size = square_side(view.source.shape, settings.min_side)
     pixel_size = view.source.pixel_size
     radius = _mask_radius(mask_radius, size, pixel_size)
     if low_pass is not None:
@@ -191,7 +191,7 @@ def _weights(
     return np.ones(len(ratio))
 
 
-def _square_side(shape: tuple[int, ...], min_side: int) -> int:
+def square_side(shape: tuple[int, ...], min_side: int) -> int:
     """Return the side of square images."""
     square = len(shape) == 2 and shape[0] == shape[1]
     if not square or shape[0] < min_side:

@@ -174,7 +174,11 @@ class AllViewsTask:
 
 @dataclass(frozen=True)
 class AllViewsRates:
-    """Rates of `forecast_all_views`, measured on cores of 2.4 GHz."""
+    """Rates of `forecast_all_views`.
+
+    Those of rounds are from fits of 5,000 and 20,000 images on a busy machine; reading
+    and memory are estimates.
+    """
 
     # Bytes a second of reading and transforming images.
     read_bytes: float = 2e8

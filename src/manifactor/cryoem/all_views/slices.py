@@ -28,8 +28,8 @@ class VolumeGrid:
 
     cut: float
     radius: float = 0.48
-    # Twice as fine: linear interpolation is exact to a percent after its envelope has
-    # been divided out.
+    # Twice as fine: slices are exact to one or two percent after the envelope of the
+    # interpolation has been divided out.
     padding: int = 2
     edge: float = 0.06
 

@@ -11,7 +11,8 @@ from scipy.spatial.transform import Rotation
 from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages, fingerprint
 from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.cryoem.images import circular_mask
+from manifactor.cryoem.directions import known_directions
+from manifactor.cryoem.images import circular_mask, square_side
 from manifactor.cryoem.particles import Particles, euler_matrices
 from manifactor.cryoem.spectra import SurveySettings, survey
 from manifactor.cryoem.stacks import ImageArray, ImageSource
@@ -29,6 +30,8 @@ class TransformSettings:
     # Radius of the ball that holds the molecule, in units of the box. Noise is measured
     # outside.
     radius: float = 0.48
+    # As for images of one view.
+    min_side: int = 16
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ def read_transforms(
     """
     stages = stages or Stages()
     angles = _known_angles(particles)
-    size = _square_side(source.shape)
+    size = square_side(source.shape, settings.min_side)
     box = size * source.pixel_size
     grid = _grid(box, size, low_pass, mask_radius, settings)
     key = fingerprint(particles.fingerprint, particles.shift, grid, settings)
@@ -186,26 +189,14 @@ def _read_values(
 
 
 def _known_angles(particles: Particles) -> np.ndarray:
-    if particles.angles is None:
-        raise ValueError(
-            f"all views need the angles of every particle; {particles.path} has none. "
-            "Refine the particles first."
-        )
+    known_directions(particles)
+    assert particles.angles is not None
     if np.any(particles.microscope.get("premultiplied", 0)):
         raise ValueError(
             "images of all views must not be multiplied by their CTF; those of "
             f"{particles.path} are. Extract them again without."
         )
     return particles.angles
-
-
-def _square_side(shape: tuple[int, ...]) -> int:
-    if len(shape) != 2 or shape[0] != shape[1]:
-        raise ValueError(
-            f"images must be square; got {' x '.join(map(str, shape))} pixels. Crop or "
-            "pad them."
-        )
-    return shape[0]
 
 
 def _grid(
