@@ -1,12 +1,15 @@
 """Places on motions: features, posteriors and their deviations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from manifactor.cryoem.all_views.motions import Motions, MotionSettings
 from manifactor.cryoem.all_views.regression import Likelihood
 
-BOTH = Motions(("circle", "interval"))
+BOTH = Motions(("circle", "interval")).grown()
+N_FEATURES = 9  # constant; cosine, sine, twice; x, x^2; x cosine, x sine
 
 
 def test_features_of_even_places_are_uncorrelated_and_of_unit_variance():
@@ -20,12 +23,23 @@ def test_features_of_a_circle_close_at_its_end():
     np.testing.assert_allclose(*BOTH.features(ends), atol=1e-12)
 
 
-def test_own_features_are_those_that_depend_on_the_motion():
+def test_own_terms_depend_on_one_motion_alone():
     places = np.random.default_rng(0).uniform(size=(50, 2))
-    moved = places.copy()
-    moved[:, 1] = 0.5
-    changed = np.ptp(BOTH.features(places) - BOTH.features(moved), axis=0) > 0
-    assert np.flatnonzero(changed).tolist() == list(range(8))[BOTH.own_features(1)]
+    others = places.copy()
+    others[:, 0] = 0.5
+    unchanged = np.ptp(BOTH.features(places) - BOTH.features(others), axis=0) == 0
+    own = BOTH.columns(BOTH.own_terms(1))
+    # The first column is the constant.
+    assert np.flatnonzero(unchanged)[1:].tolist() == own.tolist()
+
+
+def test_products_of_two_motions_follow_their_factors():
+    motions = Motions(("interval", "interval"))
+    assert (1, 1) in motions.grown().terms
+    assert (2, 1) not in motions.grown().terms
+    assert (2, 1) in motions.grown().grown().terms
+    # (1, 2) needs (1, 1), which is not there.
+    assert (1, 2) not in motions.with_terms([(0, 2)]).grown().terms
 
 
 def noisy_likelihood(places, strength, rng):
@@ -37,7 +51,7 @@ def noisy_likelihood(places, strength, rng):
     return Likelihood(strength * (features + noise), quadratic)
 
 
-@pytest.mark.parametrize("strength", [3.0, 30.0])
+@pytest.mark.parametrize("strength", [3.0, 30.0, 3000.0])
 def test_deviations_are_the_size_of_the_errors(strength):
     rng = np.random.default_rng(1)
     places = rng.uniform(size=(4000, 2))
@@ -49,16 +63,16 @@ def test_deviations_are_the_size_of_the_errors(strength):
 
 
 def test_an_image_that_shows_nothing_has_the_deviation_of_even_places():
-    nothing = Likelihood(np.zeros((1, 8)), np.zeros((1, 8, 8)))
+    nothing = Likelihood(np.zeros((1, N_FEATURES)), np.zeros((1, N_FEATURES, N_FEATURES)))
     found = BOTH.posterior(nothing)
     np.testing.assert_allclose(found.deviations, np.sqrt(1 / 12), rtol=0.01)
-    np.testing.assert_allclose(found.features.mean[0], np.eye(8)[0], atol=0.01)
+    np.testing.assert_allclose(found.features.mean[0], np.eye(N_FEATURES)[0], atol=0.01)
 
 
 def test_blocks_do_not_change_the_posterior():
     rng = np.random.default_rng(2)
     terms = noisy_likelihood(rng.uniform(size=(25, 2)), 10.0, rng)
-    small = Motions(BOTH.topologies, MotionSettings(block=7))
+    small = replace(BOTH, settings=MotionSettings(block=7, fine_block=3))
     np.testing.assert_allclose(
         small.posterior(terms).places, BOTH.posterior(terms).places
     )

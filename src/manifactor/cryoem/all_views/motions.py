@@ -1,31 +1,47 @@
 """Intervals and circles as features of a volume, and the places that images tell.
 
 A place lies in [0, 1]: once along an interval, once around a circle. A volume is a sum
-of functions of single places, so each motion adds some features.
+of functions of places: each motion adds some of its own, and motions that change the
+same part of the molecule add products.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.polynomial import legendre
 
 from manifactor.cryoem.all_views.regression import Features, Likelihood
+from manifactor.cryoem.all_views.terms import (
+    Term,
+    constant_term,
+    first_terms,
+    next_terms,
+    term_features,
+)
 
 
 @dataclass(frozen=True)
 class MotionSettings:
     """Settings of `Motions`."""
 
-    # Harmonics of a circle and degrees of an interval. Three and five placed 6,000
-    # simulated images no better, as their volumes are noisier.
-    harmonics: int = 2
-    degree: int = 3
+    # Highest degree of an interval, harmonic of a circle, or sum of both: a molecule
+    # has some five resolved widths to move by at the resolution of the volumes.
+    max_level: int = 6
     # Points of the grid of places in all, and along one motion.
     max_points: int = 4000
     max_along: int = 48
     # Images at a time: their likelihoods on the grid take some 64 MB.
     block: int = 2000
+    # Places that are known to about a step of the grid are found on a finer one around
+    # them: its points in all and along one motion, its half width in deviations, and
+    # images at a time.
+    fine_points: int = 343
+    fine_along: int = 9
+    fine_width: float = 2.5
+    fine_block: int = 250
+    # Largest deviation, in steps of the grid, for which the grid is too coarse.
+    narrow: float = 1.5
 
 
 @dataclass(frozen=True)
@@ -54,48 +70,89 @@ class Motions:
     ----------
     topologies : tuple of "interval" or "circle"
     settings : MotionSettings
+    added : tuple of Term
+        What volumes depend on beside the first function of each motion.
     """
 
     topologies: tuple[str, ...]
     settings: MotionSettings = MotionSettings()
+    added: tuple[Term, ...] = ()
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The constant, the first function of each motion, and those added."""
+        count = len(self.topologies)
+        return constant_term(count), *first_terms(count), *self.added
+
+    def grown(self) -> "Motions":
+        """Return the same motions with all terms that may follow."""
+        more = next_terms(self.terms, max_level=self.settings.max_level)
+        return self.with_terms(more)
+
+    def with_terms(self, more: Sequence[Term]) -> "Motions":
+        """Return the same motions with more terms."""
+        return replace(self, added=(*self.added, *more))
 
     def features(self, places: np.ndarray) -> np.ndarray:
         """Return the features of places, (n, n_features).
 
         The first is the constant 1; all have unit variance on even places.
         """
-        columns = [np.ones((len(places), 1))]
-        for topology, place in zip(self.topologies, places.T, strict=True):
-            columns.append(self._along(topology, place))
-        return np.hstack(columns)
+        return np.hstack(
+            [term_features(self.topologies, places, term) for term in self.terms]
+        )
 
     @property
     def are_circles(self) -> np.ndarray:
         """Whether each motion is a circle."""
         return np.array([topology == "circle" for topology in self.topologies])
 
-    def own_features(self, motion: int) -> slice:
-        """Return the columns of the features that one motion adds."""
-        widths = [self._width(topology) for topology in self.topologies]
-        start = 1 + sum(widths[:motion])
-        return slice(start, start + widths[motion])
+    def columns(self, terms: Sequence[Term]) -> np.ndarray:
+        """Return which columns of the features belong to some of the terms."""
+        n_circles = [np.count_nonzero(self.are_circles * term) for term in self.terms]
+        widths = 2 ** np.array(n_circles)
+        return np.flatnonzero(np.repeat([term in terms for term in self.terms], widths))
 
-    def posterior(self, terms: Likelihood) -> Posterior:
-        """Return the places of particles, given the likelihood of their features."""
-        n_images, n_features = terms.linear.shape
-        places = np.empty((n_images, len(self.topologies)))
+    def own_terms(self, motion: int) -> list[Term]:
+        """Return the terms that depend on one motion alone."""
+        return [
+            term for term in self.terms if term[motion] and sum(term) == term[motion]
+        ]
+
+    def posterior(
+        self, terms: Likelihood, *, described: "Motions | None" = None
+    ) -> Posterior:
+        """Return the places of particles, given the likelihood of their features.
+
+        Parameters
+        ----------
+        terms : Likelihood
+        described : Motions or None
+            The same motions with the terms that the features of the result are for;
+            None for these.
+        """
+        described = described or self
+        n_images, n_motions = len(terms.linear), len(self.topologies)
+        n_features = described._grid_features.shape[1]
+        places = np.empty((n_images, n_motions))
         deviations = np.empty_like(places)
         mean = np.empty((n_images, n_features))
         products = np.empty((n_images, n_features, n_features))
         for start in range(0, n_images, self.settings.block):
             rows = slice(start, start + self.settings.block)
             weights = self._weights(terms.linear[rows], terms.quadratic[rows])
-            mean[rows] = weights @ self._grid_features
-            upper = weights @ self._grid_products
-            first, second = self._pairs
+            mean[rows] = weights @ described._grid_features
+            upper = weights @ described._grid_products
+            first, second = described._pairs
             products[rows, first, second] = upper
             products[rows, second, first] = upper
             places[rows], deviations[rows] = self._moments(weights)
+        narrow = np.all(deviations <= self.settings.narrow * self._step, axis=1)
+        for rows in _parts(np.flatnonzero(narrow), self.settings.fine_block):
+            around = self._fine_grid(places[rows], deviations[rows])
+            fine = self._fine_posterior(terms[rows], around, described)
+            places[rows], deviations[rows] = fine.places, fine.deviations
+            mean[rows], products[rows] = fine.features.mean, fine.features.products
         return Posterior(places, deviations, Features(mean, products))
 
     def _weights(self, linear: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
@@ -105,38 +162,67 @@ class Motions:
         twice = np.where(first == second, 0.5, 1.0)
         halves = quadratic[:, first, second] * twice
         score = linear @ self._grid_features.T - halves @ self._grid_products.T
-        score -= score.max(axis=1, keepdims=True)
-        np.exp(score, out=score)
-        return score / score.sum(axis=1, keepdims=True)
+        return _probabilities(score)
 
     def _moments(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         moments = [
-            MOMENTS[topology](weights, along, step)
-            for topology, along, step in zip(
-                self.topologies, self.grid.T, self._steps, strict=True
-            )
+            MOMENTS[topology](weights, along, self._step)
+            for topology, along in zip(self.topologies, self.grid.T, strict=True)
         ]
         places, deviations = zip(*moments, strict=True)
         return np.column_stack(places), np.column_stack(deviations)
 
+    def _fine_grid(self, places: np.ndarray, deviations: np.ndarray) -> np.ndarray:
+        """Return points around places, (n, n_points, n_motions)."""
+        n_motions = places.shape[1]
+        count = _along(self.settings.fine_points, self.settings.fine_along, n_motions)
+        offsets = _mesh(n_motions * [np.linspace(-1, 1, count)])
+        # Places between two points of the grid seem to be known better than they are.
+        width = np.maximum(self.settings.fine_width * deviations, self._step)
+        return places[:, None] + width[:, None] * offsets
+
+    def _fine_posterior(
+        self, terms: Likelihood, points: np.ndarray, described: "Motions"
+    ) -> Posterior:
+        """Return the posterior on a grid for each particle, (n, n_points, n_motions)."""
+        n_images, n_points, n_motions = points.shape
+        flat = points.reshape(-1, n_motions)
+        ours = self.features(flat).reshape(n_images, n_points, -1)
+        score = (ours @ terms.linear[..., None])[..., 0]
+        score -= ((ours @ terms.quadratic) * ours).sum(axis=2) / 2
+        beyond = (points < 0) | (points > 1)
+        score[np.any(beyond & ~self.are_circles, axis=2)] = -np.inf
+        weights = _probabilities(score)
+        theirs = described.features(flat).reshape(n_images, n_points, -1)
+        weighted = weights[..., None] * theirs
+        # Around a circle points go on beyond 0 and 1, so that means are those of a line.
+        mean = np.einsum("np,npm->nm", weights, points)
+        squares = np.einsum("np,npm->nm", weights, (points - mean[:, None]) ** 2)
+        step = points[:, -1] - points[:, 0]
+        step = step / (round(n_points ** (1 / n_motions)) - 1)
+        return Posterior(
+            places=np.where(self.are_circles, mean % 1, mean),
+            deviations=np.sqrt(np.maximum(squares, _within(step))),
+            features=Features(
+                weighted.sum(axis=1), weighted.transpose(0, 2, 1) @ theirs
+            ),
+        )
+
     @cached_property
     def grid(self) -> np.ndarray:
         """Places on all motions at the points of a grid, (n_points, n_motions)."""
-        axes = [(np.arange(count) + 0.5) / count for count in self._counts]
-        return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(
-            -1, len(self._counts)
-        )
+        axis = (np.arange(self._count) + 0.5) / self._count
+        return _mesh(len(self.topologies) * [axis])
 
     @property
-    def _counts(self) -> list[int]:
+    def _count(self) -> int:
         """Points of the grid along each motion."""
-        n_motions = len(self.topologies)
-        along = int(self.settings.max_points ** (1 / n_motions))
-        return n_motions * [min(along, self.settings.max_along)]
+        most = self.settings.max_points
+        return _along(most, self.settings.max_along, len(self.topologies))
 
     @property
-    def _steps(self) -> list[float]:
-        return [1 / count for count in self._counts]
+    def _step(self) -> float:
+        return 1 / self._count
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -148,28 +234,29 @@ class Motions:
 
     @cached_property
     def _grid_products(self) -> np.ndarray:
-        first, second = np.triu_indices(self._grid_features.shape[1])
+        first, second = self._pairs
         return self._grid_features[:, first] * self._grid_features[:, second]
 
-    def _along(self, topology: str, place: np.ndarray) -> np.ndarray:
-        if topology == "circle":
-            return _harmonics(place, self.settings.harmonics)
-        return _polynomials(place, self.settings.degree)
 
-    def _width(self, topology: str) -> int:
-        return self._along(topology, np.zeros(1)).shape[1]
+def _along(most: int, most_along: int, n_motions: int) -> int:
+    """Return the points of a grid along each motion."""
+    # A root that is a whole number may come out a little below it.
+    return min(int(most ** (1 / n_motions) + 1e-9), most_along)
 
 
-def _harmonics(place: np.ndarray, count: int) -> np.ndarray:
-    """Return cosines and sines of unit variance."""
-    angles = 2 * np.pi * np.outer(place, np.arange(1, count + 1))
-    return np.sqrt(2) * np.hstack([np.cos(angles), np.sin(angles)])
+def _mesh(axes: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the points of a grid, (n_points, n_axes)."""
+    return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(axes))
 
 
-def _polynomials(place: np.ndarray, degree: int) -> np.ndarray:
-    """Return Legendre's polynomials of unit variance, without the constant."""
-    scale = np.sqrt(2 * np.arange(1, degree + 1) + 1)
-    return legendre.legvander(2 * place - 1, degree)[:, 1:] * scale
+def _parts(rows: np.ndarray, size: int) -> list[np.ndarray]:
+    return np.split(rows, range(size, len(rows), size)) if len(rows) else []
+
+
+def _probabilities(score: np.ndarray) -> np.ndarray:
+    """Return what log-likelihoods of points make of them, (n, n_points)."""
+    weights = np.exp(score - score.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def _interval_moments(
@@ -191,7 +278,7 @@ def _circle_moments(
     return place, np.sqrt(np.clip(variance, _within(step), _within(1)))
 
 
-def _within(step: float) -> float:
+def _within(step: float | np.ndarray) -> float | np.ndarray:
     """Variance of even places inside a cell of the grid, which no place is below."""
     return step**2 / 12
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import rankdata
 
+from manifactor.cryoem.all_views.consistency import view_consistency
 from manifactor.cryoem.all_views.directions import hemisphere
+from manifactor.cryoem.all_views.learning import LearningSettings, learn, learn_known
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
     Features,
@@ -22,6 +24,7 @@ class PlacingSettings:
     """Settings of `place_particles`."""
 
     regression: RegressionSettings = field(default_factory=RegressionSettings)
+    learning: LearningSettings = field(default_factory=LearningSettings)
     # Images that volumes are learned from, symmetry mates included, and rounds of
     # expectation maximisation: in an example the turn correlated .949, .964, .965 and
     # .965 with the truth after 0 to 3 of them.
@@ -45,8 +48,8 @@ class Placed:
     places, deviations : ndarray of shape (n, n_motions)
         As those of `Posterior`; deviations count the noise of the volumes, too.
     consistency : ndarray of shape (n_motions,)
-        Correlation of volumes from two sets of views: 1 if a place means the same in
-        all views.
+        How much of a motion in some views the other views predict; see
+        `view_consistency`.
     """
 
     motions: Motions
@@ -94,18 +97,30 @@ def place_particles(
     most = settings.learned // len(mates)
     # Drawn, not the first: particles are often in an order.
     known = rng.permutation(len(rows))[:most]
-    images = transforms[rows[known]]
-    features = Features.known(motions.features(places[known]))
-    volumes = _volumes(images, features, mates, settings)
-    drawn = rng.permutation(len(transforms))[:most]
+    learned = learn_known(
+        transforms[rows[known]].with_mates(mates),
+        motions,
+        np.repeat(places[known], len(mates), axis=0),
+        settings=settings.learning,
+    )
+    images = transforms[rng.permutation(len(transforms))[:most]]
+    views = images.with_mates(mates)
     for turn in range(settings.rounds):
-        images = transforms[drawn]
-        terms = likelihood(images, volumes, settings=settings.regression)
-        features = motions.posterior(terms).features
-        volumes = _volumes(images, features, mates, settings)
+        terms = likelihood(images, learned.volumes, settings=settings.regression)
+        tried = learned.motions.grown()
+        features = learned.motions.posterior(terms, described=tried).features
+        learned = learn(
+            views,
+            learned.motions,
+            tried,
+            features.repeated(len(mates)),
+            settings=settings.learning,
+        )
         report((turn + 1) / (settings.rounds + 2))
-    halves = _volumes_of_view_halves(images, features, mates, settings)
-    noise = _noise_of_volumes(images[: settings.compared], halves, motions, settings)
+    motions, volumes = learned.motions, learned.volumes
+    halves = _volumes_of_view_halves(learned.transforms, learned.features, settings)
+    compared = learned.transforms[:: len(mates)][: settings.compared]
+    noise = _noise_of_volumes(compared, halves, motions, settings)
     report((settings.rounds + 1) / (settings.rounds + 2))
     found = motions.posterior(
         likelihood(transforms, volumes, settings=settings.regression)
@@ -116,49 +131,23 @@ def place_particles(
         volumes,
         places=found.places,
         deviations=found.deviations * np.sqrt(1 + ratio),
-        consistency=volume_consistency(*halves, motions),
-    )
-
-
-def _volumes(
-    transforms: Transforms,
-    features: Features,
-    mates: np.ndarray,
-    settings: PlacingSettings,
-) -> np.ndarray:
-    order = np.repeat(np.arange(len(transforms)), len(mates))
-    return volumes_from(
-        transforms.with_mates(mates), features[order], settings=settings.regression
+        consistency=view_consistency(learned),
     )
 
 
 def _volumes_of_view_halves(
-    transforms: Transforms,
-    features: Features,
-    mates: np.ndarray,
-    settings: PlacingSettings,
+    transforms: Transforms, features: Features, settings: PlacingSettings
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return volumes from two sets of views, cells of the sphere in turn."""
     centres = hemisphere(settings.cells)
     nearest = np.abs(transforms.rotations[:, 2] @ centres.T).argmax(axis=1)
     first, second = (
-        _volumes(transforms[chosen], features[chosen], mates, settings)
+        volumes_from(
+            transforms[chosen], features[chosen], settings=settings.regression
+        )
         for chosen in (nearest % 2 == 0, nearest % 2 == 1)
     )
     return first, second
-
-
-def volume_consistency(
-    first: np.ndarray, second: np.ndarray, motions: Motions
-) -> np.ndarray:
-    """Return the correlation of the volumes of each motion, (n_motions,)."""
-    out = []
-    for motion in range(len(motions.topologies)):
-        own = motions.own_features(motion)
-        ours, yours = first[own].ravel(), second[own].ravel()
-        lengths = np.linalg.norm(ours) * np.linalg.norm(yours)
-        out.append(np.vdot(ours, yours).real / lengths)
-    return np.array(out)
 
 
 def _noise_of_volumes(

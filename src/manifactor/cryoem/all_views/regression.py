@@ -11,6 +11,7 @@ from functools import reduce
 import numpy as np
 
 from manifactor._support.threads import map_threads, row_slices
+from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.all_views.transforms import Transforms
 
 
@@ -49,6 +50,17 @@ class Features:
     def __getitem__(self, rows) -> "Features":
         return Features(self.mean[rows], self.products[rows])
 
+    def of(self, columns: np.ndarray) -> "Features":
+        """Return some of the features."""
+        return Features(
+            self.mean[:, columns], self.products[:, columns[:, None], columns]
+        )
+
+    def repeated(self, times: int) -> "Features":
+        """Return the features with every particle some times in a row."""
+        order = np.repeat(np.arange(len(self.mean)), times)
+        return self[order]
+
 
 @dataclass(frozen=True)
 class Likelihood:
@@ -63,6 +75,81 @@ class Likelihood:
 
     linear: np.ndarray
     quadratic: np.ndarray
+
+    def __getitem__(self, rows) -> "Likelihood":
+        return Likelihood(self.linear[rows], self.quadratic[rows])
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Normal equations of volumes at every frequency, sums over images.
+
+    Attributes
+    ----------
+    grid : VolumeGrid
+    products : float32 ndarray of shape (grid.size, n_features * (n_features + 1) / 2)
+        Of two features, the upper triangle.
+    images : float32 ndarray of shape (grid.size, 2 * n_features)
+        Features times images, real parts and then imaginary parts.
+    """
+
+    grid: VolumeGrid
+    products: np.ndarray
+    images: np.ndarray
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.images.shape[1] // 2
+
+    def __add__(self, other: "Equations") -> "Equations":
+        return Equations(
+            self.grid, self.products + other.products, self.images + other.images
+        )
+
+    def __sub__(self, other: "Equations") -> "Equations":
+        return Equations(
+            self.grid, self.products - other.products, self.images - other.images
+        )
+
+    def of(self, columns: np.ndarray) -> "Equations":
+        """Return the equations of some of the features, ascending."""
+        chosen = np.isin(np.arange(self.n_features), columns)
+        first, second = np.triu_indices(self.n_features)
+        return Equations(
+            self.grid,
+            self.products[:, chosen[first] & chosen[second]],
+            self.images[:, np.tile(chosen, 2)],
+        )
+
+    @property
+    def coverage(self) -> np.ndarray:
+        """Images that show each frequency, weighted by their CTF, (grid.size,)."""
+        seen = self.products[:, 0]
+        return (seen + seen[::-1]) * self.grid.inside
+
+    def solved(self, *, prior_variance: float) -> np.ndarray:
+        """Return the volumes, complex, (n_features, grid.size), inside the ball."""
+        grid, count = self.grid, self.n_features
+        inside = np.flatnonzero(grid.inside)
+        # A real volume's coefficients at opposite frequencies are conjugates, and the
+        # grid is symmetric: reversed, it holds the opposites. One of two is solved for.
+        inside = inside[: len(inside) // 2 + 1]
+        products = self.products[inside] + self.products[-1 - inside]
+        images = self.images[inside], self.images[-1 - inside]
+        right = np.empty((len(inside), count, 2))
+        right[..., 0] = images[0][:, :count] + images[1][:, :count]
+        right[..., 1] = images[0][:, count:] - images[1][:, count:]
+        left = np.empty((len(inside), count, count))
+        rows, columns = np.triu_indices(count)
+        left[:, rows, columns] = products
+        left[:, columns, rows] = products
+        left += np.eye(count) / prior_variance
+        found = np.linalg.solve(left, right)
+        volumes = np.zeros((grid.size, count), complex)
+        volumes[inside] = found[..., 0] + 1j * found[..., 1]
+        volumes[-1 - inside] = found[..., 0] - 1j * found[..., 1]
+        return grid.bounded(volumes.T)
 
 
 def volumes_from(
@@ -83,60 +170,45 @@ def volumes_from(
     -------
     complex ndarray of shape (n_features, grid.size)
     """
+    equations = normal_equations(transforms, features, settings=settings)
+    return equations.solved(prior_variance=settings.prior_variance)
 
-    def summed(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        return _normal_equations(transforms[rows], features[rows], settings)
+
+def normal_equations(
+    transforms: Transforms,
+    features: Features,
+    *,
+    settings: RegressionSettings = RegressionSettings(),
+) -> Equations:
+    """Return the equations that `volumes_from` solves."""
+
+    def summed(rows: slice) -> Equations:
+        return _summed(transforms[rows], features[rows], settings)
 
     parts = map_threads(summed, _shares(len(transforms), settings))
-    matrices, images = (reduce(np.add, sums) for sums in zip(*parts, strict=True))
-    return _solved(transforms, matrices, images, settings)
+    return reduce(Equations.__add__, parts)
 
 
-def _normal_equations(
+def _summed(
     transforms: Transforms, features: Features, settings: RegressionSettings
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums of products of features, and of features times images, by voxel."""
+) -> Equations:
+    """Return sums over images, a block at a time."""
     count = features.mean.shape[1]
     upper = np.triu_indices(count)
     size = transforms.grid.size
-    matrices = np.zeros((size, len(upper[0])), np.float32)
+    products = np.zeros((size, len(upper[0])), np.float32)
     images = np.zeros((size, 2 * count), np.float32)
     for rows in _blocks(len(transforms), settings.block):
         block = transforms[rows]
         inserted = block.grid.slices(block.rotations).T
         mean = features.mean[rows, None].astype(np.float32)
-        products = features.products[rows][:, upper[0], upper[1]].astype(np.float32)
+        pairs = features.products[rows][:, upper[0], upper[1]].astype(np.float32)
         shown = (block.values * block.transfer)[..., None] * mean
         parts = np.concatenate([shown.real, shown.imag], axis=2)
-        seen = (block.transfer**2)[..., None] * products[:, None]
+        seen = (block.transfer**2)[..., None] * pairs[:, None]
         images += inserted @ parts.reshape(-1, 2 * count)
-        matrices += inserted @ seen.reshape(-1, len(upper[0]))
-    return matrices, images
-
-
-def _solved(
-    transforms: Transforms,
-    matrices: np.ndarray,
-    images: np.ndarray,
-    settings: RegressionSettings,
-) -> np.ndarray:
-    """Solve the normal equations of every frequency below the cut."""
-    grid = transforms.grid
-    count = images.shape[1] // 2
-    inside = np.flatnonzero(grid.inside)
-    # A real volume's coefficients at opposite frequencies are conjugates, and the grid
-    # is symmetric: reversed, it holds the opposites.
-    sums = (matrices + matrices[::-1])[inside]
-    right = images[:, :count] + 1j * images[:, count:]
-    right = (right + right[::-1].conj())[inside]
-    left = np.empty((len(inside), count, count))
-    rows, columns = np.triu_indices(count)
-    left[:, rows, columns] = sums
-    left[:, columns, rows] = sums
-    left += np.eye(count) / settings.prior_variance
-    volumes = np.zeros((grid.size, count), complex)
-    volumes[inside] = np.linalg.solve(left, right[..., None])[..., 0]
-    return grid.bounded(volumes.T)
+        products += inserted @ seen.reshape(-1, len(upper[0]))
+    return Equations(transforms.grid, products, images)
 
 
 def likelihood(

@@ -1,0 +1,135 @@
+"""The volumes of motions, learned from images whose places are known or estimated.
+
+How finely volumes depend on places, and which motions change the same part of the
+molecule, is decided by the images: a term stays if two half sets agree about it.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.regression import (
+    Equations,
+    Features,
+    RegressionSettings,
+    normal_equations,
+)
+from manifactor.cryoem.all_views.terms import Term
+from manifactor.cryoem.all_views.transforms import Transforms
+
+
+@dataclass(frozen=True)
+class LearningSettings:
+    """Settings of `learn`."""
+
+    regression: RegressionSettings = field(default_factory=RegressionSettings)
+    # Least correlation of a term's volumes of two half sets. At a third, the volume of
+    # both together has as much signal as noise.
+    reproducible: float = 0.4
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Motions, the volumes of their features, and what is known of the images.
+
+    Attributes
+    ----------
+    motions : Motions
+    volumes : complex ndarray of shape (n_features, grid.size)
+    transforms : Transforms
+        The images that the volumes were learned from.
+    features : Features
+        Of these images.
+    """
+
+    motions: Motions
+    volumes: np.ndarray
+    transforms: Transforms
+    features: Features
+
+
+def learn_known(
+    transforms: Transforms,
+    motions: Motions,
+    places: np.ndarray,
+    *,
+    settings: LearningSettings = LearningSettings(),
+) -> Learned:
+    """Learn volumes from images of known places, with all terms that they show.
+
+    Parameters
+    ----------
+    transforms : Transforms
+    motions : Motions
+        To begin with.
+    places : ndarray of shape (n, n_motions)
+    settings : LearningSettings
+    """
+    while True:
+        tried = motions.grown()
+        features = Features.known(tried.features(places))
+        learned = learn(transforms, motions, tried, features, settings=settings)
+        if learned.motions == motions:
+            return learned
+        motions = learned.motions
+
+
+def learn(
+    transforms: Transforms,
+    motions: Motions,
+    tried: Motions,
+    features: Features,
+    *,
+    settings: LearningSettings = LearningSettings(),
+) -> Learned:
+    """Learn volumes, and the terms that two half sets of images agree about.
+
+    Parameters
+    ----------
+    transforms : Transforms
+        In random order: the half sets are the first and the last half.
+    motions : Motions
+        Its terms stay.
+    tried : Motions
+        The same with terms that may be added.
+    features : Features
+        Of `tried`.
+    settings : LearningSettings
+    """
+    middle = len(transforms) // 2
+    halves = [
+        normal_equations(transforms[half], features[half], settings=settings.regression)
+        for half in (slice(middle), slice(middle, None))
+    ]
+    more = tried.added[len(motions.added) :]
+    agreement = term_agreement(halves, tried, more, settings=settings)
+    kept = [term for term in more if agreement[term] > settings.reproducible]
+    chosen = motions.with_terms(kept)
+    columns = tried.columns(chosen.terms)
+    equations = (halves[0] + halves[1]).of(columns)
+    volumes = equations.solved(prior_variance=settings.regression.prior_variance)
+    return Learned(chosen, volumes, transforms, features.of(columns))
+
+
+def term_agreement(
+    halves: list[Equations],
+    motions: Motions,
+    terms: tuple[Term, ...],
+    *,
+    settings: LearningSettings = LearningSettings(),
+) -> dict[Term, float]:
+    """Return the correlation of each term's volumes of two half sets.
+
+    Frequencies count as much as images show them.
+    """
+    prior = settings.regression.prior_variance
+    weight = np.sqrt(halves[0].coverage + halves[1].coverage)
+    first, second = (half.solved(prior_variance=prior) * weight for half in halves)
+    out = {}
+    for term in terms:
+        own = motions.columns([term])
+        ours, yours = first[own].ravel(), second[own].ravel()
+        lengths = np.linalg.norm(ours) * np.linalg.norm(yours)
+        out[term] = float(np.vdot(ours, yours).real / lengths)
+    return out
