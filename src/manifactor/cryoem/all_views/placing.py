@@ -12,6 +12,7 @@ from manifactor.cryoem.all_views.regression import (
     Features,
     RegressionSettings,
     likelihood,
+    likelihoods,
     volumes_from,
 )
 from manifactor.cryoem.all_views.transforms import Transforms, point_group
@@ -107,17 +108,31 @@ def place_particles(
     halves = _volumes_of_view_halves(images, features, mates, settings)
     noise = _noise_of_volumes(images[: settings.compared], halves, motions, settings)
     report((settings.rounds + 1) / (settings.rounds + 2))
-    found = motions.posterior(
-        likelihood(transforms, volumes, settings=settings.regression)
-    )
-    ratio = noise / np.mean(found.deviations**2, axis=0)
+    found, deviations = _all_places(transforms, volumes, motions, settings)
+    ratio = noise / np.mean(deviations**2, axis=0)
     return Placed(
         motions,
         volumes,
-        places=found.places,
-        deviations=found.deviations * np.sqrt(1 + ratio),
+        places=found,
+        deviations=deviations * np.sqrt(1 + ratio),
         consistency=volume_consistency(*halves, motions),
     )
+
+
+def _all_places(
+    transforms: Transforms,
+    volumes: np.ndarray,
+    motions: Motions,
+    settings: PlacingSettings,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return places and deviations of all images, both (n, n_motions)."""
+    pairs = []
+    for terms in likelihoods(transforms, volumes, settings=settings.regression):
+        # Of the features, which take more memory than the images, none are kept.
+        found = motions.posterior(terms)
+        pairs.append((found.places, found.deviations))
+    places, deviations = zip(*pairs, strict=True)
+    return np.concatenate(places), np.concatenate(deviations)
 
 
 def _volumes(

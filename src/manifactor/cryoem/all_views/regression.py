@@ -4,7 +4,7 @@ The image of a particle is a slice of ``sum_j f_j V_j``, times its CTF, and nois
 features f describe the particle, the volumes V are common to all.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -23,7 +23,10 @@ class RegressionSettings:
     prior_variance: float = 1.0
     # Images at a time: their slices take some 10 MB.
     block: int = 256
-    # Threads: each sums its own normal equations, of some 50 MB.
+    # Images whose likelihoods are held at a time: 20 MB for 12 features, where those of
+    # all images may take more memory than the images themselves.
+    batch: int = 16_384
+    # Threads: each sums its own normal equations, of some 25 MB.
     max_threads: int = 8
 
 
@@ -95,15 +98,18 @@ def volumes_from(
 def _normal_equations(
     transforms: Transforms, features: Features, settings: RegressionSettings
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums of products of features, and of features times images, by voxel."""
+    """Return sums of products of features, and of features times images.
+
+    They are of the frequencies ``grid.inside``.
+    """
     count = features.mean.shape[1]
     upper = np.triu_indices(count)
-    size = transforms.grid.size
+    size = int(transforms.grid.inside.sum())
     matrices = np.zeros((size, len(upper[0])), np.float32)
     images = np.zeros((size, 2 * count), np.float32)
     for rows in _blocks(len(transforms), settings.block):
         block = transforms[rows]
-        inserted = block.grid.slices(block.rotations).T
+        inserted = block.grid.inner_slices(block.rotations).T
         mean = features.mean[rows, None].astype(np.float32)
         products = features.products[rows][:, upper[0], upper[1]].astype(np.float32)
         shown = (block.values * block.transfer)[..., None] * mean
@@ -123,19 +129,22 @@ def _solved(
     """Solve the normal equations of every frequency below the cut."""
     grid = transforms.grid
     count = images.shape[1] // 2
-    inside = np.flatnonzero(grid.inside)
     # A real volume's coefficients at opposite frequencies are conjugates, and the grid
-    # is symmetric: reversed, it holds the opposites.
-    sums = (matrices + matrices[::-1])[inside]
+    # is symmetric: reversed, it holds the opposites. Half of them are enough.
+    inside = np.flatnonzero(grid.inside)
+    half = (len(inside) + 1) // 2
+    sums = matrices[:half] + matrices[::-1][:half]
     right = images[:, :count] + 1j * images[:, count:]
-    right = (right + right[::-1].conj())[inside]
-    left = np.empty((len(inside), count, count))
+    right = right[:half] + right[::-1][:half].conj()
+    left = np.empty((half, count, count))
     rows, columns = np.triu_indices(count)
     left[:, rows, columns] = sums
     left[:, columns, rows] = sums
     left += np.eye(count) / settings.prior_variance
+    solved = np.linalg.solve(left, right[..., None])[..., 0]
     volumes = np.zeros((grid.size, count), complex)
-    volumes[inside] = np.linalg.solve(left, right[..., None])[..., 0]
+    volumes[inside[:half]] = solved
+    volumes[inside[::-1][:half]] = solved.conj()
     return grid.bounded(volumes.T)
 
 
@@ -143,10 +152,27 @@ def likelihood(
     transforms: Transforms,
     volumes: np.ndarray,
     *,
-    report: Callable[[float], None] = lambda fraction: None,
     settings: RegressionSettings = RegressionSettings(),
 ) -> Likelihood:
     """Return the log-likelihood of the features of every image.
+
+    Parameters
+    ----------
+    transforms : Transforms
+    volumes : complex ndarray of shape (n_features, grid.size)
+    settings : RegressionSettings
+    """
+    return _likelihood(transforms, _columns(transforms, volumes), settings)
+
+
+def likelihoods(
+    transforms: Transforms,
+    volumes: np.ndarray,
+    *,
+    report: Callable[[float], None] = lambda fraction: None,
+    settings: RegressionSettings = RegressionSettings(),
+) -> Iterator[Likelihood]:
+    """Yield the log-likelihoods of all images in order, a batch at a time.
 
     Parameters
     ----------
@@ -156,18 +182,28 @@ def likelihood(
         Called with the fraction that is done.
     settings : RegressionSettings
     """
-    grid = transforms.grid
-    sharp = grid.sharpened(volumes)
-    columns = np.concatenate([sharp.real, sharp.imag]).T.astype(np.float32)
-    count, n_images = len(volumes), len(transforms)
+    columns = _columns(transforms, volumes)
+    for rows in _blocks(len(transforms), settings.batch):
+        yield _likelihood(transforms[rows], columns, settings)
+        report(rows.stop / len(transforms))
+
+
+def _columns(transforms: Transforms, volumes: np.ndarray) -> np.ndarray:
+    """Return real and imaginary parts of volumes to interpolate, as columns."""
+    sharp = transforms.grid.sharpened(volumes)
+    return np.concatenate([sharp.real, sharp.imag]).T.astype(np.float32)
+
+
+def _likelihood(
+    transforms: Transforms, columns: np.ndarray, settings: RegressionSettings
+) -> Likelihood:
+    count, n_images = columns.shape[1] // 2, len(transforms)
     linear = np.empty((n_images, count))
     quadratic = np.empty((n_images, count, count))
 
     def compare(share: slice) -> None:
         for rows in _blocks(share.stop, settings.block, start=share.start):
             linear[rows], quadratic[rows] = _compared(transforms[rows], columns)
-            if share.start == 0:
-                report(rows.stop / share.stop)
 
     map_threads(compare, _shares(n_images, settings))
     return Likelihood(linear, quadratic)
