@@ -14,6 +14,7 @@ from manifactor.cryoem.all_views.regression import (
     Features,
     RegressionSettings,
     normal_equations,
+    residuals,
 )
 from manifactor.cryoem.all_views.terms import Term
 from manifactor.cryoem.all_views.transforms import Transforms
@@ -110,6 +111,25 @@ def learn(
     equations = (halves[0] + halves[1]).of(columns)
     volumes = equations.solved(prior_variance=settings.regression.prior_variance)
     return Learned(chosen, volumes, transforms, features.of(columns))
+
+
+def unexplained(learned: Learned, *, most: int = 2000) -> np.ndarray:
+    """Return the variance of what volumes leave of images, by frequency, at least 1.
+
+    At high frequencies a motion may be finer than the terms can follow. What is left
+    is noise to the places; it is averaged over the directions in an image.
+
+    Parameters
+    ----------
+    learned : Learned
+    most : int
+        Images that are looked at.
+    """
+    images = learned.transforms[:most]
+    squares = residuals(images, learned.volumes, learned.features.mean[:most])
+    shell = np.rint(np.hypot(*images.grid.plane.T)).astype(int)
+    mean = np.bincount(shell, squares)[shell] / np.bincount(shell)[shell]
+    return np.maximum(mean, 1)
 
 
 def term_agreement(

@@ -25,9 +25,10 @@ from manifactor.cryoem.all_views.terms import (
 class MotionSettings:
     """Settings of `Motions`."""
 
-    # Highest degree of an interval, harmonic of a circle, or sum of both: a molecule
-    # has some five resolved widths to move by at the resolution of the volumes.
+    # Highest degree of an interval or harmonic of a circle, and their highest sum in a
+    # product of two motions: a molecule has some five resolved widths to move by.
     max_level: int = 6
+    max_product: int = 4
     # Points of the grid of places in all, and along one motion.
     max_points: int = 4000
     max_along: int = 48
@@ -86,7 +87,8 @@ class Motions:
 
     def grown(self) -> "Motions":
         """Return the same motions with all terms that may follow."""
-        more = next_terms(self.terms, max_level=self.settings.max_level)
+        most = self.settings.max_level, self.settings.max_product
+        more = next_terms(self.terms, max_levels=most)
         return self.with_terms(more)
 
     def with_terms(self, more: Sequence[Term]) -> "Motions":

@@ -1,19 +1,25 @@
 """The places of all particles on the motions that some of them showed."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.stats import rankdata
 
 from manifactor.cryoem.all_views.consistency import view_consistency
 from manifactor.cryoem.all_views.directions import hemisphere
-from manifactor.cryoem.all_views.learning import LearningSettings, learn, learn_known
+from manifactor.cryoem.all_views.learning import (
+    LearningSettings,
+    learn,
+    learn_known,
+    unexplained,
+)
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
     Features,
     RegressionSettings,
     likelihood,
+    likelihoods,
     volumes_from,
 )
 from manifactor.cryoem.all_views.transforms import Transforms, point_group
@@ -103,14 +109,14 @@ def place_particles(
         np.repeat(places[known], len(mates), axis=0),
         settings=settings.learning,
     )
-    images = transforms[rng.permutation(len(transforms))[:most]]
-    views = images.with_mates(mates)
+    drawn = rng.permutation(len(transforms))[:most]
     for turn in range(settings.rounds):
+        images = replace(transforms[drawn], noise=unexplained(learned))
         terms = likelihood(images, learned.volumes, settings=settings.regression)
         tried = learned.motions.grown()
         features = learned.motions.posterior(terms, described=tried).features
         learned = learn(
-            views,
+            images.with_mates(mates),
             learned.motions,
             tried,
             features.repeated(len(mates)),
@@ -118,21 +124,37 @@ def place_particles(
         )
         report((turn + 1) / (settings.rounds + 2))
     motions, volumes = learned.motions, learned.volumes
+    noise = unexplained(learned)
     halves = _volumes_of_view_halves(learned.transforms, learned.features, settings)
     compared = learned.transforms[:: len(mates)][: settings.compared]
-    noise = _noise_of_volumes(compared, halves, motions, settings)
+    spread = _noise_of_volumes(compared, halves, motions, settings)
     report((settings.rounds + 1) / (settings.rounds + 2))
-    found = motions.posterior(
-        likelihood(transforms, volumes, settings=settings.regression)
-    )
-    ratio = noise / np.mean(found.deviations**2, axis=0)
+    images = replace(transforms, noise=noise)
+    found, deviations = _all_places(images, volumes, motions, settings)
+    ratio = spread / np.mean(deviations**2, axis=0)
     return Placed(
         motions,
         volumes,
-        places=found.places,
-        deviations=found.deviations * np.sqrt(1 + ratio),
+        places=found,
+        deviations=deviations * np.sqrt(1 + ratio),
         consistency=view_consistency(learned),
     )
+
+
+def _all_places(
+    transforms: Transforms,
+    volumes: np.ndarray,
+    motions: Motions,
+    settings: PlacingSettings,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return places and deviations of all images, both (n, n_motions)."""
+    pairs = []
+    for terms in likelihoods(transforms, volumes, settings=settings.regression):
+        # Of the features, which take more memory than the images, none are kept.
+        found = motions.posterior(terms)
+        pairs.append((found.places, found.deviations))
+    places, deviations = zip(*pairs, strict=True)
+    return np.concatenate(places), np.concatenate(deviations)
 
 
 def _volumes_of_view_halves(

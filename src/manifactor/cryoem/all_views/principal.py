@@ -23,6 +23,7 @@ from manifactor.cryoem.all_views.regression import (
     Likelihood,
     RegressionSettings,
     likelihood,
+    likelihoods,
     volumes_from,
 )
 from manifactor.cryoem.all_views.transforms import Transforms, point_group
@@ -214,14 +215,20 @@ def _described(
     settings: PrincipalSettings,
 ) -> PrincipalVolumes:
     """Return the coordinates of all images, in order of their visibility."""
-    terms = likelihood(transforms, volumes, settings=settings.regression)
-    information, axes = np.linalg.eigh(terms.quadratic[:, 1:, 1:].mean(axis=0))
+    means, covariances, total = [], [], 0.0
+    for terms in likelihoods(transforms, volumes, settings=settings.regression):
+        mean, covariance = coordinates_of(terms)
+        means.append(mean)
+        # The largest array of all: a deviation needs no more digits.
+        covariances.append(covariance.astype(np.float32))
+        total += terms.quadratic[:, 1:, 1:].sum(axis=0)
+    information, axes = np.linalg.eigh(total / len(transforms))
     information, axes = information[::-1], axes[:, ::-1]
-    mean, covariance = coordinates_of(terms)
+    single = axes.astype(np.float32)
     return PrincipalVolumes(
         volumes=np.concatenate([volumes[:1], axes.T @ volumes[1:]]),
-        coordinates=mean @ axes,
-        covariance=axes.T @ covariance @ axes,
+        coordinates=np.concatenate(means) @ axes,
+        covariance=np.concatenate([single.T @ part @ single for part in covariances]),
         information=information,
         agreement=agreement,
     )

@@ -4,7 +4,7 @@ The image of a particle is a slice of ``sum_j f_j V_j``, times its CTF, and nois
 features f describe the particle, the volumes V are common to all.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -24,7 +24,10 @@ class RegressionSettings:
     prior_variance: float = 1.0
     # Images at a time: their slices take some 10 MB.
     block: int = 256
-    # Threads: each sums its own normal equations, of some 50 MB.
+    # Images whose likelihoods are held at a time: 20 MB for 12 features, where those of
+    # all images may take more memory than the images themselves.
+    batch: int = 16_384
+    # Threads: each sums its own normal equations, of some 25 MB.
     max_threads: int = 8
 
 
@@ -87,9 +90,9 @@ class Equations:
     Attributes
     ----------
     grid : VolumeGrid
-    products : float32 ndarray of shape (grid.size, n_features * (n_features + 1) / 2)
-        Of two features, the upper triangle.
-    images : float32 ndarray of shape (grid.size, 2 * n_features)
+    products : float32 ndarray of shape (m, n_features * (n_features + 1) / 2)
+        Of two features, the upper triangle, at the frequencies ``grid.inside``.
+    images : float32 ndarray of shape (m, 2 * n_features)
         Features times images, real parts and then imaginary parts.
     """
 
@@ -126,29 +129,31 @@ class Equations:
     def coverage(self) -> np.ndarray:
         """Images that show each frequency, weighted by their CTF, (grid.size,)."""
         seen = self.products[:, 0]
-        return (seen + seen[::-1]) * self.grid.inside
+        coverage = np.zeros(self.grid.size)
+        coverage[self.grid.inside] = seen + seen[::-1]
+        return coverage
 
     def solved(self, *, prior_variance: float) -> np.ndarray:
         """Return the volumes, complex, (n_features, grid.size), inside the ball."""
         grid, count = self.grid, self.n_features
-        inside = np.flatnonzero(grid.inside)
         # A real volume's coefficients at opposite frequencies are conjugates, and the
-        # grid is symmetric: reversed, it holds the opposites. One of two is solved for.
-        inside = inside[: len(inside) // 2 + 1]
-        products = self.products[inside] + self.products[-1 - inside]
-        images = self.images[inside], self.images[-1 - inside]
-        right = np.empty((len(inside), count, 2))
-        right[..., 0] = images[0][:, :count] + images[1][:, :count]
-        right[..., 1] = images[0][:, count:] - images[1][:, count:]
-        left = np.empty((len(inside), count, count))
+        # grid is symmetric: reversed, it holds the opposites. Half of them are enough.
+        inside = np.flatnonzero(grid.inside)
+        half = (len(inside) + 1) // 2
+        products = self.products[:half] + self.products[::-1][:half]
+        images, opposite = self.images[:half], self.images[::-1][:half]
+        right = np.empty((half, count, 2))
+        right[..., 0] = images[:, :count] + opposite[:, :count]
+        right[..., 1] = images[:, count:] - opposite[:, count:]
+        left = np.empty((half, count, count))
         rows, columns = np.triu_indices(count)
         left[:, rows, columns] = products
         left[:, columns, rows] = products
         left += np.eye(count) / prior_variance
-        found = np.linalg.solve(left, right)
+        real, imaginary = np.moveaxis(np.linalg.solve(left, right), 2, 0)
         volumes = np.zeros((grid.size, count), complex)
-        volumes[inside] = found[..., 0] + 1j * found[..., 1]
-        volumes[-1 - inside] = found[..., 0] - 1j * found[..., 1]
+        volumes[inside[:half]] = real + 1j * imaginary
+        volumes[inside[::-1][:half]] = real - 1j * imaginary
         return grid.bounded(volumes.T)
 
 
@@ -195,17 +200,18 @@ def _summed(
     """Return sums over images, a block at a time."""
     count = features.mean.shape[1]
     upper = np.triu_indices(count)
-    size = transforms.grid.size
+    size = int(transforms.grid.inside.sum())
     products = np.zeros((size, len(upper[0])), np.float32)
     images = np.zeros((size, 2 * count), np.float32)
     for rows in _blocks(len(transforms), settings.block):
         block = transforms[rows]
-        inserted = block.grid.slices(block.rotations).T
+        inserted = block.grid.inner_slices(block.rotations).T
         mean = features.mean[rows, None].astype(np.float32)
         pairs = features.products[rows][:, upper[0], upper[1]].astype(np.float32)
-        shown = (block.values * block.transfer)[..., None] * mean
+        values, transfer = block.weighted
+        shown = (values * transfer)[..., None] * mean
         parts = np.concatenate([shown.real, shown.imag], axis=2)
-        seen = (block.transfer**2)[..., None] * pairs[:, None]
+        seen = (transfer**2)[..., None] * pairs[:, None]
         images += inserted @ parts.reshape(-1, 2 * count)
         products += inserted @ seen.reshape(-1, len(upper[0]))
     return Equations(transforms.grid, products, images)
@@ -215,10 +221,27 @@ def likelihood(
     transforms: Transforms,
     volumes: np.ndarray,
     *,
-    report: Callable[[float], None] = lambda fraction: None,
     settings: RegressionSettings = RegressionSettings(),
 ) -> Likelihood:
     """Return the log-likelihood of the features of every image.
+
+    Parameters
+    ----------
+    transforms : Transforms
+    volumes : complex ndarray of shape (n_features, grid.size)
+    settings : RegressionSettings
+    """
+    return _likelihood(transforms, _columns(transforms, volumes), settings)
+
+
+def likelihoods(
+    transforms: Transforms,
+    volumes: np.ndarray,
+    *,
+    report: Callable[[float], None] = lambda fraction: None,
+    settings: RegressionSettings = RegressionSettings(),
+) -> Iterator[Likelihood]:
+    """Yield the log-likelihoods of all images in order, a batch at a time.
 
     Parameters
     ----------
@@ -228,18 +251,28 @@ def likelihood(
         Called with the fraction that is done.
     settings : RegressionSettings
     """
-    grid = transforms.grid
-    sharp = grid.sharpened(volumes)
-    columns = np.concatenate([sharp.real, sharp.imag]).T.astype(np.float32)
-    count, n_images = len(volumes), len(transforms)
+    columns = _columns(transforms, volumes)
+    for rows in _blocks(len(transforms), settings.batch):
+        yield _likelihood(transforms[rows], columns, settings)
+        report(rows.stop / len(transforms))
+
+
+def _columns(transforms: Transforms, volumes: np.ndarray) -> np.ndarray:
+    """Return real and imaginary parts of volumes to interpolate, as columns."""
+    sharp = transforms.grid.sharpened(volumes)
+    return np.concatenate([sharp.real, sharp.imag]).T.astype(np.float32)
+
+
+def _likelihood(
+    transforms: Transforms, columns: np.ndarray, settings: RegressionSettings
+) -> Likelihood:
+    count, n_images = columns.shape[1] // 2, len(transforms)
     linear = np.empty((n_images, count))
     quadratic = np.empty((n_images, count, count))
 
     def compare(share: slice) -> None:
         for rows in _blocks(share.stop, settings.block, start=share.start):
             linear[rows], quadratic[rows] = _compared(transforms[rows], columns)
-            if share.start == 0:
-                report(rows.stop / share.stop)
 
     map_threads(compare, _shares(n_images, settings))
     return Likelihood(linear, quadratic)
@@ -247,18 +280,42 @@ def likelihood(
 
 def _compared(block: Transforms, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the linear and quadratic terms of a block of images."""
-    n_images, n_pixels = block.values.shape
+    values, transfer = block.weighted
+    n_images, n_pixels = values.shape
     count = columns.shape[1] // 2
     shown = block.grid.slices(block.rotations) @ columns
     shown = shown.reshape(n_images, n_pixels, 2, count)
-    shown = shown * block.transfer[..., None, None]
+    shown = shown * transfer[..., None, None]
     shown = shown.reshape(n_images, 2 * n_pixels, count)
-    seen = np.stack([block.values.real, block.values.imag], axis=2)
+    seen = np.stack([values.real, values.imag], axis=2)
     seen = seen.reshape(n_images, 1, 2 * n_pixels)
     # The noise of a coefficient has variance 1, half of it in each part.
     linear = 2 * (seen @ shown)[:, 0]
     quadratic = 2 * (shown.transpose(0, 2, 1) @ shown)
     return linear, quadratic
+
+
+def residuals(
+    transforms: Transforms, volumes: np.ndarray, features: np.ndarray
+) -> np.ndarray:
+    """Return the mean square of what volumes leave of images, by frequency, (m,).
+
+    Parameters
+    ----------
+    transforms : Transforms
+        A few thousand: all of them at a time.
+    volumes : complex ndarray of shape (n_features, grid.size)
+    features : ndarray of shape (n, n_features)
+    """
+    sharp = transforms.grid.sharpened(volumes).T.astype(np.complex64)
+    squares = np.zeros(transforms.values.shape[1])
+    for rows in _blocks(len(transforms), RegressionSettings().block):
+        block = transforms[rows]
+        shown = block.grid.slices(block.rotations) @ sharp
+        shown = shown.reshape(*block.values.shape, -1)
+        left = block.values - block.transfer * (shown @ features[rows, :, None])[..., 0]
+        squares += (np.abs(left) ** 2).sum(axis=0)
+    return squares / len(transforms)
 
 
 def _shares(n_images: int, settings: RegressionSettings) -> Sequence[slice]:

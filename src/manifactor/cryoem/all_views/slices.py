@@ -106,6 +106,13 @@ class VolumeGrid:
             (weights.ravel(), columns.ravel(), rows), shape=(n_points, self.size)
         )
 
+    def inner_slices(self, rotations: np.ndarray) -> sp.csr_array:
+        """Return `slices` without the columns of frequencies that are not `inside`."""
+        slices = self.slices(rotations)
+        columns = self._position[slices.indices]
+        shape = (slices.shape[0], int(self.inside.sum()))
+        return sp.csr_array((slices.data, columns, slices.indptr), shape=shape)
+
     def bounded(self, volumes: np.ndarray) -> np.ndarray:
         """Return the nearest transforms of volumes that are real and inside the ball.
 
@@ -128,6 +135,11 @@ class VolumeGrid:
         The box of the images is the middle of them, `padding` times smaller.
         """
         return fft.fftshift(self._real(volumes), axes=(1, 2, 3))
+
+    @cached_property
+    def _position(self) -> np.ndarray:
+        """Number of each frequency among those inside, (size,)."""
+        return np.cumsum(self.inside, dtype=np.int32) - np.int32(1)
 
     def _transformed(self, densities: np.ndarray) -> np.ndarray:
         axes = (1, 2, 3)

@@ -72,8 +72,17 @@ def first_terms(n_motions: int) -> tuple[Term, ...]:
     )
 
 
-def next_terms(terms: Collection[Term], *, max_level: int) -> tuple[Term, ...]:
-    """Return the terms of one or two motions whose lower terms are all there."""
+def next_terms(
+    terms: Collection[Term], *, max_levels: Sequence[int]
+) -> tuple[Term, ...]:
+    """Return the terms whose lower terms are all there.
+
+    Parameters
+    ----------
+    terms : collection of Term
+    max_levels : sequence of int
+        Highest sum of levels of a term of one motion, of two motions, and so on.
+    """
     n_motions = len(next(iter(terms)))
     steps = first_terms(n_motions)
     beyond = {_plus(term, step) for term in terms for step in steps} - set(terms)
@@ -81,7 +90,9 @@ def next_terms(terms: Collection[Term], *, max_level: int) -> tuple[Term, ...]:
     def may_follow(term: Term) -> bool:
         lower = [_plus(term, step, -1) for step in steps]
         known = all(one in terms for one in lower if min(one) >= 0)
-        return known and sum(term) <= max_level and np.count_nonzero(term) <= 2
+        n_moving = np.count_nonzero(term)
+        allowed = n_moving <= len(max_levels)
+        return known and allowed and sum(term) <= max_levels[n_moving - 1]
 
     return tuple(sorted(filter(may_follow, beyond)))
 

@@ -49,6 +49,9 @@ class Transforms:
         Angstrom.
     optics : Particles or None
         Particles whose CTF the images have; None if they have none.
+    noise : ndarray of shape (m,) or None
+        Variance of all that volumes cannot explain, at least that of the noise, 1;
+        None for 1.
     """
 
     grid: VolumeGrid
@@ -56,6 +59,7 @@ class Transforms:
     rotations: np.ndarray
     box: float
     optics: Particles | None = None
+    noise: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -76,6 +80,14 @@ class Transforms:
         ctf = particle_ctf_at(self.optics, *(self.grid.plane.T / self.box))
         flipped = np.asarray(self.optics.microscope.get("flipped", 0), bool)
         return np.where(flipped.reshape(-1, 1), np.abs(ctf), ctf)
+
+    @property
+    def weighted(self) -> tuple[np.ndarray, np.ndarray]:
+        """Values and transfer in units of `noise`."""
+        if self.noise is None:
+            return self.values, self.transfer
+        unit = np.sqrt(self.noise).astype(np.float32)
+        return self.values / unit, self.transfer / unit
 
     def with_mates(self, mates: np.ndarray) -> "Transforms":
         """Return every image once for each way in which a symmetric molecule shows it.
