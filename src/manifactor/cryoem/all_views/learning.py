@@ -67,13 +67,16 @@ def learn_known(
     places : ndarray of shape (n, n_motions)
     settings : LearningSettings
     """
+    volumes = None
     while True:
         tried = motions.grown()
         features = Features.known(tried.features(places))
-        learned = learn(transforms, motions, tried, features, settings=settings)
+        learned = learn(
+            transforms, motions, tried, features, volumes=volumes, settings=settings
+        )
         if learned.motions == motions:
             return learned
-        motions = learned.motions
+        motions, volumes = learned.motions, learned.volumes
 
 
 def learn(
@@ -82,6 +85,7 @@ def learn(
     tried: Motions,
     features: Features,
     *,
+    volumes: np.ndarray | None = None,
     settings: LearningSettings = LearningSettings(),
 ) -> Learned:
     """Learn volumes, and the terms that two half sets of images agree about.
@@ -96,11 +100,22 @@ def learn(
         The same with terms that may be added.
     features : Features
         Of `tried`.
+    volumes : complex ndarray of shape (n_features, grid.size) or None
+        Of `motions`, learned before; they are improved.
     settings : LearningSettings
     """
+    if volumes is None:
+        volumes = np.zeros((0, transforms.grid.size), complex)
+    n_added = features.mean.shape[1] - len(volumes)
+    known = np.concatenate([volumes, np.zeros((n_added, transforms.grid.size))])
     middle = len(transforms) // 2
     halves = [
-        normal_equations(transforms[half], features[half], settings=settings.regression)
+        normal_equations(
+            transforms[half],
+            features[half],
+            volumes=known,
+            settings=settings.regression,
+        )
         for half in (slice(middle), slice(middle, None))
     ]
     more = tried.added[len(motions.added) :]
@@ -109,8 +124,8 @@ def learn(
     chosen = motions.with_terms(kept)
     columns = tried.columns(chosen.terms)
     equations = (halves[0] + halves[1]).of(columns)
-    volumes = equations.solved(prior_variance=settings.regression.prior_variance)
-    return Learned(chosen, volumes, transforms, features.of(columns))
+    change = equations.solved(prior_variance=settings.regression.prior_variance)
+    return Learned(chosen, known[columns] + change, transforms, features.of(columns))
 
 
 def unexplained(learned: Learned, *, most: int = 2000) -> np.ndarray:

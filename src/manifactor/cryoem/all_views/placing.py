@@ -120,6 +120,7 @@ def place_particles(
             learned.motions,
             tried,
             features.repeated(len(mates)),
+            volumes=learned.volumes,
             settings=settings.learning,
         )
         report((turn + 1) / (settings.rounds + 2))

@@ -183,19 +183,37 @@ def normal_equations(
     transforms: Transforms,
     features: Features,
     *,
+    volumes: np.ndarray | None = None,
     settings: RegressionSettings = RegressionSettings(),
 ) -> Equations:
-    """Return the equations that `volumes_from` solves."""
+    """Return the equations that `volumes_from` solves.
+
+    Frequencies of the grid are solved for one by one, as if an image showed each at the
+    place of the grid. That is exact for what is left of images by volumes that explain
+    them well.
+
+    Parameters
+    ----------
+    transforms : Transforms
+    features : Features
+    volumes : complex ndarray of shape (n_features, grid.size) or None
+        Volumes that the solution is to be added to; None for none.
+    settings : RegressionSettings
+    """
+    columns = None if volumes is None else _columns(transforms, volumes)
 
     def summed(rows: slice) -> Equations:
-        return _summed(transforms[rows], features[rows], settings)
+        return _summed(transforms[rows], features[rows], columns, settings)
 
     parts = map_threads(summed, _shares(len(transforms), settings))
     return reduce(Equations.__add__, parts)
 
 
 def _summed(
-    transforms: Transforms, features: Features, settings: RegressionSettings
+    transforms: Transforms,
+    features: Features,
+    columns: np.ndarray | None,
+    settings: RegressionSettings,
 ) -> Equations:
     """Return sums over images, a block at a time."""
     count = features.mean.shape[1]
@@ -209,12 +227,34 @@ def _summed(
         mean = features.mean[rows, None].astype(np.float32)
         pairs = features.products[rows][:, upper[0], upper[1]].astype(np.float32)
         values, transfer = block.weighted
-        shown = (values * transfer)[..., None] * mean
-        parts = np.concatenate([shown.real, shown.imag], axis=2)
+        left = values[..., None] * mean
+        if columns is not None:
+            left -= _expected(block, columns, features.products[rows])
+        left *= transfer[..., None]
+        parts = np.concatenate([left.real, left.imag], axis=2)
         seen = (transfer**2)[..., None] * pairs[:, None]
         images += inserted @ parts.reshape(-1, 2 * count)
         products += inserted @ seen.reshape(-1, len(upper[0]))
     return Equations(transforms.grid, products, images)
+
+
+def _expected(
+    block: Transforms, columns: np.ndarray, products: np.ndarray
+) -> np.ndarray:
+    """Return the expected features times images, (n, n_pixels, n_features)."""
+    shown = _shown(block, columns)
+    products = products[:, None].astype(np.float32)
+    # Real and imaginary parts are rows of a matrix product.
+    real, imaginary = np.moveaxis(shown @ products, 2, 0)
+    return real + 1j * imaginary
+
+
+def _shown(block: Transforms, columns: np.ndarray) -> np.ndarray:
+    """Return what images show of volumes, (n, n_pixels, 2, n_features)."""
+    values, transfer = block.weighted
+    shown = block.grid.slices(block.rotations) @ columns
+    shown = shown.reshape(*values.shape, 2, columns.shape[1] // 2)
+    return shown * transfer[..., None, None]
 
 
 def likelihood(
@@ -280,13 +320,10 @@ def _likelihood(
 
 def _compared(block: Transforms, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the linear and quadratic terms of a block of images."""
-    values, transfer = block.weighted
+    values, _ = block.weighted
     n_images, n_pixels = values.shape
-    count = columns.shape[1] // 2
-    shown = block.grid.slices(block.rotations) @ columns
-    shown = shown.reshape(n_images, n_pixels, 2, count)
-    shown = shown * transfer[..., None, None]
-    shown = shown.reshape(n_images, 2 * n_pixels, count)
+    shown = _shown(block, columns)
+    shown = shown.reshape(n_images, 2 * n_pixels, shown.shape[-1])
     seen = np.stack([values.real, values.imag], axis=2)
     seen = seen.reshape(n_images, 1, 2 * n_pixels)
     # The noise of a coefficient has variance 1, half of it in each part.
