@@ -63,7 +63,9 @@ def test_deviations_are_the_size_of_the_errors(strength):
 
 
 def test_an_image_that_shows_nothing_has_the_deviation_of_even_places():
-    nothing = Likelihood(np.zeros((1, N_FEATURES)), np.zeros((1, N_FEATURES, N_FEATURES)))
+    nothing = Likelihood(
+        np.zeros((1, N_FEATURES)), np.zeros((1, N_FEATURES, N_FEATURES))
+    )
     found = BOTH.posterior(nothing)
     np.testing.assert_allclose(found.deviations, np.sqrt(1 / 12), rtol=0.01)
     np.testing.assert_allclose(found.features.mean[0], np.eye(N_FEATURES)[0], atol=0.01)

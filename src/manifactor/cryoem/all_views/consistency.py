@@ -65,9 +65,10 @@ def view_consistency(
     apart = np.cos(np.radians(settings.apart))
 
     def summed(rows: np.ndarray) -> Equations:
-        return normal_equations(
+        equations, _ = normal_equations(
             transforms[rows], features[rows], settings=settings.regression
         )
+        return equations
 
     def compared(own: int) -> np.ndarray:
         rows = np.flatnonzero(cell == own)

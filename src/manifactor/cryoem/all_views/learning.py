@@ -4,18 +4,20 @@ How finely volumes depend on places, and which motions change the same part of t
 molecule, is decided by the images: a term stays if two half sets agree about it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from manifactor._support.arithmetic import quotient
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
-    Equations,
     Features,
     RegressionSettings,
     normal_equations,
     residuals,
 )
+from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.all_views.terms import Term
 from manifactor.cryoem.all_views.transforms import Transforms
 
@@ -109,7 +111,7 @@ def learn(
     n_added = features.mean.shape[1] - len(volumes)
     known = np.concatenate([volumes, np.zeros((n_added, transforms.grid.size))])
     middle = len(transforms) // 2
-    halves = [
+    pairs = [
         normal_equations(
             transforms[half],
             features[half],
@@ -118,14 +120,49 @@ def learn(
         )
         for half in (slice(middle), slice(middle, None))
     ]
+    halves, rests = zip(*pairs, strict=True)
+    prior = settings.regression.prior_variance
+    found = [half.solved(prior_variance=prior) for half in halves]
+    weight = halves[0].coverage + halves[1].coverage
     more = tried.added[len(motions.added) :]
-    agreement = term_agreement(halves, tried, more, settings=settings)
+    agreement = term_agreement(found, weight, tried, more)
     kept = [term for term in more if agreement[term] > settings.reproducible]
     chosen = motions.with_terms(kept)
     columns = tried.columns(chosen.terms)
-    equations = (halves[0] + halves[1]).of(columns)
-    change = equations.solved(prior_variance=settings.regression.prior_variance)
+    power = shared_power(*(half[columns] for half in found), transforms.grid)
+    # The ball leaves a small share of the noise of single frequencies, and with it of
+    # the weight that a prior must have.
+    change = (
+        (rests[0] + rests[1])
+        .of(columns)
+        .solved(prior_variance=power / transforms.grid.filled, about=known[columns])
+    )
     return Learned(chosen, known[columns] + change, transforms, features.of(columns))
+
+
+def shared_power(first: np.ndarray, second: np.ndarray, grid: VolumeGrid) -> np.ndarray:
+    """Return the power of volumes at each frequency, without that of their noise.
+
+    Parameters
+    ----------
+    first, second : complex ndarray of shape (n_features, grid.size)
+        Of two half sets.
+    grid : VolumeGrid
+
+    Returns
+    -------
+    ndarray of shape (n_features, grid.size)
+        The mean of a shell, and positive everywhere.
+    """
+    shell = grid.shells
+    counts = np.maximum(np.bincount(shell, grid.inside), 1)
+    both = (first.conj() * second).real * grid.inside
+    power = np.stack([np.bincount(shell, values) for values in both]) / counts
+    # No image shows frequencies near 0; there the ball decides.
+    power[:, 0] = power[:, 1]
+    # Where half sets share nothing, nothing is known: the volume is 0 there.
+    floor = 1e-6 * power.max()
+    return np.maximum(power, floor)[:, shell]
 
 
 def unexplained(learned: Learned, *, most: int = 2000) -> np.ndarray:
@@ -148,23 +185,27 @@ def unexplained(learned: Learned, *, most: int = 2000) -> np.ndarray:
 
 
 def term_agreement(
-    halves: list[Equations],
+    halves: Sequence[np.ndarray],
+    weight: np.ndarray,
     motions: Motions,
-    terms: tuple[Term, ...],
-    *,
-    settings: LearningSettings = LearningSettings(),
+    terms: Sequence[Term],
 ) -> dict[Term, float]:
     """Return the correlation of each term's volumes of two half sets.
 
-    Frequencies count as much as images show them.
+    Parameters
+    ----------
+    halves : sequence of complex ndarray of shape (n_features, grid.size)
+    weight : ndarray of shape (grid.size,)
+        Of each frequency.
+    motions : Motions
+        Whose features the volumes belong to.
+    terms : sequence of Term
     """
-    prior = settings.regression.prior_variance
-    weight = np.sqrt(halves[0].coverage + halves[1].coverage)
-    first, second = (half.solved(prior_variance=prior) * weight for half in halves)
+    first, second = (half * np.sqrt(weight) for half in halves)
     out = {}
     for term in terms:
         own = motions.columns([term])
         ours, yours = first[own].ravel(), second[own].ravel()
         lengths = np.linalg.norm(ours) * np.linalg.norm(yours)
-        out[term] = float(np.vdot(ours, yours).real / lengths)
+        out[term] = float(quotient(np.vdot(ours, yours).real, lengths))
     return out

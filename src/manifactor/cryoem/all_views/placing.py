@@ -165,9 +165,7 @@ def _volumes_of_view_halves(
     centres = hemisphere(settings.cells)
     nearest = np.abs(transforms.rotations[:, 2] @ centres.T).argmax(axis=1)
     first, second = (
-        volumes_from(
-            transforms[chosen], features[chosen], settings=settings.regression
-        )
+        volumes_from(transforms[chosen], features[chosen], settings=settings.regression)
         for chosen in (nearest % 2 == 0, nearest % 2 == 1)
     )
     return first, second

@@ -133,8 +133,18 @@ class Equations:
         coverage[self.grid.inside] = seen + seen[::-1]
         return coverage
 
-    def solved(self, *, prior_variance: float) -> np.ndarray:
-        """Return the volumes, complex, (n_features, grid.size), inside the ball."""
+    def solved(
+        self, *, prior_variance: np.ndarray | float, about: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the volumes, complex, (n_features, grid.size), inside the ball.
+
+        Parameters
+        ----------
+        prior_variance : float or ndarray of shape (n_features, grid.size)
+            Of the coefficients, in units of the noise of an image.
+        about : complex ndarray of shape (n_features, grid.size) or None
+            Volumes that the result is added to. The prior is that of their sum.
+        """
         grid, count = self.grid, self.n_features
         # A real volume's coefficients at opposite frequencies are conjugates, and the
         # grid is symmetric: reversed, it holds the opposites. Half of them are enough.
@@ -149,7 +159,12 @@ class Equations:
         rows, columns = np.triu_indices(count)
         left[:, rows, columns] = products
         left[:, columns, rows] = products
-        left += np.eye(count) / prior_variance
+        spread = np.broadcast_to(prior_variance, (count, grid.size))
+        precision = 1 / spread[:, inside[:half]].T
+        left[:, np.arange(count), np.arange(count)] += precision
+        if about is not None:
+            known = about[:, inside[:half]].T * precision
+            right -= np.stack([known.real, known.imag], axis=2)
         real, imaginary = np.moveaxis(np.linalg.solve(left, right), 2, 0)
         volumes = np.zeros((grid.size, count), complex)
         volumes[inside[:half]] = real + 1j * imaginary
@@ -175,7 +190,7 @@ def volumes_from(
     -------
     complex ndarray of shape (n_features, grid.size)
     """
-    equations = normal_equations(transforms, features, settings=settings)
+    equations, _ = normal_equations(transforms, features, settings=settings)
     return equations.solved(prior_variance=settings.prior_variance)
 
 
@@ -185,8 +200,8 @@ def normal_equations(
     *,
     volumes: np.ndarray | None = None,
     settings: RegressionSettings = RegressionSettings(),
-) -> Equations:
-    """Return the equations that `volumes_from` solves.
+) -> tuple[Equations, Equations]:
+    """Return the equations of volumes, and those of what they leave.
 
     Frequencies of the grid are solved for one by one, as if an image showed each at the
     place of the grid. That is exact for what is left of images by volumes that explain
@@ -197,16 +212,27 @@ def normal_equations(
     transforms : Transforms
     features : Features
     volumes : complex ndarray of shape (n_features, grid.size) or None
-        Volumes that the solution is to be added to; None for none.
+        Volumes that explain the images; None for none.
     settings : RegressionSettings
+
+    Returns
+    -------
+    Equations
+        That `volumes_from` solves.
+    Equations
+        Whose solution is to be added to `volumes`.
     """
     columns = None if volumes is None else _columns(transforms, volumes)
 
-    def summed(rows: slice) -> Equations:
+    def summed(rows: slice) -> tuple[np.ndarray, ...]:
         return _summed(transforms[rows], features[rows], columns, settings)
 
     parts = map_threads(summed, _shares(len(transforms), settings))
-    return reduce(Equations.__add__, parts)
+    products, images, left = (reduce(np.add, sums) for sums in zip(*parts, strict=True))
+    return (
+        Equations(transforms.grid, products, images),
+        Equations(transforms.grid, products, left),
+    )
 
 
 def _summed(
@@ -214,28 +240,34 @@ def _summed(
     features: Features,
     columns: np.ndarray | None,
     settings: RegressionSettings,
-) -> Equations:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return sums over images, a block at a time."""
     count = features.mean.shape[1]
     upper = np.triu_indices(count)
     size = int(transforms.grid.inside.sum())
     products = np.zeros((size, len(upper[0])), np.float32)
     images = np.zeros((size, 2 * count), np.float32)
+    rest = np.zeros((size, 2 * count), np.float32)
     for rows in _blocks(len(transforms), settings.block):
         block = transforms[rows]
         inserted = block.grid.inner_slices(block.rotations).T
         mean = features.mean[rows, None].astype(np.float32)
         pairs = features.products[rows][:, upper[0], upper[1]].astype(np.float32)
         values, transfer = block.weighted
-        left = values[..., None] * mean
-        if columns is not None:
-            left -= _expected(block, columns, features.products[rows])
-        left *= transfer[..., None]
-        parts = np.concatenate([left.real, left.imag], axis=2)
+        shown = values[..., None] * mean
         seen = (transfer**2)[..., None] * pairs[:, None]
-        images += inserted @ parts.reshape(-1, 2 * count)
+        images += inserted @ _parts(shown * transfer[..., None])
         products += inserted @ seen.reshape(-1, len(upper[0]))
-    return Equations(transforms.grid, products, images)
+        if columns is not None:
+            shown -= _expected(block, columns, features.products[rows])
+            rest += inserted @ _parts(shown * transfer[..., None])
+    return products, images, images if columns is None else rest
+
+
+def _parts(values: np.ndarray) -> np.ndarray:
+    """Return real and imaginary parts side by side, (n * n_pixels, 2 * n_features)."""
+    parts = np.concatenate([values.real, values.imag], axis=2)
+    return parts.reshape(-1, parts.shape[2])
 
 
 def _expected(

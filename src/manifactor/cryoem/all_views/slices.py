@@ -77,6 +77,11 @@ class VolumeGrid:
         reach = self.cut + np.sqrt(3) / self.padding
         return self._distance(self.axis).ravel() <= reach
 
+    @cached_property
+    def shells(self) -> np.ndarray:
+        """Distance of each frequency from 0, rounded to whole cycles, (size,)."""
+        return np.rint(self._distance(self.axis)).astype(int).ravel()
+
     def slices(self, rotations: np.ndarray) -> sp.csr_array:
         """Return the matrix that interpolates a volume's transform on slices.
 
@@ -150,6 +155,11 @@ class VolumeGrid:
         cubes = (volumes * self.inside).reshape(-1, *3 * (self.side,))
         axes = (1, 2, 3)
         return fft.ifftn(fft.ifftshift(cubes, axes=axes), axes=axes).real
+
+    @cached_property
+    def filled(self) -> float:
+        """Share of the volume of the grid that the ball fills."""
+        return float(self._ball.mean())
 
     @cached_property
     def _ball(self) -> np.ndarray:
