@@ -76,7 +76,8 @@ class ManifoldFactorizer(SpectralEstimator):
         1 when the verdict is "none".
     factors_ : tuple of Factor
         The one with the smallest eigenvalue first; by "sum", the one that explains
-        most of the data.
+        most of the data. A surface of a sum that is a product of lengths itself is
+        replaced by its factors; `evidence_.terms` tells which these are.
     evidence_ : Evidence
         The tests behind the verdict; ``str()`` reads as prose.
     splits_ : tuple of Split
