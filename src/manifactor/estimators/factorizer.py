@@ -13,7 +13,7 @@ from manifactor.factoring.placement import (
     Placed,
     PlacementSettings,
     checked_noise,
-    place,
+    place_on,
 )
 from manifactor.factoring.settings import (
     SUM_NAMES,
@@ -76,7 +76,8 @@ class ManifoldFactorizer(SpectralEstimator):
         1 when the verdict is "none".
     factors_ : tuple of Factor
         The one with the smallest eigenvalue first; by "sum", the one that explains
-        most of the data.
+        most of the data. A surface of a sum that is a product of lengths itself is
+        replaced by its factors; `evidence_.terms` tells which these are.
     evidence_ : Evidence
         The tests behind the verdict; ``str()`` reads as prose.
     splits_ : tuple of Split
@@ -283,7 +284,7 @@ class ManifoldFactorizer(SpectralEstimator):
         """Return embedding and coordinate of new samples on each factor."""
         prepared = self._prepared(X)  # first, as it checks that there is a fit
         if self.sum_ is not None:
-            return self.sum_.place(prepared)
+            return [placed[:2] for placed in place_on(self.factorization_, prepared)]
         functions = self.diffusion_.extended(prepared)
         return [factor.place(functions) for factor in self.factors_]
 
@@ -328,14 +329,14 @@ class ManifoldFactorizer(SpectralEstimator):
         """
         check_is_fitted(self)
         # Blocks are checked and prepared one by one: X may be larger than the memory.
-        return place(
-            X,
-            self.factors_,
-            self.diffusion_,
-            prepare=self._prepared,
-            terms=self.sum_,
-            settings=PlacementSettings(block=rows_at_a_time(X)),
-        )
+        settings = PlacementSettings(block=rows_at_a_time(X))
+        found = self.factorization_
+        return place_on(found, X, prepare=self._prepared, settings=settings)
+
+    def restore(self) -> None:
+        """Make an estimator that was read from an archive ready for use."""
+        super().restore()
+        self.factorization_ = self.factorization_.searchable(self.n_jobs)
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the columns that `transform` returns: factor1_0, ..."""

@@ -8,6 +8,8 @@ First level, the methods:
 
 factorize
     The methods in a table, and what is done to the result of each.
+terms
+    Surfaces that are terms of a sum, divided where they are products of lengths.
 senses
     `method="gradients"`: find factors in one sense of a product after the other.
 from_functions, from_samples

@@ -12,6 +12,29 @@ from manifactor.factoring.triplets.search import Triplets
 from manifactor.spectral.diffusion import Diffusion
 
 
+@dataclass(frozen=True)
+class DividedTerm:
+    """A surface that is a term of a sum and has several factors itself.
+
+    Attributes
+    ----------
+    term : int
+        Index of the term in the sum.
+    n_factors : int
+        Number of its factors, which follow each other among those of the sum.
+    diffusion : Diffusion
+        Of the points of the surface that samples lie at; its factors are read from it.
+    """
+
+    term: int
+    n_factors: int
+    diffusion: Diffusion
+
+    def searchable(self, n_jobs: int | None) -> "DividedTerm":
+        """Return the same with a neighbour search, which archives do not hold."""
+        return replace(self, diffusion=self.diffusion.searchable(n_jobs))
+
+
 @dataclass(frozen=True, repr=False)
 class Factorization:
     """Factors, the evidence for them, and the diffusion they were found in.
@@ -30,10 +53,13 @@ class Factorization:
     cut : Cut or None
         By `method="triplets"`.
     sum : Sum or None
-        How samples are placed on the factors of a sum.
+        How samples are placed on the terms of a sum.
+    divided : tuple of DividedTerm
+        Terms of the sum that have several factors; every other term is one factor.
     choices : dict of str to Choice
-        "method" and "factors", "sense" where several were looked at, and "functions"
-        where more of them were computed than given.
+        "method" and "factors", "sense" where several were looked at, "functions" where
+        more of them were computed than given, and "term 1" where a term of a sum is a
+        surface that may have several factors.
     """
 
     factors: tuple[Factor, ...]
@@ -43,6 +69,7 @@ class Factorization:
     triplets: Triplets | None = None
     cut: Cut | None = None
     sum: Sum | None = None
+    divided: tuple[DividedTerm, ...] = ()
     choices: dict[str, Choice] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -51,3 +78,11 @@ class Factorization:
     def settled(self) -> "Factorization":
         """Return the same with everything in the host's memory."""
         return replace(self, diffusion=self.diffusion.settled())
+
+    def searchable(self, n_jobs: int | None) -> "Factorization":
+        """Return the same with neighbour searches, which archives do not hold."""
+        return replace(
+            self,
+            diffusion=self.diffusion.searchable(n_jobs),
+            divided=tuple(term.searchable(n_jobs) for term in self.divided),
+        )

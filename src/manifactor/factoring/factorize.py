@@ -25,6 +25,7 @@ from manifactor.factoring.judging.weighing import (
 from manifactor.factoring.placement import signal_shares
 from manifactor.factoring.senses import FINDERS, find_in_all_senses, find_in_sense
 from manifactor.factoring.settings import FactoringSettings, require_factoring
+from manifactor.factoring.terms import divide_terms
 from manifactor.factoring.triplets.grouping import group_functions
 from manifactor.spectral.diffusion import Diffusion
 
@@ -64,7 +65,7 @@ def factorize(
     n_functions = len(diffusion.distinct.eigenvalues)
     require_factoring(settings, n_functions=n_functions)
     found = METHODS[settings.method](diffusion, settings, rng=rng)
-    found = described(found, settings)
+    found = divide_terms(described(found, settings), settings, rng=rng)
     # After all else, so that the factors are the same with and without it.
     if noise is not None:
         found = _with_noise_weighed(found, noise, settings, rng)
@@ -178,6 +179,7 @@ def _with_noise_weighed(
         found.diffusion.settled(),
         noise,
         terms=found.sum,
+        divided=found.divided,
         settings=settings.placement,
         rng=rng,
     )
@@ -217,6 +219,8 @@ def _choice_of_factors(found: Factorization, settings: FactoringSettings) -> Cho
         return Choice(count, f"no more of the {settings.n_asked} asked for were found")
     if found.evidence.verdict == "none":
         return Choice(count, "no product structure was found")
+    if found.divided:
+        return Choice(count, WHY_SO_MANY["divided sum"])
     return Choice(count, WHY_SO_MANY["sum" if found.sum else settings.method])
 
 
@@ -226,5 +230,9 @@ WHY_SO_MANY = {
         "samples' own noise"
     ),
     "sum": "so many independent terms add up to the samples, and leave noise",
+    "divided sum": (
+        "independent terms add up to the samples, and a surface among them is a "
+        "product of lengths by itself"
+    ),
     "triplets": "the fewest groups that separate nearly all pairs in triplets",
 }

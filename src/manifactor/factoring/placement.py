@@ -1,15 +1,16 @@
 """Where new samples lie on the factors, and how far noise moves the places."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
+from manifactor.factoring.factorization import DividedTerm, Factorization
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.sums.summands import Sum, confidence
 from manifactor.spectral.diffusion import Diffusion
@@ -50,14 +51,16 @@ def place(
     *,
     prepare: Callable[[np.ndarray], np.ndarray] | None = None,
     terms: Sum | None = None,
+    divided: Sequence[DividedTerm] = (),
     settings: PlacementSettings = PlacementSettings(),
 ) -> list[Placed]:
     """Return where new samples lie on each factor, placed a block at a time.
 
     The confidence of a new sample is that of the nearest training sample. A sample far
-    from all of them lies where the nearest one lies, with confidence 0. On factors of
+    from all of them lies where the nearest one lies, with confidence 0. On terms of
     a sum, a sample lies where the sum comes nearest to it, and its confidence falls
-    with its distance from the sum.
+    with its distance from the sum. On the factors of a divided term it lies where its
+    point on the term lies, and the lower of both confidences counts.
 
     Parameters
     ----------
@@ -70,6 +73,8 @@ def place(
         prepared as the training samples are.
     terms : Sum or None
         The sum that the factors are terms of, if they are.
+    divided : sequence of DividedTerm
+        Terms of the sum that have several factors.
     """
     if diffusion.points is None:
         raise ValueError(
@@ -77,16 +82,10 @@ def place(
             "a precomputed graph does not have; fit samples instead."
         )
     if terms is None:
-        tree = KDTree(diffusion.points)
-        place_block = partial(
-            _place_block,
-            factors=factors,
-            diffusion=diffusion,
-            tree=tree,
-            settings=settings,
-        )
+        place_block = _placer(factors, diffusion, settings)
     else:
-        place_block = partial(_place_on_terms, terms=terms)
+        inside = _placers_inside(terms, factors, divided, settings)
+        place_block = partial(_place_on_terms, terms=terms, inside=inside)
     n_blocks = max(1, ceil_div(len(X), settings.block))
     blocks = []
     for block in np.array_split(X, n_blocks):
@@ -94,6 +93,50 @@ def place(
         prepared = block if prepare is None else prepare(block)
         blocks.append(place_block(prepared))
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
+
+
+def place_on(found: Factorization, X: np.ndarray, **options: Any) -> list[Placed]:
+    """Return where new samples lie on the factors of a factorization, as `place`."""
+    return place(
+        X,
+        found.factors,
+        found.diffusion,
+        terms=found.sum,
+        divided=found.divided,
+        **options,
+    )
+
+
+def _placer(
+    factors: Sequence[Factor], diffusion: Diffusion, settings: PlacementSettings
+) -> Callable[[np.ndarray], list[Placed]]:
+    """Function that places prepared samples on factors of a diffusion."""
+    return partial(
+        _place_block,
+        factors=factors,
+        diffusion=diffusion,
+        tree=KDTree(diffusion.points),
+        settings=settings,
+    )
+
+
+def _placers_inside(
+    terms: Sum,
+    factors: Sequence[Factor],
+    divided: Sequence[DividedTerm],
+    settings: PlacementSettings,
+) -> dict[int, Callable[[np.ndarray], list[Placed]]]:
+    """Functions from points of a divided term to places on its factors, by term."""
+    found = {each.term: each for each in divided}
+    placers, first = {}, 0
+    for term in range(len(terms.summands)):
+        count = 1
+        if term in found:
+            count = found[term].n_factors
+            own = factors[first : first + count]
+            placers[term] = _placer(own, found[term].diffusion, settings)
+        first += count
+    return placers
 
 
 def _place_block(
@@ -116,13 +159,24 @@ def _place_block(
     return out
 
 
-def _place_on_terms(X: np.ndarray, terms: Sum) -> list[Placed]:
+def _place_on_terms(
+    X: np.ndarray,
+    terms: Sum,
+    inside: Mapping[int, Callable[[np.ndarray], list[Placed]]],
+) -> list[Placed]:
     """Places of prepared samples on each factor of a sum."""
-    found, off = terms.located(X)
-    return [
-        Placed(places, term.coordinate(places), confidence(term, off))
-        for term, places in zip(terms.summands, found, strict=True)
-    ]
+    found = terms.explain(X)
+    out = []
+    for number, term in enumerate(terms.summands):
+        sure = confidence(term, found.off)
+        if number not in inside:
+            places = found.places[number]
+            out.append(Placed(places, term.coordinate(places), sure))
+            continue
+        for placed in inside[number](found.means[number]):
+            both = np.minimum(placed.confidence, sure)
+            out.append(placed._replace(confidence=both))
+    return out
 
 
 def _joined(parts: Sequence[Placed]) -> Placed:
@@ -157,6 +211,7 @@ def signal_shares(
     noise: np.ndarray,
     *,
     terms: Sum | None = None,
+    divided: Sequence[DividedTerm] = (),
     settings: PlacementSettings = PlacementSettings(),
     rng: np.random.Generator,
 ) -> list[float]:
@@ -173,7 +228,7 @@ def signal_shares(
     noise : ndarray of shape (n_features,)
         Standard deviation of the noise in each column of the samples, as they were
         before preparation.
-    terms : Sum or None
+    terms, divided
         As in `place`.
     """
     samples = diffusion.points
@@ -185,7 +240,9 @@ def signal_shares(
     noisy = samples + prepared_noise(
         noise, len(samples), preparation=diffusion.preparation, rng=rng
     )
-    moved = place(noisy, factors, diffusion, terms=terms, settings=settings)
+    moved = place(
+        noisy, factors, diffusion, terms=terms, divided=divided, settings=settings
+    )
     return [
         _signal_share(factor.embedding, after.embedding)
         for factor, after in zip(factors, moved, strict=True)

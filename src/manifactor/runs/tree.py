@@ -13,7 +13,7 @@ from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.cryoem.all_views.slices import VolumeGrid
-from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.factorization import DividedTerm, Factorization
 from manifactor.factoring.factors.charts import Chart, Cloud
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.division import Split
@@ -34,8 +34,8 @@ from manifactor.spectral.pipeline import Walk
 from manifactor.spectral.preparation import Preparation
 from manifactor.spectral.spectrum import Spectrum
 
-# Raised whenever a record changes. 6: a Factorization may have a Sum.
-ARCHIVE_VERSION = 6
+# Raised whenever a record changes. 7: a term of a Sum may have several factors.
+ARCHIVE_VERSION = 7
 # The only classes that a tree may name.
 RECORDS: dict[str, Any] = {
     cls.__name__: cls
@@ -49,6 +49,7 @@ RECORDS: dict[str, Any] = {
         DataKnown,
         Diffusion,
         Directions,
+        DividedTerm,
         Evidence,
         Factor,
         Factorization,

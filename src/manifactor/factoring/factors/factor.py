@@ -70,10 +70,11 @@ class Factor:
         From 0 to 1: how orthogonal this factor's directions are to the other factors'
         at the sample; 1 if there are no others.
     coefficients : ndarray of shape (n_spectrum_functions, n_functions)
-        The functions as combinations of the spectrum's.
+        The functions as combinations of the spectrum's; without rows where they are
+        none (a sum).
     chart : Chart or None
-        How a place is read from the spectrum's functions; None where it is read from
-        others (a sum).
+        How a place is read from the spectrum's functions; None where it is not (a
+        sum). That of a factor of a divided term is for the spectrum of the term.
     cloud : Cloud or None
         The surface that places are pulled onto, where the embedding has more columns
         than the factor has dimensions.

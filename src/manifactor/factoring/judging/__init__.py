@@ -8,6 +8,8 @@ criteria, criteria_of_places, criteria_of_one_factor
     All criteria: their meaning, their limit, and what to say if they fail.
 evidence, advice
     `Evidence`: the tests of a fit, the verdict that follows, and both in words.
+terms
+    The evidence on a sum some of whose terms have several factors.
 weighing
     Measure several factors, for each method, and return the evidence.
 places

@@ -24,6 +24,11 @@ SENSES = {
         "whatever the others do."
     ),
 }
+# A sum some of whose terms have several factors.
+SUM_OF_TERMS = (
+    "They are a sum: each term moves the samples by a function of its own, whatever "
+    "the others do."
+)
 
 # What a failure of a test means for one factor.
 ANSWERS = {

@@ -1,11 +1,14 @@
 """A criterion: what a test measures, and when a measured value passes it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from manifactor.factoring.measures.measurement import NOT_MEASURED, Measurement
+
+# Between the term of a sum and the criterion, in the name of a test.
+TERM_END = ": "
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,7 @@ class Test:
     Attributes
     ----------
     name : str
+        Of the criterion; "term 1: folds" for a test of one term of a sum.
     value : float
         The number as measured.
     noise : float
@@ -43,6 +47,11 @@ class Test:
     problem: str = ""
 
     @property
+    def kind(self) -> str:
+        """Name of the criterion, without the term of a sum that was tested."""
+        return self.name.rpartition(TERM_END)[2]
+
+    @property
     def net(self) -> float:
         """Value less its noise, as compared with the limit."""
         return Measurement(self.value, self.noise).net
@@ -56,6 +65,19 @@ class Test:
     def interval(self) -> str:
         """Value with its noise, as "0.12 +- 0.03"."""
         return str(Measurement(self.value, self.noise))
+
+    def is_of_term(self, number: int) -> bool:
+        """Return whether this is a test of one term of a sum, numbered from 1."""
+        return self.name.startswith(f"term {number}{TERM_END}")
+
+    def of_term(self, number: int) -> "Test":
+        """Return the same as a test of one term of a sum, numbered from 1."""
+        term = f"term {number}"
+        return replace(
+            self,
+            name=f"{term}{TERM_END}{self.name}",
+            problem=f"in {term}, {self.problem}" if self.problem else "",
+        )
 
 
 def _rule(limit: float, at_least: bool) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from manifactor.factoring.judging.advice import (
     ANSWERS,
     SENSES,
+    SUM_OF_TERMS,
     DataKnown,
     advise,
 )
@@ -73,6 +74,9 @@ class Evidence:
         In which sense the data are a product, or were looked at last.
     known : DataKnown
         What is known of the data beside the tests; `advice` depends on it.
+    terms : tuple of tuple of int
+        Numbers of the factors of each term of a sum, from 1, where a term has several;
+        else ().
 
     Examples
     --------
@@ -90,6 +94,7 @@ class Evidence:
     settings: EvidenceSettings = field(default_factory=EvidenceSettings, repr=False)
     sense: str = "geometry"
     known: DataKnown = field(default_factory=DataKnown, repr=False)
+    terms: tuple[tuple[int, ...], ...] = ()
 
     @property
     def n_factors(self) -> int:
@@ -137,7 +142,7 @@ class Evidence:
 
         It follows from the tests that failed and from what is known of the data.
         """
-        return advise((test.name for test in self.failed), self.known)
+        return advise((test.kind for test in self.failed), self.known)
 
     def value(self, name: str) -> float:
         """Return the measured value of a test; nan where there is no such test."""
@@ -184,7 +189,8 @@ class Evidence:
     def __str__(self) -> str:
         sentences = [VERDICTS[self.verdict], _sentence(self.reason)]
         if self.verdict == "product":
-            sentences.append(SENSES[self.sense])
+            sentences.append(SUM_OF_TERMS if self.terms else SENSES[self.sense])
+        sentences += self._terms_in_words()
         sentences += self._numbers_in_words()
         if self.details:
             sentences.append(_sentence(self.details))
@@ -192,11 +198,33 @@ class Evidence:
             sentences.append(f"What to do: {self.advice}")
         return " ".join(sentences)
 
+    def _terms_in_words(self) -> list[str]:
+        """A sentence on each term of a sum that has several factors."""
+        sentences = []
+        for number, factors in enumerate(self.terms, start=1):
+            if len(factors) == 1:
+                continue
+            *first, last = map(str, factors)
+            which = f"Factors {', '.join(first)} and {last}"
+            inside = [test for test in self.failed if test.is_of_term(number)]
+            how_far = "nearly a product" if inside else "a product"
+            sentences.append(
+                f"{which} together are term {number} of the sum, which is {how_far} of "
+                "lengths by itself."
+            )
+        return sentences
+
+    def _worst(self, kind: str) -> float:
+        """The worst value of the tests of one kind, over the terms of a sum."""
+        tests = [test for test in self.tests if test.kind == kind]
+        worst = min if tests[0].at_least else max
+        return worst(test.value for test in tests)
+
     def _numbers_in_words(self) -> list[str]:
         """Sentences about measured numbers that the reason does not mention."""
         passed = {test.name for test in self.tests if test.passed}
         sentences = [
-            sentence.format(self.value(name))
+            sentence.format(self._worst(name))
             for name, sentence in SENTENCES.items()
             if name in passed
         ]

@@ -1,5 +1,6 @@
 """A sum of functions of factors, and where samples lie on them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +87,11 @@ class Explained:
     tangents: tuple[np.ndarray, ...]
     rest: np.ndarray
 
+    @property
+    def off(self) -> np.ndarray:
+        """Squared distances of samples from the sum, (n,)."""
+        return (self.rest**2).sum(axis=1)
+
 
 @dataclass(frozen=True)
 class Sum:
@@ -149,6 +155,14 @@ class Sum:
             rest,
         )
 
+    def _blocks(
+        self, samples: np.ndarray, settings: PlacingSettings
+    ) -> Iterator[Explained]:
+        """Samples as a sum, a block of them at a time."""
+        count = ceil_div(max(1, len(samples)), settings.block)
+        for block in np.array_split(samples, count):
+            yield self.explain(block, settings=settings)
+
     def located(
         self, samples: np.ndarray, *, settings: PlacingSettings = PlacingSettings()
     ) -> tuple[list[np.ndarray], np.ndarray]:
@@ -156,20 +170,23 @@ class Sum:
 
         A block of samples at a time, so that millions fit into memory.
         """
-        count = ceil_div(max(1, len(samples)), settings.block)
         places, off = [], []
-        for block in np.array_split(samples, count):
-            found = self.explain(block, settings=settings)
+        for found in self._blocks(samples, settings):
             places.append(found.places)
-            off.append((found.rest**2).sum(axis=1))
+            off.append(found.off)
         joined = [np.concatenate(parts) for parts in zip(*places, strict=True)]
         return joined, np.concatenate(off)
 
-    def place(self, samples: np.ndarray) -> list[tuple[np.ndarray, np.ndarray | None]]:
-        """Return embedding and coordinate of samples on each factor."""
-        found, _ = self.located(samples)
-        terms = zip(self.summands, found, strict=True)
-        return [(places, term.coordinate(places)) for term, places in terms]
+    def points(
+        self,
+        samples: np.ndarray,
+        term: int,
+        *,
+        settings: PlacingSettings = PlacingSettings(),
+    ) -> np.ndarray:
+        """Return the values of one term at samples, (n, q), in their own units."""
+        blocks = self._blocks(samples, settings)
+        return np.concatenate([found.means[term] for found in blocks])
 
     def factors(
         self, samples: np.ndarray, *, settings: PlacingSettings = PlacingSettings()

@@ -1,0 +1,192 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from manifactor import Evidence, ManifoldFactorizer, datasets, load, save
+from manifactor.factoring import terms
+from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.settings import FactoringSettings
+from manifactor.factoring.terms import divide_terms
+from manifactor.spectral.settings import DiffusionSettings
+
+from .places import interval, ring
+
+NOISE = 0.03
+
+
+def bent_square_and_circle(n_samples, seed):
+    """Samples of a sum, with the places on the two sides and on the circle."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.uniform(-1, 1, size=(2, n_samples))
+    angle = rng.uniform(0, 2 * np.pi, size=n_samples)
+    # Each side bends the other, so that the surface is no sum of two curves.
+    surface = np.column_stack([1.4 * x, y, 0.5 * x * y, 0.3 * x**2 * y])
+    X = np.hstack([surface, 0.8 * ring(angle)])
+    return X + NOISE * rng.normal(size=X.shape), x, y, angle
+
+
+@pytest.fixture(scope="module")
+def fit():
+    X, *_ = bent_square_and_circle(1000, 2)
+    noise = np.full(X.shape[1], NOISE)
+    return ManifoldFactorizer(sense="sum", random_state=0).fit(X, noise=noise)
+
+
+def correlated(a, b):
+    return abs(np.corrcoef(a, b)[0, 1])
+
+
+def turned_alike(a, b):
+    """How well two angles agree, from 0 to 1, up to a rotation and a reflection."""
+    return max(abs(np.exp(1j * (sign * a - b)).mean()) for sign in (1, -1))
+
+
+@pytest.mark.slow
+def test_a_surface_that_is_a_product_is_divided(fit):
+    _, x, y, angle = bent_square_and_circle(1000, 2)
+    assert fit.verdict_ == "product"
+    assert [each.topology for each in fit.factors_] == [
+        "interval",
+        "interval",
+        "circle",
+    ]
+    first, second, third = (each.coordinate for each in fit.factors_)
+    assert min(correlated(first, x), correlated(second, y)) > 0.99
+    assert turned_alike(third, angle) > 0.99
+    assert fit.choices_["term 1"].value == 2
+    assert "term 2" not in fit.choices_
+    assert len(fit.sum_.summands) == 2
+
+
+@pytest.mark.slow
+def test_new_samples_are_placed_on_the_factors_of_a_divided_term(fit):
+    X, x, y, angle = bent_square_and_circle(500, 1)
+    coordinates = fit.coordinates(X)
+    assert correlated(coordinates[:, 0], x) > 0.99
+    assert correlated(coordinates[:, 1], y) > 0.99
+    assert turned_alike(coordinates[:, 2], angle) > 0.99
+    located = fit.locate(X)
+    np.testing.assert_array_equal(
+        np.column_stack([each.coordinate for each in located]), coordinates
+    )
+    np.testing.assert_array_equal(
+        np.hstack([each.embedding for each in located]), fit.transform(X)
+    )
+
+
+@pytest.mark.slow
+def test_samples_of_the_fit_lie_where_the_fit_has_them(fit):
+    X, *_ = bent_square_and_circle(1000, 2)
+    for placed, factor in zip(fit.locate(X), fit.factors_, strict=True):
+        np.testing.assert_allclose(placed.embedding, factor.embedding, atol=1e-3)
+        np.testing.assert_allclose(placed.confidence, factor.confidence, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_far_sample_is_placed_without_confidence_in_the_divided_term(fit):
+    X, *_ = bent_square_and_circle(500, 1)
+    far = X[:1] + 100
+    assert np.isfinite(fit.transform(far)).all()
+    assert [round(each.confidence[0], 2) for each in fit.locate(far)[:2]] == [0, 0]
+
+
+@pytest.mark.slow
+def test_noise_of_known_size_is_weighed_on_all_factors(fit):
+    assert 0.9 < fit.evidence_.reliability < 1
+
+
+@pytest.mark.slow
+def test_an_archive_places_samples_on_the_factors_of_a_divided_term(fit, tmp_path):
+    save(fit, tmp_path / "fit.npz")
+    back = load(tmp_path / "fit.npz")
+    X, *_ = bent_square_and_circle(500, 1)
+    assert str(back.evidence_) == str(fit.evidence_)
+    np.testing.assert_array_equal(back.transform(X), fit.transform(X))
+
+
+@pytest.mark.slow
+def test_a_sphere_and_a_circle_stay_two_factors(rng):
+    sphere = rng.normal(size=(600, 3))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    circle = ring(rng.uniform(0, 2 * np.pi, size=600))
+    X = np.hstack([2 * sphere, circle])
+    X += NOISE * rng.normal(size=X.shape)
+    fit = ManifoldFactorizer(sense="sum", random_state=0).fit(X)
+    assert [each.topology for each in fit.factors_] == ["other", "circle"]
+    assert fit.verdict_ == "product"
+    assert fit.choices_["term 1"].value == 1
+
+
+def sum_of_surfaces(points, count=1):
+    """A sound sum of surfaces with the given points, and an interval."""
+    t = np.random.default_rng(1).uniform(size=len(points))
+    surface = replace(interval(t), topology="other", dimension=2, coordinate=None)
+    leakage = np.where(np.eye(count + 1), np.nan, 0.05)
+    return Factorization(
+        factors=(*[surface] * count, interval(t)),
+        evidence=Evidence((), leakage, sense="sum"),
+        diffusion=SimpleNamespace(samples=points, settings=DiffusionSettings()),
+        sum=SimpleNamespace(points=lambda samples, _: samples),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["disk", "waist_2"])
+def test_a_surface_that_is_no_product_of_lengths_stays_whole(shape, rng):
+    points, _ = datasets.sample(shape, 800, random_state=0)
+    whole = sum_of_surfaces(points)
+    found = divide_terms(whole, FactoringSettings(), rng=rng)
+    assert (found.factors, found.evidence) == (whole.factors, whole.evidence)
+    assert found.choices["term 1"].value == 1
+
+
+@pytest.fixture
+def tried(monkeypatch):
+    """Most factors that each term was to be divided into; each falls into two."""
+    most_factors = []
+    inner = Factorization(
+        factors=tuple(interval(np.linspace(0, 1, 9)) for _ in range(2)),
+        evidence=Evidence((), np.where(np.eye(2), np.nan, 0.1)),
+        diffusion=SimpleNamespace(
+            graph=SimpleNamespace(outliers=np.zeros(9, dtype=bool)), settled=str
+        ),
+    )
+
+    def divided(*_, most, **__):
+        most_factors.append(most)
+        return inner
+
+    monkeypatch.setattr(terms, "_divided", divided)
+    return most_factors
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected", "n_factors"),
+    [("auto", [4, 3], 5), (5, [3, 2], 5), (4, [2], 4), (3, [], 3)],
+)
+def test_no_more_factors_are_made_than_asked_for(tried, asked, expected, n_factors):
+    whole = sum_of_surfaces(np.zeros((9, 3)), count=2)
+    found = divide_terms(whole, FactoringSettings(n_factors=asked), rng=None)
+    assert tried == expected
+    assert len(found.factors) == n_factors == found.evidence.n_factors
+
+
+def test_only_surfaces_of_a_sum_with_right_places_are_looked_at(tried):
+    whole = sum_of_surfaces(np.zeros((9, 3)))
+    no_sum = replace(whole, sum=None)
+    curves = replace(whole, factors=(whole.factors[1],) * 2)
+    alone = replace(whole, factors=whole.factors[:1], evidence=Evidence(()))
+    for found in (no_sum, curves, alone):
+        assert divide_terms(found, FactoringSettings(), rng=None) == found
+    assert tried == []
+
+
+def test_factors_of_a_divided_term_own_no_functions_of_the_samples(tried):
+    found = divide_terms(
+        sum_of_surfaces(np.zeros((9, 3))), FactoringSettings(), rng=None
+    )
+    assert [len(factor.coefficients) for factor in found.factors] == [0, 0, 0]
+    assert [(each.term, each.n_factors) for each in found.divided] == [(0, 2)]
+    assert found.evidence.terms == ((1, 2), (3,))
