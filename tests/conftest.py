@@ -2,7 +2,6 @@
 
 import signal
 
-import coverage
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401, as its BLAS is another one than numpy's
@@ -30,20 +29,6 @@ def pytest_ignore_collect(collection_path, config):
     if "not torch" in config.option.markexpr:
         return collection_path.name in TORCH_MODULES or None
     return None
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item):
-    """Trace the lines of fast tests alone: tracing makes tests a third slower."""
-    tracing = coverage.Coverage.current()
-    untraced = any(map(item.get_closest_marker, ("slow", "browser", "torch")))
-    if tracing is None or not untraced:
-        return (yield)
-    tracing.stop()
-    try:
-        return (yield)
-    finally:
-        tracing.start()
 
 
 def read_only(array):
