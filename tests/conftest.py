@@ -5,6 +5,7 @@ import signal
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401, as its BLAS is another one than numpy's
+from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 import manifactor
@@ -19,6 +20,12 @@ threadpool_limits(1)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+# An example may take any time: on a busy machine the first takes seconds.
+settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("untimed")
 
 # Modules that import torch, which takes seconds in each of three processes.
 TORCH_MODULES = ("test_cell_neighbors.py", "test_device.py", "test_resident.py")

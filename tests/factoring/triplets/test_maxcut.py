@@ -80,7 +80,7 @@ def test_the_bound_of_three_groups_is_near_the_value_of_the_semidefinite_program
 @given(
     sizes=st.lists(st.integers(1, 6), min_size=2, max_size=4), seed=st.integers(0, 99)
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_graph_with_edges_between_groups_only_is_cut_completely(sizes, seed):
     label = np.random.default_rng(seed).permutation(
         np.repeat(np.arange(len(sizes)), sizes)
@@ -93,7 +93,7 @@ def test_a_graph_with_edges_between_groups_only_is_cut_completely(sizes, seed):
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 99))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_the_order_of_the_vertices_does_not_matter(seed):
     weights = random_graph(9, seed)
     order = np.random.default_rng(seed).permutation(9)

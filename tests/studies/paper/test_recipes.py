@@ -2,6 +2,7 @@ import io
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 from itertools import chain, repeat
 from pathlib import Path
@@ -12,7 +13,11 @@ from PIL import Image
 
 from manifactor.command.main import main
 from manifactor.studies.paper import recipes
+from manifactor.studies.paper.fig1 import Fig1Settings, fig1
+from manifactor.studies.paper.fig2 import Fig2Settings, fig2
+from manifactor.studies.paper.fig3 import fig3
 from manifactor.studies.paper.lab import Lab
+from manifactor.studies.paper.panels import PanelSettings
 from manifactor.studies.paper.recipes import RECIPES, chosen, reproduce
 from manifactor.studies.paper.section import Settings
 from manifactor.views import plots
@@ -76,6 +81,14 @@ def coarse():
     return lambda figure: next(drawn)(figure)
 
 
+# Fewer panels than on the page; all of them are drawn in the tests of each figure.
+FEW_PANELS = {
+    "fig1": partial(fig1, recipe=Fig1Settings(n_shown=4, n_columns=2)),
+    "fig2": partial(fig2, recipe=Fig2Settings(panels=PanelSettings(n_functions=2))),
+    "fig3": partial(fig3, recipe=PanelSettings(n_functions=2)),
+}
+
+
 def sections(folder: Path) -> dict:
     return json.loads((folder / "numbers.json").read_text())["sections"]
 
@@ -87,6 +100,7 @@ def test_a_quick_run_of_everything_leaves_numbers_figures_and_one_page(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(recipes, "picture", coarse())
     monkeypatch.setattr(recipes, "Lab", FewFits)
+    monkeypatch.setattr(recipes, "RECIPES", {**RECIPES, **FEW_PANELS})
     folder = tmp_path / "reproduction"
     settings = Settings(quick=True)
     assert list(dict(reproduce([], folder, settings, n_jobs=1))) == list(RECIPES)
