@@ -9,13 +9,14 @@ BIN    := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explore quick test pytest reproduce lint clean
+.PHONY: help demo explore quick test pytest coverage reproduce lint clean
 
 help:
 	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
 	@echo "make explore    serve a page on the demo's result, at the address it prints; Ctrl-C stops it"
 	@echo "make quick      set up, lint and run the fast tests: under a minute, for the edit loop"
-	@echo "make test       set up, lint, type-check, run all tests and print the line coverage of the fast ones"
+	@echo "make test       set up, lint, type-check and run all tests"
+	@echo "make coverage   set up, run the fast tests and print their line coverage"
 	@echo "make reproduce  set up, make every figure and the table of the paper, with numbers; half an hour"
 	@echo "make lint       ruff and mypy only"
 	@echo "make clean      remove the virtual environment and caches"
@@ -60,8 +61,11 @@ lint: $(VENV)/.dev
 
 FAST := not slow and not browser and not torch
 
-pytest: $(VENV)/.dev # tests/conftest.py has the fast ones alone traced
-	@$(BIN)/python -m pytest --cov --cov-report=
+pytest: $(VENV)/.dev
+	@$(BIN)/python -m pytest
+
+coverage: $(VENV)/.dev # not part of `make test`: traced tests take half as long again
+	@$(BIN)/python -m pytest -m "$(FAST)" --cov --cov-report=
 	@echo "line coverage of the fast tests: $$($(BIN)/python -m coverage report --format=total) %"
 
 quick: $(VENV)/.dev

@@ -2,10 +2,10 @@
 
 import signal
 
-import coverage
 import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401, as its BLAS is another one than numpy's
+from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 import manifactor
@@ -21,6 +21,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# An example may take any time: on a busy machine the first takes seconds.
+settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("untimed")
+
 # Modules that import torch, which takes seconds in each of three processes.
 TORCH_MODULES = ("test_cell_neighbors.py", "test_device.py", "test_resident.py")
 
@@ -30,20 +36,6 @@ def pytest_ignore_collect(collection_path, config):
     if "not torch" in config.option.markexpr:
         return collection_path.name in TORCH_MODULES or None
     return None
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item):
-    """Trace the lines of fast tests alone: tracing makes tests a third slower."""
-    tracing = coverage.Coverage.current()
-    untraced = any(map(item.get_closest_marker, ("slow", "browser", "torch")))
-    if tracing is None or not untraced:
-        return (yield)
-    tracing.stop()
-    try:
-        return (yield)
-    finally:
-        tracing.start()
 
 
 def read_only(array):

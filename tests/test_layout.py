@@ -179,7 +179,7 @@ def test_heavy_optional_packages_are_not_imported_at_import_time():
         "plotly",
         "faiss",
         "matplotlib",
-        "cvxpy",
+        "clarabel",
         "tqdm",
         "mrcfile",
         "starfile",

@@ -131,36 +131,29 @@ def test_the_cells_of_a_grid_are_the_averages_of_their_bins(run, folder):
         )
 
 
+BRIDGES = {
+    "cryodrgn": {"z_values.txt", "commands.txt"},
+    "recovar": {"embedding.pkl", "points.txt", "poses.pkl", "ctf.pkl", "commands.txt"},
+    "aspire": {"weights.npy", "rows.npy", "aspire_volumes.py", "commands.txt"},
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("program", "files"),
-    [
-        ("cryodrgn", {"z_values.txt", "commands.txt"}),
-        (
-            "recovar",
-            {"embedding.pkl", "points.txt", "poses.pkl", "ctf.pkl", "commands.txt"},
-        ),
-        ("aspire", {"weights.npy", "rows.npy", "aspire_volumes.py", "commands.txt"}),
-    ],
-)
-def test_bridges_write_files_and_commands(
-    molecule, latent, folder, capsys, program, files
-):
+def test_bridges_write_files_and_commands(molecule, latent, folder, capsys):
     (folder / molecule.name).symlink_to(molecule)  # images, as the STAR file names them
     assert manifactor("fit z.5.pkl --particles original.star --out run") == 0
-    assert manifactor(f"export run --to {program} --factor 1 --bins 8") == 0
-    out = folder / "run" / f"{program}-factor1"
-    assert {path.name for path in out.iterdir()} == files
-    if "z_values.txt" in files:
-        points = np.loadtxt(out / "z_values.txt")
-        assert points.shape == (8, 3)
-        assert all(
-            (np.abs(latent - point).max(axis=1) < 1e-5).any() for point in points
-        )  # no point lies off the data
-    if "weights.npy" in files:
-        weights = np.load(out / "weights.npy")
-        assert weights.shape == (N, 8)
-        assert (np.count_nonzero(weights, axis=1) <= 1).all()
+    for program, files in BRIDGES.items():
+        assert manifactor(f"export run --to {program} --factor 1 --bins 8") == 0
+        out = folder / "run" / f"{program}-factor1"
+        assert {path.name for path in out.iterdir()} == files
+    points = np.loadtxt(folder / "run" / "cryodrgn-factor1" / "z_values.txt")
+    assert points.shape == (8, 3)
+    assert all(
+        (np.abs(latent - point).max(axis=1) < 1e-5).any() for point in points
+    )  # no point lies off the data
+    weights = np.load(folder / "run" / "aspire-factor1" / "weights.npy")
+    assert weights.shape == (N, 8)
+    assert (np.count_nonzero(weights, axis=1) <= 1).all()
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ def test_both_motions_are_found(molecule, run):
 @pytest.mark.slow
 def test_places_that_noise_moves_far_are_no_product(folder, capsys):
     size = "--size 54 --pixel-size 4 --snr 1"
-    assert manifactor(f"simulate molecule --n 1000 {size} --out noisy") == 0
+    assert manifactor(f"simulate molecule --n 700 {size} --out noisy") == 0
     assert manifactor("fit noisy/particles.star --out run") == 0
     record = record_of(folder / "run")
     assert record["verdict"] != "product"
@@ -175,7 +175,7 @@ def test_cryosparc_particles_come_back_with_their_uids(latent, folder, capsys):
 @pytest.mark.slow
 def test_a_series_of_volumes_is_factored_and_averaged(folder, capsys):
     volumes, angle, _ = datasets.simulate_volumes(
-        400, size=24, pixel_size=9.5, blur=9.0, random_state=0
+        300, size=24, pixel_size=9.5, blur=9.0, random_state=0
     )
     (folder / "series").mkdir()
     for i, volume in enumerate(volumes):
@@ -197,7 +197,7 @@ def test_images_turned_and_shifted_in_their_plane_are_brought_into_one_frame(
     folder, capsys
 ):
     size = "--size 54 --pixel-size 4 --snr 100 --in-plane"
-    assert manifactor(f"simulate molecule --n 700 {size} --out data") == 0
+    assert manifactor(f"simulate molecule --n 500 {size} --out data") == 0
     assert manifactor("fit data/particles.star --out run") == 0
     for topology, (coordinate, _) in places(folder / "run").items():
         found = np.radians(coordinate) if topology == "circle" else coordinate

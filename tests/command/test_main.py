@@ -96,8 +96,9 @@ def test_warnings_are_one_line_on_standard_error(folder, capsys, rng):
 
 
 @pytest.mark.slow
-def test_the_module_runs_and_is_quiet_in_a_pipe(data, folder):
-    result = python("-m", "manifactor", "fit", "data.npz", cwd=folder)
+def test_the_module_runs_and_is_quiet_in_a_pipe(folder, rng):
+    np.save(folder / "data.npy", rng.uniform(size=(300, 2)))
+    result = python("-m", "manifactor", "fit", "data.npy", cwd=folder)
     assert result.returncode == 0
     assert result.stderr == ""
     assert "Verdict" in result.stdout

@@ -169,11 +169,11 @@ def test_images_turned_and_shifted_at_random_give_the_same_components(tmp_path):
         "signal_to_noise": 30,
         "random_state": 0,
     }
-    still = datasets.simulate_particles(800, **settings)
-    moved = datasets.simulate_particles(800, in_plane=True, **settings)
-    angles = np.column_stack([np.zeros((800, 2)), moved.psi])
+    still = datasets.simulate_particles(500, **settings)
+    moved = datasets.simulate_particles(500, in_plane=True, **settings)
+    angles = np.column_stack([np.zeros((500, 2)), moved.psi])
     particles = Particles(
-        Path("a.star"), np.arange(800), angles=angles, shift=moved.shift
+        Path("a.star"), np.arange(500), angles=angles, shift=moved.shift
     )
     expected = components(view_of(tmp_path / "a.mrcs", still.images))
     found = components(view_of(tmp_path / "b.mrcs", moved.images, particles))

@@ -86,7 +86,6 @@ def test_images_of_several_stacks_come_to_their_rows(project):
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
     max_examples=25,
-    deadline=None,
 )
 @given(
     images=st.lists(

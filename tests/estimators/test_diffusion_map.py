@@ -30,7 +30,7 @@ def plain(rectangle):
     scale=st.sampled_from([1e-6, 0.3, 1e6]),
     shift=st.floats(-10, 10),
 )
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_rigid_motion_and_scaling_change_nothing_but_the_unit(
     rectangle, plain, seed, scale, shift
 ):
@@ -50,7 +50,7 @@ def test_rigid_motion_and_scaling_change_nothing_but_the_unit(
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 1000))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 def test_the_order_of_the_samples_does_not_matter(rectangle, plain, seed):
     X, _ = rectangle
     order = np.random.default_rng(seed).permutation(len(X))

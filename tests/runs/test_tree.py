@@ -22,8 +22,8 @@ def test_records_arrays_and_plain_values_come_back(tmp_path):
 
 @pytest.mark.slow
 def test_a_diffusion_with_parts_comes_back_and_gives_the_same_factors(tmp_path):
-    X, _ = datasets.sample("torus", 2500, random_state=0)
-    parts = PartSettings(parted_above=2000, smallest=1000)
+    X, _ = datasets.sample("torus", 1500, random_state=0)
+    parts = PartSettings(parted_above=1200, smallest=600)
     settings = DiffusionSettings(parts=parts)
     before = diffuse(X, settings, rng=np.random.default_rng(0))
     write_tree(tmp_path / "diffusion.npz", before)

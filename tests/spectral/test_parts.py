@@ -9,7 +9,7 @@ from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.settings import DiffusionSettings
 
 # Few samples treated as many.
-SMALL_PARTS = DiffusionSettings(parts=PartSettings(parted_above=4000, smallest=2000))
+SMALL_PARTS = DiffusionSettings(parts=PartSettings(parted_above=2000, smallest=1000))
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,11 @@ def test_parts_are_disjoint_and_see_the_spectrum_of_the_whole():
 
 @pytest.mark.slow
 def test_many_samples_are_solved_with_the_help_of_parts():
-    X, _ = datasets.sample("torus", 6000, random_state=0)
+    X, _ = datasets.sample("torus", 3000, random_state=0)
     stages = Stages()
     helped = diffuse(X, SMALL_PARTS, stages=stages, rng=np.random.default_rng(0))
     assert "parts" in stages.timings
-    assert [len(part.rows) for part in helped.parts] == [2000, 2000]
+    assert [len(part.rows) for part in helped.parts] == [1000, 1000]
     plain = diffuse(X, rng=np.random.default_rng(0))
     assert plain.parts == ()
     np.testing.assert_allclose(

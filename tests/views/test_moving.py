@@ -27,9 +27,13 @@ pytest.importorskip("matplotlib")
 READY = "body[data-ready][data-near]"
 
 
+# The maps of the sphere have a ninth of the cells, which take most of the time to draw.
+COARSE = ReportSettings(motions=MotionFigureSettings(bands=16))
+
+
 @pytest.fixture(scope="module")
 def page(moving_run):
-    return write_report(moving_run).read_text(encoding="utf-8")
+    return write_report(moving_run, settings=COARSE).read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

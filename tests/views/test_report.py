@@ -437,7 +437,7 @@ def test_what_is_not_a_motion_is_said_at_the_top(run, undrawn):
 def test_a_shape_of_more_dimensions_that_is_no_product_has_a_page(tmp_path):
     X, _ = datasets.sample("sphere", 400, random_state=0)
     with pytest.warns(UserWarning, match="No product structure"):
-        fit = ManifoldFactorizer(random_state=0).fit(X)
+        fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
     write_run(fit, tmp_path / "run", record={"command": "fit", "input": "X"})
     run = open_run(tmp_path / "run")
     text = report_page(run, fit)

@@ -111,6 +111,6 @@ def test_the_text_has_every_test_every_choice_and_every_stage(torus):
 def test_a_single_factor_has_a_text_without_leakage():
     X, _ = datasets.sample("sphere", 400, random_state=0)
     with pytest.warns(UserWarning, match="No product structure"):
-        fit = ManifoldFactorizer(random_state=0).fit(X)
+        fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
     assert "Leakage" not in words.report_text({}, fit)
     assert " tests failed: " in words.tests_sentence(fit)

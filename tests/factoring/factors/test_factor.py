@@ -46,7 +46,7 @@ def test_the_ends_of_an_interval_are_where_its_samples_end():
 
 
 @given(turn=st.floats(0, 2 * np.pi))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_a_rotation_inside_the_eigenspace_of_a_circle_only_shifts_the_angle(turn):
     spectrum, angle = circle_spectrum()
     coefficients = selection(spectrum, [1, 2, 3, 4])

@@ -26,7 +26,7 @@ def peeled(*looks, **arguments):
 
 @pytest.mark.slow
 @given(turn=st.floats(0, np.pi))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 def test_a_rotation_inside_the_eigenspace_of_a_square_does_not_matter(square, turn):
     seen, truth = square
     functions = seen.geometry.spectrum.functions.copy()

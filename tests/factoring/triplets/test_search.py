@@ -99,7 +99,7 @@ def test_no_tolerance_leaves_no_triplet(rectangle_spectrum):
 
 
 @given(signs=st.lists(st.sampled_from([-1.0, 1.0]), min_size=25, max_size=25))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_signs_of_the_functions_do_not_matter(signs):
     spectrum, _ = box_spectrum([1.0, 1.3], 25)
     flipped = replace(spectrum, functions=spectrum.functions * signs)

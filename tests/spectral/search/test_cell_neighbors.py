@@ -181,7 +181,7 @@ def test_the_samples_keep_their_values_and_their_gradients_stay_out(rng):
 
 @pytest.mark.parametrize("columns", [2, 30])
 def test_the_memory_of_a_step_does_not_change_the_answer(rng, monkeypatch, columns):
-    samples = torch.tensor(rng.normal(size=(700, columns)))
+    samples = torch.tensor(rng.normal(size=(300, columns)))
     whole = nearest(samples, 12)
     small = CellSettings(cpu_step_bytes=2**15)
     starts, widths = [], []

@@ -16,6 +16,10 @@ from ..conftest import TOKEN, N, serving
 
 pytestmark = pytest.mark.browser
 READY = "body[data-ready][data-near]"
+# The second frame begins after the first was drawn.
+NEXT_FRAME = """() => new Promise(
+    drawn => requestAnimationFrame(() => requestAnimationFrame(drawn))
+)"""
 
 
 @pytest.fixture
@@ -134,7 +138,7 @@ def test_a_lasso_selects_and_its_star_file_reads_back(explorer, scene, tmp_path)
 def test_what_is_selected_stays_vivid_where_it_lies(explorer):
     page = explorer(view="#range=factor1~0~0.3&range=factor2~200~340")
     page.wait_for_function("() => document.body.dataset.selected < 200")
-    page.wait_for_timeout(200)  # the picture follows with the next frame
+    page.evaluate(NEXT_FRAME)  # the picture follows with it
     picture = page.locator(".cloud.joint .plot").screenshot()
     seen = np.asarray(Image.open(io.BytesIO(picture)).convert("RGB")).astype(int)
     vivid = np.argwhere(np.ptp(seen, axis=2) > 60) / seen.shape[:2]

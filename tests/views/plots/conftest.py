@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 
 @pytest.fixture(scope="package")
 def torus():
-    X, _ = datasets.sample("torus", 2500, random_state=0)
+    X, _ = datasets.sample("torus", 1500, random_state=0)
     return ManifoldFactorizer(random_state=0).fit(X)
 
 

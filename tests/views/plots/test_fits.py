@@ -51,7 +51,7 @@ def test_the_spectrum_s_picture_shows_every_function_but_the_constant_once(ax, t
 
 def test_a_joint_histogram_counts_every_sample(ax, torus):
     plots.joint(ax, torus, 0, 1)
-    assert ax.collections[0].get_array().sum() == 2500
+    assert ax.collections[0].get_array().sum() == 1500
 
 
 @pytest.mark.slow
@@ -64,7 +64,7 @@ def test_factors_of_a_sum_have_no_functions_of_the_spectrum(ax, torus):
 
 @pytest.mark.slow
 def test_a_factor_without_a_single_coordinate_says_so():
-    X, _ = datasets.sample("sphere_interval", 2500, random_state=0)
+    X, _ = datasets.sample("sphere_interval", 1500, random_state=0)
     fit = ManifoldFactorizer(random_state=0).fit(X)
     sphere = next(
         f for f, factor in enumerate(fit.factors_) if factor.coordinate is None
