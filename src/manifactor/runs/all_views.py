@@ -9,7 +9,6 @@ import numpy as np
 
 from manifactor._support.choices import Choice
 from manifactor._support.stages import Stages
-from manifactor.cryoem.all_views.directions import view_map
 from manifactor.cryoem.all_views.factoring import (
     AllViews,
     AllViewsSettings,
@@ -19,6 +18,7 @@ from manifactor.cryoem.all_views.factoring import (
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.placing import Placed
 from manifactor.cryoem.all_views.transforms import Transforms, read_transforms
+from manifactor.cryoem.all_views.view_map import view_map
 from manifactor.cryoem.formats import particles_with
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource

@@ -118,10 +118,9 @@ def _map(
 ) -> str:
     """Return a value of each direction on the map of the sphere."""
     cells = sphere_cells(settings.bands)
-    directions = motions.model.views.directions
     # A view and the one from behind have one value.
-    nearest = np.abs(cells.centres @ directions.T).argmax(axis=1)
-    shown = np.nan_to_num(values[nearest].astype(float))
+    own = motions.model.views.cells.index(cells.centres)
+    shown = np.nan_to_num(values[own].astype(float))
 
     def draw(ax) -> None:
         plots.sphere(ax, cells, shown, label=label)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.stats import rankdata
 
-from manifactor.cryoem.all_views.directions import hemisphere
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
     Features,
@@ -15,6 +14,7 @@ from manifactor.cryoem.all_views.regression import (
     volumes_from,
 )
 from manifactor.cryoem.all_views.transforms import Transforms, point_group
+from manifactor.cryoem.directions import half_sphere_cells
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,10 @@ class PlacingSettings:
     # .965 with the truth after 0 to 3 of them.
     learned: int = 30_000
     rounds: int = 3
-    # Cells of the sphere whose views are compared, half of them with the others.
-    cells: int = 48
+    # Bands of the half sphere whose cells are compared, half of them with the others:
+    # 23 cells, 30 degrees wide. Places that drift with the view lowered the consistency
+    # of a turn by .22 with 3 bands and by .17 with 4, whose halves are more alike.
+    bands: int = 3
     # Images that are placed twice, to see how much the noise of volumes matters.
     compared: int = 2000
 
@@ -139,11 +141,10 @@ def _volumes_of_view_halves(
     settings: PlacingSettings,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return volumes from two sets of views, cells of the sphere in turn."""
-    centres = hemisphere(settings.cells)
-    nearest = np.abs(transforms.rotations[:, 2] @ centres.T).argmax(axis=1)
+    cell = half_sphere_cells(settings.bands).index(transforms.rotations[:, 2])
     first, second = (
         _volumes(transforms[chosen], features[chosen], mates, settings)
-        for chosen in (nearest % 2 == 0, nearest % 2 == 1)
+        for chosen in (cell % 2 == 0, cell % 2 == 1)
     )
     return first, second
 
