@@ -37,10 +37,10 @@ def moving_model():
     densities[6] = pair(0, 0, 0.2)[1] / 2  # its sine
     spectra = fft.fftshift(fft.fftn(densities, axes=(1, 2, 3)), axes=(1, 2, 3))
     volumes = spectra.reshape(len(densities), -1).astype(np.complex64)
-    return MotionModel(grid, BOX, motions, volumes, views(), np.array([0.98, 1]))
+    return MotionModel(grid, BOX, motions, volumes, moving_views(), np.array([0.98, 1]))
 
 
-def views():
+def moving_views():
     cells = half_sphere_cells(5)
     counts = np.full(len(cells), 5)
     counts[0] = 0

@@ -31,6 +31,7 @@ from manifactor.runs.motions import MODEL_FILE, UNKNOWN, even_scale
 from manifactor.runs.places import Place, all_places, coordinate_columns
 from manifactor.runs.run import last_changed
 from manifactor.runs.task import changed_options, choices_as_json, repeated_options
+from manifactor.runs.visibility import motion_records
 from manifactor.spectral.forecast import Forecast
 
 OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
@@ -126,7 +127,9 @@ class AllViewsTask:
         columns = coordinate_columns(places, suffix)
         trees = {}
         if found.placed is not None:
-            trees[MODEL_FILE] = model_of(transforms, found.placed)
+            model = model_of(transforms, found.placed)
+            record["all_views"]["motions"] = motion_records(model.views, places)
+            trees[MODEL_FILE] = model
         write_run(
             found.fit,
             out,
@@ -147,7 +150,7 @@ class AllViewsTask:
         places: tuple[Place, ...],
     ) -> dict:
         confounded = confounder_records(
-            particles, places, rng=np.random.default_rng(self.seed)
+            particles, places, all_views=True, rng=np.random.default_rng(self.seed)
         )
         return {
             "command": "fit",

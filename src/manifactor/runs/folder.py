@@ -17,6 +17,7 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import FORMAT, is_run, load, save, write_tree
 from manifactor.runs.places import Place, fitted_places, from_table, table_as_csv
 from manifactor.runs.tree import ARCHIVE_VERSION
+from manifactor.runs.verdict import run_evidence
 
 # Entries of run.json and their types; an entry may be missing.
 ENTRIES = {
@@ -99,13 +100,13 @@ def write_run(
 
 def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
     """Return what run.json holds."""
-    evidence = fit.evidence_
+    evidence = run_evidence(fit, record)
     factors = [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_]
     summary = {
         "format": f"{FORMAT} run",
         "version": ARCHIVE_VERSION,
         **record,
-        "verdict": fit.verdict_,
+        "verdict": evidence.verdict,
         "sense": evidence.sense,
         "reason": evidence.reason,
         "answer": evidence.answer,

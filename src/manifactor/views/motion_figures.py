@@ -1,6 +1,6 @@
 """Pictures of a run of all views: maps of the sphere, and the molecule as it moves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
 import numpy as np
@@ -10,6 +10,7 @@ from manifactor.cryoem.movies import movie_bytes
 from manifactor.cryoem.pictures import enlarged, png_bytes
 from manifactor.runs.averaging import place_captions
 from manifactor.runs.motions import UNKNOWN, RunMotions, angles_of
+from manifactor.runs.visibility import VisibilitySettings, visibility
 from manifactor.views import plots
 from manifactor.views.figures import drawn
 from manifactor.views.markup import drawing, figure, scale_bar, tiles
@@ -25,16 +26,14 @@ class MotionFigureSettings:
     frames: int = 24
     pixels: int = 160
 
-    # A direction is blind to a motion if the deviation of its particles is above this
-    # share of that of an image which shows nothing.
-    blind: float = 0.75
-
     # Width and height of a map in inches.
     map: tuple[float, float] = (4.0, 2.2)
 
     # Bands of the map: its cells are so much smaller than those of the views that none
     # of these is missed.
     bands: int = 48
+
+    visibility: VisibilitySettings = field(default_factory=VisibilitySettings)
 
 
 def particle_map(
@@ -84,18 +83,17 @@ def blind_sentence(
     deviations = np.where(views.counts > 0, views.deviations[:, motion], 0.0)
     worst = angles_of(views.directions[[deviations.argmax()]])[0]
     best = motions.best_view(motion)
-    blind = deviations > settings.blind * UNKNOWN
+    share = visibility(views, motion, settings=settings.visibility).blind_particles
     known = (
         "Deviation of places by direction, as a share of the motion: "
         f"{UNKNOWN:.2f} where images show nothing of it. It is seen best from "
         f"{_view(best)}."
     )
-    if not blind.any():
+    if not share:
         return (
             f"{known} No direction is blind to it: the deviation is at most "
             f"{deviations.max():.2g}, from {_view(worst)}."
         )
-    share = views.counts[blind].sum() / views.counts.sum()
     return (
         f"{known} Directions near {_view(worst)} are blind to it (deviation up to "
         f"{deviations.max():.2g}): {share:.0%} of the particles have no sure place."
