@@ -50,6 +50,14 @@ ITEMS: dict[str, dict[str, type]] = {
     "tests": {"name": str, "passed": bool, "meaning": str},
     "confounders": {"name": str, "factor": int, "r2": Real, "p": Real, "meaning": str},
 }
+# What each motion of a run of all views has, beside an axis.
+MOTION: dict[str, type] = {
+    "topology": str,
+    "shown": Real,
+    "blind": Real,
+    "blind_particles": Real,
+    "median_deviation": Real,
+}
 
 
 def write_run(
@@ -217,9 +225,18 @@ def _misshapen(record: dict) -> str:
         return "columns must have total, numbers, names, mean and scale"
     if not _whole_choice(record.get("particle_choice", {})):
         return "particle_choice must have a folder, a pixel size and lists of numbers"
+    if not all(map(_whole_motion, record.get("all_views", {}).get("motions", []))):
+        return f"motions must each have {', '.join(MOTION)} and axis"
     view = record.get("view") or [0.0, 0.0]
-    two_angles = len(view) == 2 and all(isinstance(angle, Real) for angle in view)
-    return "" if two_angles else "view must be two angles"
+    return "" if _are_angles(view) else "view must be two angles"
+
+
+def _are_angles(view: list) -> bool:
+    return len(view) == 2 and all(isinstance(angle, Real) for angle in view)
+
+
+def _whole_motion(motion) -> bool:
+    return _has(motion, MOTION) and _are_angles(motion.get("axis") or [0.0, 0.0])
 
 
 def _has(item, kinds: Mapping[str, type]) -> bool:

@@ -10,10 +10,13 @@ from manifactor.cryoem.movies import movie_bytes
 from manifactor.cryoem.pictures import enlarged, png_bytes
 from manifactor.runs.averaging import place_captions
 from manifactor.runs.motions import UNKNOWN, RunMotions, angles_of
+from manifactor.runs.run import Run
 from manifactor.runs.visibility import VisibilitySettings, visibility
 from manifactor.views import plots
 from manifactor.views.figures import drawn
 from manifactor.views.markup import drawing, figure, scale_bar, tiles
+from manifactor.views.plots.appearance import PlotSettings
+from manifactor.views.words import deviation_in_words
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,10 @@ class MotionFigureSettings:
 
     # Width and height of a map in inches.
     map: tuple[float, float] = (4.0, 2.2)
+
+    # And of a cloud of particles.
+    panel: tuple[float, float] = (3.3, 2.9)
+    plots: PlotSettings = field(default_factory=PlotSettings)
 
     # Bands of the map: its cells are so much smaller than those of the views that none
     # of these is missed.
@@ -53,6 +60,34 @@ def particle_map(
     )
     label = "particles in a cell"
     return _map("particles", motions, counts, label, text, settings=settings)
+
+
+def deviations(
+    run: Run,
+    motion: int,
+    *,
+    settings: MotionFigureSettings = MotionFigureSettings(),
+) -> str:
+    """Return the deviations of all particles on a motion, counted from 0."""
+    place = run.places[motion]
+    assert place.displayed_deviation is not None
+    middle, high = (
+        deviation_in_words(value, place.topology)
+        for value in np.quantile(place.displayed_deviation, [0.5, 0.95])
+    )
+    count = plots.drawn(len(place), settings=settings.plots)
+    thinned = "" if count == len(place) else f" Drawn: {count:,} of them."
+    text = (
+        f"Places of all {len(place):,} particles and their deviations: {middle} or "
+        f"less for half of them, {high} or more for one in twenty.{thinned}"
+    )
+
+    def draw(ax) -> None:
+        plots.deviation(ax, place, settings=settings.plots)
+
+    picture = drawn(f"deviation{motion + 1}", settings.panel, draw)
+    box = drawing(picture, f"Cloud of places on factor {motion + 1}. {text}")
+    return figure(box, escape(text), kind="cloud")
 
 
 def deviation_map(

@@ -210,10 +210,13 @@ def _factor(
 ) -> str:
     factor = fit.factors_[f]
     line = factor.coordinate is not None
-    pictures = [figures.embedding(fit, f, settings=settings.figures)]
+    if motions is None:
+        pictures = [figures.embedding(fit, f, settings=settings.figures)]
+    else:
+        # Of all particles, not only of those fitted.
+        pictures = [motion_figures.deviations(run, f, settings=settings.motions)]
     if line:
         pictures.append(figures.histogram(fit, f, settings=settings.figures))
-    # All particles, not only those fitted, have a deviation, which the view explains.
     if motions is not None:
         shown = motion_figures.deviation_map(motions, f, settings=settings.motions)
         pictures.append(shown)

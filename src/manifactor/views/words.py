@@ -185,16 +185,11 @@ def all_views_sentences(record: dict) -> list[str]:
             "Consistency between views, the correlation of volumes from two sets of "
             f"views: {_listed(each)}; 1 if a place means the same in all views."
         )
-    motions = found.get("motions", [])
-    return [
-        *sentences,
-        *_deviation_sentences(motions, record),
-        *(_visibility(motion, number) for number, motion in enumerate(motions, 1)),
-    ]
+    return [*sentences, *_motion_sentences(found.get("motions", []))]
 
 
-def _deviation_sentences(motions: Sequence[dict], record: dict) -> list[str]:
-    """Return how surely particles are placed, if that is known."""
+def _motion_sentences(motions: Sequence[dict]) -> list[str]:
+    """Return how surely particles are placed, and which directions tell."""
     if not motions:
         return []
     medians = [
@@ -202,9 +197,10 @@ def _deviation_sentences(motions: Sequence[dict], record: dict) -> list[str]:
         f"factor {number}"
         for number, motion in enumerate(motions, start=1)
     ]
+    seen = [_visibility(motion, number) for number, motion in enumerate(motions, 1)]
     return [
-        f"All {record['n_samples']:,} particles are placed; the median deviation is "
-        f"{_listed(medians)}."
+        f"All particles are placed; the median deviation is {_listed(medians)}.",
+        " ".join(seen),
     ]
 
 
@@ -215,6 +211,8 @@ def deviation_in_words(value: float, topology: str) -> str:
 
 def _visibility(motion: dict, number: int) -> str:
     """Return how many directions show a motion."""
+    if motion["shown"] == 1:
+        return f"All directions show factor {number}."
     shown = f"{motion['shown']:.0%} of the directions show factor {number}"
     if not motion["blind"]:
         return f"{shown}; none is blind to it."
