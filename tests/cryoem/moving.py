@@ -3,15 +3,16 @@
 import numpy as np
 from scipy import fft
 
-from manifactor.cryoem.all_views.directions import ViewMap, hemisphere
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.slices import VolumeGrid
+from manifactor.cryoem.all_views.view_map import ViewMap
+from manifactor.cryoem.directions import half_sphere_cells
 
 BOX = 264.0
 
 
-def moving_model(n_cells=64):
+def moving_model():
     """The interval moves density along x; the circle turns it about x, from y to z.
 
     Views along x are blind to the interval, and one cell has no particles.
@@ -36,14 +37,14 @@ def moving_model(n_cells=64):
     densities[6] = pair(0, 0, 0.2)[1] / 2  # its sine
     spectra = fft.fftshift(fft.fftn(densities, axes=(1, 2, 3)), axes=(1, 2, 3))
     volumes = spectra.reshape(len(densities), -1).astype(np.complex64)
-    return MotionModel(grid, BOX, motions, volumes, views(n_cells), np.array([0.98, 1]))
+    return MotionModel(grid, BOX, motions, volumes, moving_views(), np.array([0.98, 1]))
 
 
-def views(n_cells):
-    directions = hemisphere(n_cells)
-    counts = np.full(n_cells, 5)
+def moving_views():
+    cells = half_sphere_cells(5)
+    counts = np.full(len(cells), 5)
     counts[0] = 0
-    along_x = np.abs(directions[:, 0])
-    deviations = np.column_stack([0.01 + 0.27 * along_x**8, np.full(n_cells, 0.02)])
+    along_x = np.abs(cells.centres[:, 0])
+    deviations = np.column_stack([0.01 + 0.27 * along_x**8, np.full(len(cells), 0.02)])
     deviations[0] = np.nan
-    return ViewMap(directions, counts, deviations)
+    return ViewMap(cells, counts, deviations)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.directions import (
+    half_sphere_cells,
     known_directions,
     populated_views,
     sphere_cells,
@@ -83,3 +84,12 @@ def test_cells_have_equal_areas_and_hold_every_direction_once(rng):
 def test_the_centre_of_a_cell_lies_in_it():
     cells = sphere_cells(12)
     assert cells.index(cells.centres).tolist() == list(range(len(cells)))
+
+
+def test_a_view_and_the_one_from_behind_lie_in_one_cell_of_the_half_sphere(rng):
+    cells, directions = half_sphere_cells(6), uniform_directions(100_000, rng)
+    assert (cells.index(directions) == cells.index(-directions)).all()
+    assert cells.index(cells.centres).tolist() == list(range(len(cells)))
+    expected = 100_000 / len(cells)
+    spread = np.mean((cells.counts(directions) - expected) ** 2)
+    assert spread / expected == pytest.approx(1, abs=0.35)

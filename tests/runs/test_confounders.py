@@ -1,9 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.particles import Particles, view_directions
 from manifactor.runs.confounders import ConfounderSettings, confounders
 from manifactor.runs.places import Place
 
@@ -159,3 +160,50 @@ def test_too_few_particles_are_compared_with_nothing(particles, rng):
     samples = rng.normal(size=(30, 2))
     place = Place(rng.uniform(size=30), "interval")
     assert confounders(few, [place], samples=samples, rng=rng) == []
+
+
+def of_all_views(particles, place, *, seed=0):
+    """What the view explains of places on a factor."""
+    few = replace(particles, shift=None, microscope={})
+    result = confounders(
+        few,
+        [place],
+        all_views=True,
+        rng=np.random.default_rng(seed),
+        settings=ConfounderSettings(n_permutations=49),
+    )
+    return next(found for found in result if found.name == "view")
+
+
+def estimated(state, deviation, rng):
+    """Means of normal states after one measurement that deviates."""
+    known = 1 / (1 + deviation**2)
+    return known * (state + deviation * rng.normal(size=len(state)))
+
+
+def test_states_that_prefer_some_views_are_told_from_those_that_do_not(particles, rng):
+    height = np.abs(view_directions(particles.angles)[:, 2])
+    score = (height - height.mean()) / height.std()
+    for share, depends in ((0.0, False), (0.3, True), (0.8, True)):
+        state = share * score + np.sqrt(1 - share**2) * rng.normal(size=N)
+        result = of_all_views(particles, Place(state, "interval", None, np.ones(N)))
+        assert result.r2 == pytest.approx(share**2, abs=0.05)
+        assert ("some states prefer some views" in result.meaning) == depends
+
+
+@pytest.mark.slow
+def test_a_view_that_shows_little_of_a_motion_is_no_confounder(particles):
+    height = np.abs(view_directions(particles.angles)[:, 2])
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        deviation = 0.1 + 5 * height**4
+        place = estimated(rng.normal(size=N), deviation, rng)
+        interval = Place(place, "interval", None, deviation)
+        assert not of_all_views(particles, interval, seed=seed).meaning
+        # Images that show nothing of a turn may have one angle in common.
+        blind = height > 0.9
+        angle = np.where(blind, 1.0, rng.uniform(0, 2 * np.pi, N))
+        circle = Place(angle, "circle", None, np.where(blind, 1.8, 0.1))
+        assert not of_all_views(particles, circle, seed=seed).meaning
+    sure = Place(angle, "circle", None, np.full(N, 0.1))
+    assert of_all_views(particles, sure).meaning

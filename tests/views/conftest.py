@@ -15,10 +15,11 @@ from manifactor.datasets.writing import write_dataset
 from manifactor.runs.folder import read_places, read_run, write_run
 from manifactor.runs.motions import MODEL_FILE
 from manifactor.runs.task import Task
+from manifactor.runs.visibility import motion_records
 from manifactor.views.explorer.scene import open_scene
 from manifactor.views.explorer.server import application, listening
 
-from ..cryoem.moving import moving_model
+from ..cryoem.moving import moving_model, moving_views
 
 N = 400
 TOKEN = "a-token"
@@ -81,6 +82,7 @@ def moving_run(run, tmp_path_factory):
         "agreement": [0.99, 0.9, 0.8, 0.2],
         "information": [30.0, 20.0, 9.0],
         "consistency": [0.98, 0.95],
+        "motions": motion_records(moving_views(), places),
     }
     out = tmp_path_factory.mktemp("moving") / "run"
     write_run(

@@ -53,6 +53,11 @@ def test_the_report_says_what_was_found_in_all_views(page):
     assert "0.98 on factor 1 and 0.95 on factor 2; 1 if a place means the same" in text
     assert re.search(r"median deviation is 0\.02 on factor 1 and 1° on factor 2", text)
     assert "No averages" not in text
+    blind = r"9\d% of the directions show factor 1; \d%, around rot 0°, tilt 90°, are"
+    assert re.search(blind, text)
+    assert "All directions show factor 2." in text
+    assert text.count("Places of all 400 particles and their deviations: ") == 2
+    assert "Confidence: half of the samples" not in text
 
 
 @pytest.mark.slow

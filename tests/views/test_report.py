@@ -291,6 +291,10 @@ def change(run, **entries):
             lambda run: change(run, particle_choice={"pixel_size": "1.5"}),
             "particle_choice must have a folder, a pixel size",
         ),
+        (
+            lambda run: change(run, all_views={"motions": [{"shown": 1.0}]}),
+            "motions must each have topology, shown, blind",
+        ),
         (lambda run: change(run, factors=[]), "do not have the same factors"),
         (
             lambda run: cut(run / "factorization.npz"),

@@ -43,7 +43,7 @@ def test_tests_show_noise_where_it_is_measured_and_failed_ones_come_first(torus)
     evidence = replace(torus.evidence_, tests=judged)
     fit = ManifoldFactorizer()
     fit.factorization_ = replace(torus.factorization_, evidence=evidence)
-    table = tables.tests_table(fit)
+    table = tables.tests_table({}, fit)
     assert table.rows == [
         ("share", "failed", "not measured", "at most 0.2", "what is shared"),
         ("share", "passed", "0.012 (noise 0.005)", "at most 0.2", "what is shared"),

@@ -40,7 +40,7 @@ def with_tests(fit, *tests):
 )
 def test_the_verdict_is_one_sentence_with_shapes_counted(torus, value, sentence):
     fit = with_tests(torus, SIZE.judge(value))
-    assert words.verdict_sentence(fit) == sentence
+    assert words.verdict_sentence({}, fit) == sentence
     assert words.shapes_in_words(fit.factors_[:1]) == "a circle"
 
 
@@ -58,21 +58,21 @@ def test_three_answers_stand_in_place_of_none(torus, name, words_of_it):
     fit.factorization_ = replace(
         torus.factorization_, evidence=evidence, factors=torus.factors_[:1]
     )
-    assert words_of_it in words.verdict_sentence(fit)
+    assert words_of_it in words.verdict_sentence({}, fit)
     assert f"What to do: {evidence.advice}" in str(evidence)
 
 
 def test_failed_tests_are_counted_and_their_problems_told(torus):
     passed = with_tests(torus, SIZE.judge(20), SIZE.judge(30))
-    assert words.tests_sentence(passed) == "All 2 tests were passed."
+    assert words.tests_sentence({}, passed) == "All 2 tests were passed."
     failed = with_tests(torus, SIZE.judge(20), SIZE.judge(3))
-    assert words.tests_sentence(failed) == (
+    assert words.tests_sentence({}, failed) == (
         "1 of 2 tests failed: 3 are few: raise --n-samples."
     )
 
 
 def test_parameters_are_named_as_the_options_of_the_command(torus):
-    assert "raise --n-samples" in words.evidence(with_tests(torus, SIZE.judge(3)))
+    assert "raise --n-samples" in words.evidence({}, with_tests(torus, SIZE.judge(3)))
 
 
 def test_samples_that_were_placed_only_are_told_from_fitted_ones(torus):
@@ -113,4 +113,4 @@ def test_a_single_factor_has_a_text_without_leakage():
     with pytest.warns(UserWarning, match="No product structure"):
         fit = ManifoldFactorizer(sense="geometry", random_state=0).fit(X)
     assert "Leakage" not in words.report_text({}, fit)
-    assert " tests failed: " in words.tests_sentence(fit)
+    assert " tests failed: " in words.tests_sentence({}, fit)

@@ -27,7 +27,7 @@ from manifactor.runs.several import fit_side_by_side
 from manifactor.runs.task import Task
 from manifactor.spectral.forecast import Forecast
 from manifactor.spectral.pipeline import kept_stages
-from manifactor.views.words import about_particles, summary
+from manifactor.views.words import about_particles, all_views_lines, summary
 
 Found = TypeVar("Found")
 
@@ -139,7 +139,7 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
         ),
     )
     _note_unused_run(arguments.reuse, estimator)
-    show("\n".join([summary(estimator), *about_particles(record), ""]))
+    show("\n".join([summary(record, estimator), *about_particles(record), ""]))
     show(f"Coordinates of every sample: {out / 'coordinates.csv'}.")
     show(f"For the details, run: manifactor report {out}")
 
@@ -177,7 +177,8 @@ def _fit_all_views(arguments: Namespace) -> None:
             callback=bars,
         ),
     )
-    show("\n".join([summary(estimator), *about_particles(record), ""]))
+    found = [*all_views_lines(record), *about_particles(record)]
+    show("\n".join([summary(record, estimator), *found, ""]))
     show(f"Places of every particle: {out / 'coordinates.csv'}.")
     show(f"For the details, run: manifactor report {out}")
 

@@ -13,7 +13,6 @@ from manifactor._support.files import require_writable
 from manifactor.command.outputs import require_new_file, with_suffix
 from manifactor.command.terminal import show
 from manifactor.runs.folder import read_run
-from manifactor.runs.run import open_run
 from manifactor.views.report import REPORT_NAME, write_movies, write_report
 from manifactor.views.words import report_text
 
@@ -25,8 +24,7 @@ def report(arguments: Namespace) -> None:
     # Before anything is drawn, which takes seconds.
     out = _page_of(arguments)
     # The text first: it needs no matplotlib, the page does.
-    places = open_run(folder).places
-    show(report_text(record, estimator, places))
+    show(report_text(record, estimator))
     show(f"Report: {write_report(folder, estimator, out=out)}")
     if arguments.movies:
         movies = ", ".join(map(str, write_movies(folder, page=out)))

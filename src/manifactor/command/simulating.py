@@ -203,7 +203,7 @@ def _fit_demo(images: Path, out: Path) -> None:
     task = Task(images)
     with ProgressBars() as bars:
         estimator, record = task.fit(task.read(), out, overwrite=True, callback=bars)
-    show("\n".join(["", summary(estimator), *about_particles(record)]))
+    show("\n".join(["", summary(record, estimator), *about_particles(record)]))
 
 
 def _average_motions(

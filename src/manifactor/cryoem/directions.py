@@ -150,25 +150,28 @@ def _chord(width: float) -> float:
 
 @dataclass(frozen=True)
 class SphereCells:
-    """Cells of equal area on the sphere, in bands of equal tilt.
+    """Cells of equal area on the sphere, or on half of it, in bands of equal tilt.
 
     Attributes
     ----------
     per_band : ndarray of int of shape (n_bands,)
-        Number of cells in each band, from tilt 0 to tilt 180.
+        Number of cells in each band, from tilt 0 to tilt 180, or to 90 on half.
+    half : bool
+        Whether a view and the one from behind, whose image is mirrored, are one.
     """
 
     per_band: np.ndarray
+    half: bool = False
 
     def __len__(self) -> int:
         return int(self.per_band.sum())
 
     @property
     def heights(self) -> np.ndarray:
-        """cos(tilt) at the edges of the bands, (n_bands + 1,), from 1 to -1."""
+        """cos(tilt) at the edges of the bands, (n_bands + 1,), from 1 to -1 or 0."""
         # The area of a band is proportional to its height.
         before = np.concatenate([[0], np.cumsum(self.per_band)])
-        return 1 - 2 * before / len(self)
+        return 1 - (1 if self.half else 2) * before / len(self)
 
     @property
     def centres(self) -> np.ndarray:
@@ -183,6 +186,8 @@ class SphereCells:
     def index(self, directions: np.ndarray) -> np.ndarray:
         """Return the cell of each direction, counted along rot and then along tilt."""
         x, y, z = directions.T
+        if self.half:
+            x, y, z = np.where(z < 0, -1, 1) * directions.T
         last = len(self.per_band) - 1
         edges = self.heights[1:-1]
         band = np.clip(np.searchsorted(-edges, -z, side="right"), 0, last)
@@ -208,3 +213,14 @@ def sphere_cells(n_bands: int = 24) -> SphereCells:
     # The circumference at a tilt, in heights of a band.
     around = 2 * n_bands * np.sin(middle)
     return SphereCells(np.maximum(np.rint(around).astype(int), 1))
+
+
+def half_sphere_cells(n_bands: int) -> SphereCells:
+    """Return such cells on half of the sphere, in bands from tilt 0 to tilt 90.
+
+    Examples
+    --------
+    >>> len(half_sphere_cells(12))
+    366
+    """
+    return SphereCells(sphere_cells(2 * n_bands).per_band[:n_bands], half=True)

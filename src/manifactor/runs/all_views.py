@@ -9,7 +9,6 @@ import numpy as np
 
 from manifactor._support.choices import Choice
 from manifactor._support.stages import Stages
-from manifactor.cryoem.all_views.directions import view_map
 from manifactor.cryoem.all_views.factoring import (
     AllViews,
     AllViewsSettings,
@@ -19,6 +18,7 @@ from manifactor.cryoem.all_views.factoring import (
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.placing import Placed
 from manifactor.cryoem.all_views.transforms import Transforms, read_transforms
+from manifactor.cryoem.all_views.view_map import view_map
 from manifactor.cryoem.formats import particles_with
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource
@@ -31,6 +31,7 @@ from manifactor.runs.motions import MODEL_FILE, UNKNOWN, even_scale
 from manifactor.runs.places import Place, all_places, coordinate_columns
 from manifactor.runs.run import last_changed
 from manifactor.runs.task import changed_options, choices_as_json, repeated_options
+from manifactor.runs.visibility import motion_records
 from manifactor.spectral.forecast import Forecast
 
 OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
@@ -126,7 +127,9 @@ class AllViewsTask:
         columns = coordinate_columns(places, suffix)
         trees = {}
         if found.placed is not None:
-            trees[MODEL_FILE] = model_of(transforms, found.placed)
+            model = model_of(transforms, found.placed)
+            record["all_views"]["motions"] = motion_records(model.views, places)
+            trees[MODEL_FILE] = model
         write_run(
             found.fit,
             out,
@@ -147,7 +150,7 @@ class AllViewsTask:
         places: tuple[Place, ...],
     ) -> dict:
         confounded = confounder_records(
-            particles, places, rng=np.random.default_rng(self.seed)
+            particles, places, all_views=True, rng=np.random.default_rng(self.seed)
         )
         return {
             "command": "fit",

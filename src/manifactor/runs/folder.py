@@ -17,6 +17,7 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import FORMAT, is_run, load, save, write_tree
 from manifactor.runs.places import Place, fitted_places, from_table, table_as_csv
 from manifactor.runs.tree import ARCHIVE_VERSION
+from manifactor.runs.verdict import run_evidence
 
 # Entries of run.json and their types; an entry may be missing.
 ENTRIES = {
@@ -48,6 +49,14 @@ ITEMS: dict[str, dict[str, type]] = {
     "factors": {"topology": str},
     "tests": {"name": str, "passed": bool, "meaning": str},
     "confounders": {"name": str, "factor": int, "r2": Real, "p": Real, "meaning": str},
+}
+# What each motion of a run of all views has, beside an axis.
+MOTION: dict[str, type] = {
+    "topology": str,
+    "shown": Real,
+    "blind": Real,
+    "blind_particles": Real,
+    "median_deviation": Real,
 }
 
 
@@ -99,13 +108,13 @@ def write_run(
 
 def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
     """Return what run.json holds."""
-    evidence = fit.evidence_
+    evidence = run_evidence(fit, record)
     factors = [{"topology": f.topology, "dimension": f.dimension} for f in fit.factors_]
     summary = {
         "format": f"{FORMAT} run",
         "version": ARCHIVE_VERSION,
         **record,
-        "verdict": fit.verdict_,
+        "verdict": evidence.verdict,
         "sense": evidence.sense,
         "reason": evidence.reason,
         "answer": evidence.answer,
@@ -216,9 +225,18 @@ def _misshapen(record: dict) -> str:
         return "columns must have total, numbers, names, mean and scale"
     if not _whole_choice(record.get("particle_choice", {})):
         return "particle_choice must have a folder, a pixel size and lists of numbers"
+    if not all(map(_whole_motion, record.get("all_views", {}).get("motions", []))):
+        return f"motions must each have {', '.join(MOTION)} and axis"
     view = record.get("view") or [0.0, 0.0]
-    two_angles = len(view) == 2 and all(isinstance(angle, Real) for angle in view)
-    return "" if two_angles else "view must be two angles"
+    return "" if _are_angles(view) else "view must be two angles"
+
+
+def _are_angles(view: list) -> bool:
+    return len(view) == 2 and all(isinstance(angle, Real) for angle in view)
+
+
+def _whole_motion(motion) -> bool:
+    return _has(motion, MOTION) and _are_angles(motion.get("axis") or [0.0, 0.0])
 
 
 def _has(item, kinds: Mapping[str, type]) -> bool:

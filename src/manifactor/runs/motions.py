@@ -170,13 +170,10 @@ class RunMotions:
     def best_view(self, motion: int) -> tuple[float, float]:
         """Return rot and tilt, in whole degrees, of the view that shows a motion best.
 
-        The least deviation of a few particles is accidental: cells with fewer than half
-        of the usual number do not count.
+        Only populated cells count.
         """
         views = self.model.views
-        seen = views.counts > 0
-        enough = seen & (views.counts >= np.median(views.counts[seen]) / 2)
-        deviations = np.where(enough, views.deviations[:, motion], np.inf)
+        deviations = np.where(views.populated, views.deviations[:, motion], np.inf)
         return angles_of(views.directions[[deviations.argmin()]])[0]
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.choices import Choice
-from manifactor.cryoem.all_views.directions import ViewMap
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.cryoem.all_views.slices import VolumeGrid
+from manifactor.cryoem.all_views.view_map import ViewMap
+from manifactor.cryoem.directions import SphereCells
 from manifactor.factoring.factorization import DividedTerm, Factorization
 from manifactor.factoring.factors.charts import Chart, Cloud
 from manifactor.factoring.factors.factor import Factor
@@ -62,6 +63,7 @@ RECORDS: dict[str, Any] = {
         PrincipalVolumes,
         Sheet,
         Spectrum,
+        SphereCells,
         Split,
         Sum,
         Summand,

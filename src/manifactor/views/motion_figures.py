@@ -1,6 +1,6 @@
 """Pictures of a run of all views: maps of the sphere, and the molecule as it moves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 
 import numpy as np
@@ -10,9 +10,13 @@ from manifactor.cryoem.movies import movie_bytes
 from manifactor.cryoem.pictures import enlarged, png_bytes
 from manifactor.runs.averaging import place_captions
 from manifactor.runs.motions import UNKNOWN, RunMotions, angles_of
+from manifactor.runs.run import Run
+from manifactor.runs.visibility import VisibilitySettings, visibility
 from manifactor.views import plots
 from manifactor.views.figures import drawn
 from manifactor.views.markup import drawing, figure, scale_bar, tiles
+from manifactor.views.plots.appearance import PlotSettings
+from manifactor.views.words import deviation_in_words
 
 
 @dataclass(frozen=True)
@@ -25,16 +29,18 @@ class MotionFigureSettings:
     frames: int = 24
     pixels: int = 160
 
-    # A direction is blind to a motion if the deviation of its particles is above this
-    # share of that of an image which shows nothing.
-    blind: float = 0.75
-
     # Width and height of a map in inches.
     map: tuple[float, float] = (4.0, 2.2)
+
+    # And of a cloud of particles.
+    panel: tuple[float, float] = (3.3, 2.9)
+    plots: PlotSettings = field(default_factory=PlotSettings)
 
     # Bands of the map: its cells are so much smaller than those of the views that none
     # of these is missed.
     bands: int = 48
+
+    visibility: VisibilitySettings = field(default_factory=VisibilitySettings)
 
 
 def particle_map(
@@ -54,6 +60,34 @@ def particle_map(
     )
     label = "particles in a cell"
     return _map("particles", motions, counts, label, text, settings=settings)
+
+
+def deviations(
+    run: Run,
+    motion: int,
+    *,
+    settings: MotionFigureSettings = MotionFigureSettings(),
+) -> str:
+    """Return the deviations of all particles on a motion, counted from 0."""
+    place = run.places[motion]
+    assert place.displayed_deviation is not None
+    middle, high = (
+        deviation_in_words(value, place.topology)
+        for value in np.quantile(place.displayed_deviation, [0.5, 0.95])
+    )
+    count = plots.drawn(len(place), settings=settings.plots)
+    thinned = "" if count == len(place) else f" Drawn: {count:,} of them."
+    text = (
+        f"Places of all {len(place):,} particles and their deviations: {middle} or "
+        f"less for half of them, {high} or more for one in twenty.{thinned}"
+    )
+
+    def draw(ax) -> None:
+        plots.deviation(ax, place, settings=settings.plots)
+
+    picture = drawn(f"deviation{motion + 1}", settings.panel, draw)
+    box = drawing(picture, f"Cloud of places on factor {motion + 1}. {text}")
+    return figure(box, escape(text), kind="cloud")
 
 
 def deviation_map(
@@ -84,18 +118,17 @@ def blind_sentence(
     deviations = np.where(views.counts > 0, views.deviations[:, motion], 0.0)
     worst = angles_of(views.directions[[deviations.argmax()]])[0]
     best = motions.best_view(motion)
-    blind = deviations > settings.blind * UNKNOWN
+    share = visibility(views, motion, settings=settings.visibility).blind_particles
     known = (
         "Deviation of places by direction, as a share of the motion: "
         f"{UNKNOWN:.2f} where images show nothing of it. It is seen best from "
         f"{_view(best)}."
     )
-    if not blind.any():
+    if not share:
         return (
             f"{known} No direction is blind to it: the deviation is at most "
             f"{deviations.max():.2g}, from {_view(worst)}."
         )
-    share = views.counts[blind].sum() / views.counts.sum()
     return (
         f"{known} Directions near {_view(worst)} are blind to it (deviation up to "
         f"{deviations.max():.2g}): {share:.0%} of the particles have no sure place."
@@ -118,10 +151,9 @@ def _map(
 ) -> str:
     """Return a value of each direction on the map of the sphere."""
     cells = sphere_cells(settings.bands)
-    directions = motions.model.views.directions
     # A view and the one from behind have one value.
-    nearest = np.abs(cells.centres @ directions.T).argmax(axis=1)
-    shown = np.nan_to_num(values[nearest].astype(float))
+    own = motions.model.views.cells.index(cells.centres)
+    shown = np.nan_to_num(values[own].astype(float))
 
     def draw(ax) -> None:
         plots.sphere(ax, cells, shown, label=label)

@@ -129,8 +129,8 @@ def report_page(
     bodies = {
         "factors": factors_section(run, fit, settings, motions=motions),
         "evidence": _spectrum_and_angles(fit, settings)
-        + paragraph(words.tests_sentence(fit))
-        + evidence_section(fit),
+        + paragraph(words.tests_sentence(record, fit))
+        + evidence_section(record, fit),
         "diagnostics": diagnostics_section(
             record, fit, picture=figures.bandwidth(fit, settings=settings.figures)
         ),
@@ -140,7 +140,7 @@ def report_page(
     sections = ""
     for name, body in bodies.items():
         sections += section(name, SECTIONS[name], body)
-    title = f"{words.input_name(record)}: {words.verdict_sentence(fit)}"
+    title = f"{words.input_name(record)}: {words.verdict_sentence(record, fit)}"
     top = verdict_section(run, fit) + contents(SECTIONS)
     return page(title, top + sections, style=stylesheet("report.css"))
 
@@ -154,15 +154,15 @@ def verdict_section(run: Run, fit: ManifoldFactorizer) -> str:
     unwarned = [] if warnings else words.confounder_sentences(record)
     remarks = [
         *words.preparation_sentences(record),
-        *words.all_views_sentences(record, run.places),
+        *words.all_views_sentences(record),
         *unwarned,
     ]
     return "".join(
         [
             f"<h1>Factors of {escape(words.input_name(record))}</h1>\n",
-            paragraph(words.verdict_sentence(fit), kind="verdict"),
+            paragraph(words.verdict_sentence(record, fit), kind="verdict"),
             *(paragraph(text, kind="warning") for text in alerts),
-            paragraph(words.evidence(fit)),
+            paragraph(words.evidence(record, fit)),
             paragraph(words.samples_sentence(record, fit)),
             *(paragraph(text) for text in remarks),
         ]
@@ -210,10 +210,13 @@ def _factor(
 ) -> str:
     factor = fit.factors_[f]
     line = factor.coordinate is not None
-    pictures = [figures.embedding(fit, f, settings=settings.figures)]
+    if motions is None:
+        pictures = [figures.embedding(fit, f, settings=settings.figures)]
+    else:
+        # Of all particles, not only of those fitted.
+        pictures = [motion_figures.deviations(run, f, settings=settings.motions)]
     if line:
         pictures.append(figures.histogram(fit, f, settings=settings.figures))
-    # All particles, not only those fitted, have a deviation, which the view explains.
     if motions is not None:
         shown = motion_figures.deviation_map(motions, f, settings=settings.motions)
         pictures.append(shown)
@@ -243,9 +246,9 @@ def _spectrum_and_angles(fit: ManifoldFactorizer, settings: ReportSettings) -> s
     )
 
 
-def evidence_section(fit: ManifoldFactorizer) -> str:
+def evidence_section(record: dict, fit: ManifoldFactorizer) -> str:
     """Return the tests behind the verdict, and the leakage between factors."""
-    tests = tables.tests_table(fit).as_html()
+    tests = tables.tests_table(record, fit).as_html()
     return tests + tables.leakage_table(fit).as_html()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.criterion import Test
+from manifactor.runs.verdict import run_evidence
 from manifactor.views import markup
 
 
@@ -91,10 +92,10 @@ def _with_superscript(text: str) -> str:
     return text.replace("R^2", "R²")
 
 
-def tests_table(fit: ManifoldFactorizer) -> Table:
+def tests_table(record: dict, fit: ManifoldFactorizer) -> Table:
     """Return the tests behind the verdict, those that failed first."""
     # The order is stable: otherwise that in which they were judged.
-    tests = sorted(fit.evidence_.tests, key=lambda test: test.passed)
+    tests = sorted(run_evidence(fit, record).tests, key=lambda test: test.passed)
     return Table(
         "Tests behind the verdict",
         ("test", "result", "value", "needed", "what it measures"),

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 
-import numpy as np
-
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
-from manifactor.runs.places import Place
+from manifactor.runs.verdict import run_evidence
 from manifactor.views import tables
 
 # Characters of a line of plain text; most terminals are at least as wide.
@@ -29,9 +27,7 @@ NO_PRODUCT = {
 NUMERALS = ("no", "one", "two", "three", "four", "five", "six")
 
 
-def report_text(
-    record: dict, fit: ManifoldFactorizer, places: Sequence[Place] = ()
-) -> str:
+def report_text(record: dict, fit: ManifoldFactorizer) -> str:
     """Return the report of a run as plain text.
 
     Parameters
@@ -39,21 +35,19 @@ def report_text(
     record : dict
         What run.json says.
     fit : ManifoldFactorizer
-    places : sequence of Place
-        Of all samples; deviations are told from them.
     """
     command = record.get("command", "run")
     introduction = [
         f"{command} of {record.get('input', 'unknown input')}",
         "",
-        summary(fit),
+        summary(record, fit),
         samples_sentence(record, fit),
         *preparation_sentences(record),
-        *(fill(text, TEXT_WIDTH) for text in all_views_sentences(record, places)),
+        *all_views_lines(record),
         *confounder_sentences(record),
     ]
     shown = (
-        tables.tests_table(fit),
+        tables.tests_table(record, fit),
         tables.leakage_table(fit),
         tables.confounders_table(record),
         tables.components_table(record),
@@ -67,17 +61,18 @@ def report_text(
     return "\n\n".join(["\n".join(introduction), *texts]) + "\n"
 
 
-def summary(fit: ManifoldFactorizer) -> str:
+def summary(record: dict, fit: ManifoldFactorizer) -> str:
     """Return verdict and factors in words."""
-    verdict = fill(f"Verdict: {fit.verdict_}. {evidence(fit)}", TEXT_WIDTH)
+    verdict = run_evidence(fit, record).verdict
+    reasons = fill(f"Verdict: {verdict}. {evidence(record, fit)}", TEXT_WIDTH)
     numbered = enumerate(fit.factors_, start=1)
     factors = [f"Factor {number}: {factor}." for number, factor in numbered]
-    return "\n".join([verdict, *factors])
+    return "\n".join([reasons, *factors])
 
 
-def evidence(fit: ManifoldFactorizer) -> str:
+def evidence(record: dict, fit: ManifoldFactorizer) -> str:
     """Return the verdict and its reasons, for those who type commands."""
-    return _with_options(str(fit.evidence_))
+    return _with_options(str(run_evidence(fit, record)))
 
 
 def _with_options(text: str) -> str:
@@ -90,9 +85,9 @@ def _as_option(parameter: re.Match) -> str:
     return "--" + parameter[1].replace("_", "-")
 
 
-def tests_sentence(fit: ManifoldFactorizer) -> str:
+def tests_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     """Return how many tests failed, and what is wrong."""
-    found = fit.evidence_
+    found = run_evidence(fit, record)
     total, failed = len(found.tests), len(found.failed)
     if not failed:
         return f"All {total} tests were passed."
@@ -117,17 +112,18 @@ def samples_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     return f"{total:,} samples: {fitted:,} were fitted, the others placed beside them."
 
 
-def verdict_sentence(fit: ManifoldFactorizer) -> str:
+def verdict_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     """Return the verdict as one sentence, with the factors' shapes."""
+    found = run_evidence(fit, record)
     count = len(fit.factors_)
     shapes = shapes_in_words(fit.factors_)
-    if fit.verdict_ == "product":
+    if found.verdict == "product":
         return f"A product of {_numeral(count)} independent factors: {shapes}."
-    if fit.verdict_ == "none":
-        return NO_PRODUCT[fit.evidence_.answer].format(shapes=shapes)
+    if found.verdict == "none":
+        return NO_PRODUCT[found.answer].format(shapes=shapes)
     # Partial means several: a single factor is no product.
-    found = f"{_numeral(count)} factors were found".capitalize()
-    return f"{found}, {shapes}, but not every test of a product was passed."
+    several = f"{_numeral(count)} factors were found".capitalize()
+    return f"{several}, {shapes}, but not every test of a product was passed."
 
 
 def shapes_in_words(factors: Sequence[Factor]) -> str:
@@ -163,7 +159,14 @@ def preparation_sentences(record: dict) -> list[str]:
     return [f"Samples: {components['text']}."] if components else []
 
 
-def all_views_sentences(record: dict, places: Sequence[Place] = ()) -> list[str]:
+def all_views_lines(record: dict) -> list[str]:
+    """Return `all_views_sentences` as lines of plain text."""
+    # Terminals may not have the character.
+    plain = [text.replace("°", " degrees") for text in all_views_sentences(record)]
+    return [fill(text, TEXT_WIDTH) for text in plain]
+
+
+def all_views_sentences(record: dict) -> list[str]:
     """Return what was found in particles of all views; nothing for other inputs."""
     found = record.get("all_views")
     if found is None:
@@ -182,27 +185,44 @@ def all_views_sentences(record: dict, places: Sequence[Place] = ()) -> list[str]
             "Consistency between views, the correlation of volumes from two sets of "
             f"views: {_listed(each)}; 1 if a place means the same in all views."
         )
-    return [*sentences, *_deviation_sentences(places)]
+    return [*sentences, *_motion_sentences(found.get("motions", []))]
 
 
-def _deviation_sentences(places: Sequence[Place]) -> list[str]:
-    """Return how surely particles are placed, if that is known."""
-    medians = [
-        f"{_displayed(float(np.median(place.displayed_deviation)), place)} on factor "
-        f"{number}"
-        for number, place in enumerate(places, start=1)
-        if place.displayed_deviation is not None
-    ]
-    if not medians:
+def _motion_sentences(motions: Sequence[dict]) -> list[str]:
+    """Return how surely particles are placed, and which directions tell."""
+    if not motions:
         return []
+    medians = [
+        f"{deviation_in_words(motion['median_deviation'], motion['topology'])} on "
+        f"factor {number}"
+        for number, motion in enumerate(motions, start=1)
+    ]
+    seen = [_visibility(motion, number) for number, motion in enumerate(motions, 1)]
     return [
-        f"All {len(places[0]):,} particles are placed; the median deviation is "
-        f"{_listed(medians)}."
+        f"All particles are placed; the median deviation is {_listed(medians)}.",
+        " ".join(seen),
     ]
 
 
-def _displayed(value: float, place: Place) -> str:
-    return f"{value:.0f}°" if place.topology == "circle" else f"{value:.2f}"
+def deviation_in_words(value: float, topology: str) -> str:
+    """Return a deviation as people read it: degrees on a circle."""
+    return f"{value:.0f}°" if topology == "circle" else f"{value:.2f}"
+
+
+def _visibility(motion: dict, number: int) -> str:
+    """Return how many directions show a motion."""
+    if motion["shown"] == 1:
+        return f"All directions show factor {number}."
+    shown = f"{motion['shown']:.0%} of the directions show factor {number}"
+    if not motion["blind"]:
+        return f"{shown}; none is blind to it."
+    axis = motion["axis"]
+    around = f", around rot {axis[0]:.0f}°, tilt {axis[1]:.0f}°," if axis else ""
+    share, particles = motion["blind"], motion["blind_particles"]
+    return (
+        f"{shown}; {share:.0%}{around} are blind to it, with {particles:.0%} of the "
+        "particles."
+    )
 
 
 def _count(number: int, noun: str) -> str:

@@ -12,13 +12,13 @@ import numpy as np
 
 from manifactor._support.arithmetic import quotient
 from manifactor._support.threads import map_threads
-from manifactor.cryoem.all_views.directions import hemisphere
 from manifactor.cryoem.all_views.learning import Learned
 from manifactor.cryoem.all_views.regression import (
     Equations,
     RegressionSettings,
     normal_equations,
 )
+from manifactor.cryoem.directions import half_sphere_cells
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,10 @@ class ConsistencySettings:
     regression: RegressionSettings = field(default_factory=RegressionSettings)
     # Images that are compared, at most.
     compared: int = 10_000
-    # Cells of the half sphere, some 40 degrees wide, and how far away views must be to
-    # predict those of a cell, in degrees: nearer ones agree even where places drift.
-    cells: int = 12
+    # Bands of cells of the half sphere, some 40 degrees wide, and how far away views
+    # must be to predict those of a cell, in degrees: nearer ones agree even where
+    # places drift.
+    bands: int = 2
     apart: float = 45.0
     # Images of a cell whose volumes are compared.
     at_least: int = 40
@@ -55,13 +56,12 @@ def view_consistency(
     """
     transforms = learned.transforms[: settings.compared]
     features = learned.features[: settings.compared]
-    towards = np.abs(transforms.rotations[:, 2] @ hemisphere(settings.cells).T)
-    cell = towards.argmax(axis=1)
-    cells = [
-        own
-        for own in range(settings.cells)
-        if np.count_nonzero(cell == own) >= settings.at_least
-    ]
+    directions = transforms.rotations[:, 2]
+    sphere = half_sphere_cells(settings.bands)
+    cell = sphere.index(directions)
+    # The view from behind shows the same.
+    towards = np.abs(directions @ sphere.centres.T)
+    counts = np.bincount(cell, minlength=len(sphere))
     apart = np.cos(np.radians(settings.apart))
 
     def summed(rows: np.ndarray) -> Equations:
@@ -78,7 +78,8 @@ def view_consistency(
             [summed(half) for half in halves], summed(others), learned, settings
         )
 
-    powers = map_threads(compared, cells)
+    populated = np.flatnonzero(counts >= settings.at_least)
+    powers = map_threads(compared, populated.tolist())
     if not powers:
         return np.full(len(learned.motions.topologies), np.nan)
     predicted, shown = np.sum(powers, axis=0)

@@ -12,6 +12,7 @@ import numpy as np
 from manifactor._support.arithmetic import quotient
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
+    Equations,
     Features,
     RegressionSettings,
     normal_equations,
@@ -44,12 +45,15 @@ class Learned:
         The images that the volumes were learned from.
     features : Features
         Of these images.
+    prior_variance : ndarray of shape (n_features, grid.size)
+        Of the volumes.
     """
 
     motions: Motions
     volumes: np.ndarray
     transforms: Transforms
     features: Features
+    prior_variance: np.ndarray
 
 
 def learn_known(
@@ -110,34 +114,54 @@ def learn(
         volumes = np.zeros((0, transforms.grid.size), complex)
     n_added = features.mean.shape[1] - len(volumes)
     known = np.concatenate([volumes, np.zeros((n_added, transforms.grid.size))])
-    middle = len(transforms) // 2
-    pairs = [
-        normal_equations(
-            transforms[half],
-            features[half],
-            volumes=known,
-            settings=settings.regression,
-        )
-        for half in (slice(middle), slice(middle, None))
-    ]
+    pairs = _equations_of_halves(transforms, features, known, settings)
     halves, rests = zip(*pairs, strict=True)
-    prior = settings.regression.prior_variance
-    found = [half.solved(prior_variance=prior) for half in halves]
+    weak = settings.regression.prior_variance
+    found = [half.solved(prior_variance=weak) for half in halves]
     weight = halves[0].coverage + halves[1].coverage
     more = tried.added[len(motions.added) :]
     agreement = term_agreement(found, weight, tried, more)
     kept = [term for term in more if agreement[term] > settings.reproducible]
     chosen = motions.with_terms(kept)
     columns = tried.columns(chosen.terms)
-    power = shared_power(*(half[columns] for half in found), transforms.grid)
+    power = shared_power(found[0][columns], found[1][columns], transforms.grid)
     # The ball leaves a small share of the noise of single frequencies, and with it of
     # the weight that a prior must have.
-    change = (
-        (rests[0] + rests[1])
-        .of(columns)
-        .solved(prior_variance=power / transforms.grid.filled, about=known[columns])
+    prior = power / transforms.grid.filled
+    equations = (rests[0] + rests[1]).of(columns)
+    change = equations.solved(prior_variance=prior, about=known[columns])
+    return Learned(
+        chosen, known[columns] + change, transforms, features.of(columns), prior
     )
-    return Learned(chosen, known[columns] + change, transforms, features.of(columns))
+
+
+def _equations_of_halves(
+    transforms: Transforms,
+    features: Features,
+    volumes: np.ndarray | None,
+    settings: LearningSettings,
+) -> list[tuple[Equations, Equations]]:
+    middle = len(transforms) // 2
+    return [
+        normal_equations(
+            transforms[half],
+            features[half],
+            volumes=volumes,
+            settings=settings.regression,
+        )
+        for half in (slice(middle), slice(middle, None))
+    ]
+
+
+def volumes_of_halves(
+    learned: Learned, *, settings: LearningSettings = LearningSettings()
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the volumes of two half sets of images."""
+    pairs = _equations_of_halves(learned.transforms, learned.features, None, settings)
+    first, second = (
+        half.solved(prior_variance=learned.prior_variance) for half, _ in pairs
+    )
+    return first, second
 
 
 def shared_power(first: np.ndarray, second: np.ndarray, grid: VolumeGrid) -> np.ndarray:
@@ -206,6 +230,6 @@ def term_agreement(
     for term in terms:
         own = motions.columns([term])
         ours, yours = first[own].ravel(), second[own].ravel()
-        lengths = np.linalg.norm(ours) * np.linalg.norm(yours)
+        lengths = float(np.linalg.norm(ours) * np.linalg.norm(yours))
         out[term] = float(quotient(np.vdot(ours, yours).real, lengths))
     return out

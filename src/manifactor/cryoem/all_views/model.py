@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 from scipy import fft
 
-from manifactor.cryoem.all_views.directions import ViewMap
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.slices import VolumeGrid
+from manifactor.cryoem.all_views.view_map import ViewMap
 
 
 @dataclass(frozen=True)

@@ -150,11 +150,11 @@ class Motions:
             products[rows, second, first] = upper
             places[rows], deviations[rows] = self._moments(weights)
         narrow = np.all(deviations <= self.settings.narrow * self._step, axis=1)
-        for rows in _parts(np.flatnonzero(narrow), self.settings.fine_block):
-            around = self._fine_grid(places[rows], deviations[rows])
-            fine = self._fine_posterior(terms[rows], around, described)
-            places[rows], deviations[rows] = fine.places, fine.deviations
-            mean[rows], products[rows] = fine.features.mean, fine.features.products
+        for some in _parts(np.flatnonzero(narrow), self.settings.fine_block):
+            around = self._fine_grid(places[some], deviations[some])
+            fine = self._fine_posterior(terms[some], around, described)
+            places[some], deviations[some] = fine.places, fine.deviations
+            mean[some], products[some] = fine.features.mean, fine.features.products
         return Posterior(places, deviations, Features(mean, products))
 
     def _weights(self, linear: np.ndarray, quadratic: np.ndarray) -> np.ndarray:
@@ -186,7 +186,7 @@ class Motions:
     def _fine_posterior(
         self, terms: Likelihood, points: np.ndarray, described: "Motions"
     ) -> Posterior:
-        """Return the posterior on a grid for each particle, (n, n_points, n_motions)."""
+        """Return the posterior on the points around each particle."""
         n_images, n_points, n_motions = points.shape
         flat = points.reshape(-1, n_motions)
         ours = self.features(flat).reshape(n_images, n_points, -1)
@@ -197,7 +197,7 @@ class Motions:
         weights = _probabilities(score)
         theirs = described.features(flat).reshape(n_images, n_points, -1)
         weighted = weights[..., None] * theirs
-        # Around a circle points go on beyond 0 and 1, so that means are those of a line.
+        # Around a circle points go on beyond 0 and 1: means are those of a line.
         mean = np.einsum("np,npm->nm", weights, points)
         squares = np.einsum("np,npm->nm", weights, (points - mean[:, None]) ** 2)
         step = points[:, -1] - points[:, 0]

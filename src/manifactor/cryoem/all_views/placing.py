@@ -7,20 +7,18 @@ import numpy as np
 from scipy.stats import rankdata
 
 from manifactor.cryoem.all_views.consistency import view_consistency
-from manifactor.cryoem.all_views.directions import hemisphere
 from manifactor.cryoem.all_views.learning import (
     LearningSettings,
     learn,
     learn_known,
     unexplained,
+    volumes_of_halves,
 )
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
-    Features,
     RegressionSettings,
     likelihood,
     likelihoods,
-    volumes_from,
 )
 from manifactor.cryoem.all_views.transforms import Transforms, point_group
 
@@ -36,8 +34,6 @@ class PlacingSettings:
     # .965 with the truth after 0 to 3 of them.
     learned: int = 30_000
     rounds: int = 3
-    # Cells of the sphere whose views are compared, half of them with the others.
-    cells: int = 48
     # Images that are placed twice, to see how much the noise of volumes matters.
     compared: int = 2000
 
@@ -126,7 +122,7 @@ def place_particles(
         report((turn + 1) / (settings.rounds + 2))
     motions, volumes = learned.motions, learned.volumes
     noise = unexplained(learned)
-    halves = _volumes_of_view_halves(learned.transforms, learned.features, settings)
+    halves = volumes_of_halves(learned, settings=settings.learning)
     compared = learned.transforms[:: len(mates)][: settings.compared]
     spread = _noise_of_volumes(compared, halves, motions, settings)
     report((settings.rounds + 1) / (settings.rounds + 2))
@@ -156,19 +152,6 @@ def _all_places(
         pairs.append((found.places, found.deviations))
     places, deviations = zip(*pairs, strict=True)
     return np.concatenate(places), np.concatenate(deviations)
-
-
-def _volumes_of_view_halves(
-    transforms: Transforms, features: Features, settings: PlacingSettings
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return volumes from two sets of views, cells of the sphere in turn."""
-    centres = hemisphere(settings.cells)
-    nearest = np.abs(transforms.rotations[:, 2] @ centres.T).argmax(axis=1)
-    first, second = (
-        volumes_from(transforms[chosen], features[chosen], settings=settings.regression)
-        for chosen in (nearest % 2 == 0, nearest % 2 == 1)
-    )
-    return first, second
 
 
 def _noise_of_volumes(

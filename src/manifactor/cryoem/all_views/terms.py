@@ -90,7 +90,7 @@ def next_terms(
     def may_follow(term: Term) -> bool:
         lower = [_plus(term, step, -1) for step in steps]
         known = all(one in terms for one in lower if min(one) >= 0)
-        n_moving = np.count_nonzero(term)
+        n_moving = int(np.count_nonzero(term))
         allowed = n_moving <= len(max_levels)
         return known and allowed and sum(term) <= max_levels[n_moving - 1]
 

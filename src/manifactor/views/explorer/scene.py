@@ -120,7 +120,7 @@ class Scene:
         return {
             "name": run.folder.resolve().name,
             "input": words.input_name(run.record),
-            "verdict": words.verdict_sentence(self.fit),
+            "verdict": words.verdict_sentence(run.record, self.fit),
             "warnings": [*words.warnings(run.record), *run.warnings],
             "samples": len(run.rows),
             "shown": len(self.shown),
@@ -243,13 +243,13 @@ class Scene:
         """Return the evidence and the diagnostics of the report as HTML."""
         record, fit = self.run.record, self.fit
         sentences = [
-            words.evidence(fit),
-            *words.all_views_sentences(record, self.run.places),
+            words.evidence(record, fit),
+            *words.all_views_sentences(record),
             *words.about_particles(record),
         ]
         parts = [
             *map(paragraph, sentences),
-            evidence_section(fit),
+            evidence_section(record, fit),
             diagnostics_section(record, fit),
             tables.choices_table(record, fit).as_html(),
         ]

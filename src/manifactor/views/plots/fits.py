@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from manifactor._support.extras import extra
 from manifactor.factoring.factors import ownership
+from manifactor.runs.places import Place
 from manifactor.views.plots.appearance import (
     CATEGORIES,
     GREY,
@@ -114,6 +116,31 @@ def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
     embedding(ax, fit, factor, values=found.confidence, settings=settings)
     # The same colours for every factor, however sure its places are.
     ax.collections[-1].set_clim(0, 1)
+    return ax
+
+
+def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
+    """Draw the deviation of every place on a factor; return the Axes.
+
+    Coloured by the place, as in `embedding`.
+    """
+    spread = place.displayed_deviation
+    if spread is None:
+        return nothing(ax, "the deviation of these places is not known")
+    circle = place.topology == "circle"
+    points(
+        ax,
+        np.column_stack([place.displayed, spread]),
+        place.displayed,
+        cmap=circle_map() if circle else LINE_MAP,
+        limits=(0, 360) if circle else (0, 1),
+        settings=settings,
+    )
+    unit = DISPLAYED[place.topology][1]
+    ax.set(xlabel=f"place{unit}", ylabel=f"deviation{unit}", ylim=(0, None))
+    ax.set_xticks(np.arange(0, 361, 90) if circle else (0, 0.5, 1))
+    ax.yaxis.set_major_locator(extra("matplotlib.ticker").MaxNLocator(4))
+    ax.spines[["left", "bottom"]].set_visible(True)
     return ax
 
 

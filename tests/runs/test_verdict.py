@@ -1,0 +1,54 @@
+"""The verdict on a run of all views."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from manifactor import Evidence
+from manifactor.factoring.judging.criterion import Criterion
+from manifactor.runs.verdict import run_evidence
+
+SIZE = Criterion("size", 10, True, "samples", "{value:.0f} are few")
+
+
+def fitted(n_factors=2):
+    evidence = Evidence((SIZE.judge(20),), np.full((n_factors, n_factors), np.nan))
+    return SimpleNamespace(evidence_=evidence)
+
+
+def record(*explained, p=0.01, **entries):
+    """A record in which the view explains so much of each factor."""
+    numbered = enumerate(explained, start=1)
+    found = [{"name": "view", "factor": f, "r2": r2, "p": p} for f, r2 in numbered]
+    return {"all_views": {}, "confounders": found, **entries}
+
+
+def test_places_that_depend_on_the_view_lower_the_verdict():
+    fit = fitted()
+    found = run_evidence(fit, record(0.24, 0.01))
+    assert found.verdict == "partial"
+    assert found.reason == (
+        "places depend on the viewing direction: factor 1 (R^2 0.24)"
+    )
+    assert fit.evidence_.verdict == "product"
+    assert json.dumps(found.tests[-1].value) == "0.24"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        record(0.02, 0.03),
+        record(0.24, 0.24, p=0.3),
+        record(),
+        {"confounders": record(0.24)["confounders"]},  # of one view
+    ],
+)
+def test_chance_and_one_view_leave_the_verdict_as_it_is(given):
+    assert run_evidence(fitted(), given).verdict == "product"
+
+
+def test_one_factor_is_no_product_whatever_the_view_explains():
+    found = run_evidence(fitted(1), record(0.4))
+    assert (found.verdict, found.answer) == ("none", "one factor")
