@@ -27,7 +27,7 @@ class ConsistencySettings:
 
     regression: RegressionSettings = field(default_factory=RegressionSettings)
     # Images that are compared, at most.
-    compared: int = 10_000
+    compared: int = 4000
     # Bands of cells of the half sphere, some 40 degrees wide, and how far away views
     # must be to predict those of a cell, in degrees: nearer ones agree even where
     # places drift.
