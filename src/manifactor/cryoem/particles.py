@@ -5,6 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 # What states the pixel size, in each kind of file.
@@ -120,8 +121,13 @@ class Particles:
         names = "".join(f"{index}@{stack} " for index, stack in pairs)
         return sha256(names.encode()).hexdigest()
 
-    def turned(self) -> np.ndarray | None:
-        """Return the in-plane angle of each image relative to the first.
+    def turned(self, view: tuple[float, float] | None = None) -> np.ndarray | None:
+        """Return the in-plane angle of each image relative to a view, or to the first.
+
+        Parameters
+        ----------
+        view : (rot, tilt) or None
+            Degrees; None for the pose of the first image.
 
         Returns
         -------
@@ -131,9 +137,10 @@ class Particles:
         if self.angles is None:
             return None
         # Seen nearly along the axis, rot turns the image as psi does, so psi alone is
-        # not the in-plane angle. The whole rotation from the first image has it.
+        # not the in-plane angle. The whole rotation from the common pose has it.
         matrices = euler_matrices(self.angles)
-        turn = matrices @ matrices[0].T
+        common = matrices[:1] if view is None else euler_matrices([[*view, 0.0]])
+        turn = matrices @ common[0].T
         sine = turn[:, 0, 1] - turn[:, 1, 0]
         cosine = turn[:, 0, 0] + turn[:, 1, 1]
         return np.degrees(np.arctan2(sine, cosine))
@@ -170,7 +177,7 @@ def view_directions(angles: np.ndarray) -> np.ndarray:
     return np.column_stack([x, y, np.cos(tilt)])
 
 
-def euler_matrices(angles: np.ndarray) -> np.ndarray:
+def euler_matrices(angles: ArrayLike) -> np.ndarray:
     """Return RELION's matrices, (n, 3, 3), of rot, tilt, psi in degrees.
 
     They take the molecule to the image.

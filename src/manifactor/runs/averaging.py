@@ -4,7 +4,7 @@ These are mean images or volumes, pictures of them, and a movie.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from manifactor.cryoem.movies import chimerax_script, movie_bytes
 from manifactor.cryoem.mrc import write_stack, write_volume
 from manifactor.cryoem.pictures import grid_picture, projections, strip, write_png
 from manifactor.cryoem.views import View
+from manifactor.cryoem.wiener import correction
 from manifactor.runs.bins import bin_labels, grid_labels
 from manifactor.runs.halves import HalfAverages, half_averages, half_sets
 from manifactor.runs.matching import Matching, MatchingSettings, match
@@ -174,13 +175,15 @@ def average(
     shape = (n_bins,) * len(places)
     found = (shape, centres, places, matching, source.pixel_size)
     stated = source.pixel_size_stated
+    correct = correction(images, labels, weights=weights, n_bins=n_cells)
     if not halves:
         means = weighted_means(blocks, labels, weights=weights, n_bins=n_cells)
-        return Averages(means, *found, pixel_size_stated=stated)
+        return Averages(correct(means), *found, pixel_size_stated=stated)
     means, both = half_averages(
         blocks, labels, half_sets(run), weights=weights, n_bins=n_cells
     )
-    return Averages(means, *found, halves=both, pixel_size_stated=stated)
+    both = replace(both, means=np.stack([correct(half) for half in both.means]))
+    return Averages(correct(means), *found, halves=both, pixel_size_stated=stated)
 
 
 def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:

@@ -11,6 +11,7 @@ from manifactor._support.choices import Choice
 from manifactor.cryoem.all_views.directions import ViewMap
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.place_features import PlaceFeatures
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.factoring.factorization import Factorization
@@ -57,6 +58,7 @@ RECORDS: dict[str, Any] = {
         Motions,
         NeighborGraph,
         Part,
+        PlaceFeatures,
         Preparation,
         PrincipalVolumes,
         Sheet,

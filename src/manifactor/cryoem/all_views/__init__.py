@@ -7,7 +7,9 @@ nuisances : changes of images that are no motion: errors of poses, and contrast
 principal : the mean volume and the principal volumes, in which all particles differ
 directions : an even grid of views, and how well they show the motions
 motions : intervals and circles as features of a volume, and a grid of places
+place_features : places on factors of any shape as features of a volume
 placing : the places of all particles on the motions that were found
 model : a molecule in any state, from any direction
+known_places : the same from places that another program told
 factoring : all of it, from transforms to places
 """

@@ -8,6 +8,7 @@ from scipy import fft
 
 from manifactor.cryoem.all_views.directions import ViewMap
 from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.place_features import PlaceFeatures
 from manifactor.cryoem.all_views.slices import VolumeGrid
 
 
@@ -20,16 +21,17 @@ class MotionModel:
     grid : VolumeGrid
     box : float
         Width of an image in Angstrom.
-    motions : Motions
+    motions : Motions or PlaceFeatures
+        Features of places; the latter if another program told the places.
     volumes : complex64 ndarray of shape (n_features, grid.size)
     views : ViewMap
     consistency : ndarray of shape (n_motions,)
-        Correlation of volumes from two sets of views.
+        Correlation of volumes from two sets of views, or of images.
     """
 
     grid: VolumeGrid
     box: float
-    motions: Motions
+    motions: Motions | PlaceFeatures
     volumes: np.ndarray
     views: ViewMap
     consistency: np.ndarray

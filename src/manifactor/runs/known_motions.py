@@ -1,0 +1,94 @@
+"""The molecule along the factors of another program's coordinates.
+
+Such a run has places of particles of all views. Volumes along the factors are computed
+from images when they are first shown, and kept in the run folder.
+"""
+
+from contextlib import suppress
+
+import numpy as np
+
+from manifactor._support.stages import Stages
+from manifactor.cryoem.all_views.known_places import (
+    KnownPlaceSettings,
+    model_of_places,
+)
+from manifactor.cryoem.all_views.transforms import read_transforms
+from manifactor.estimators import ManifoldFactorizer
+from manifactor.inputs.one_view import is_one_view
+from manifactor.runs.archive import write_tree
+from manifactor.runs.motions import (
+    MODEL_FILE,
+    RunMotions,
+    is_of_all_views,
+    open_motions,
+    scales_of,
+)
+from manifactor.runs.run import Run
+
+
+def lacks_motions(run: Run) -> bool:
+    """Return whether a run's volumes along its factors are still to be computed.
+
+    That is so for coordinates of particles of all views.
+    """
+    return _has_particles(run) and not (run.folder / MODEL_FILE).exists()
+
+
+def _has_particles(run: Run) -> bool:
+    record = run.record
+    if "particles" not in record or "components" in record or is_of_all_views(record):
+        return False
+    return not is_one_view(run.particles)
+
+
+def known_motions(
+    run: Run,
+    fit: ManifoldFactorizer,
+    *,
+    stages: Stages | None = None,
+    settings: KnownPlaceSettings = KnownPlaceSettings(),
+) -> RunMotions | None:
+    """Return the motions of a run, computed from its images if there are none yet.
+
+    Parameters
+    ----------
+    run : Run
+    fit : ManifoldFactorizer
+    stages : Stages or None
+        Reports the progress.
+    settings : KnownPlaceSettings
+
+    Returns
+    -------
+    RunMotions or None
+        None for a run that has no particles of all views.
+    """
+    if not lacks_motions(run):
+        return open_motions(run, fit)
+    stages = stages or Stages()
+    # Drawn, not the first: particles are often in an order. The same ones every time.
+    rng = np.random.default_rng(0)
+    drawn = np.sort(rng.permutation(len(run.rows))[: settings.learned])
+    particles = run.particles[drawn]
+    transforms = read_transforms(
+        run.choice.images(particles), particles, rng=rng, stages=stages
+    )
+    scales = scales_of(fit, settings=settings)
+    places = [
+        scale.columns(place[drawn])
+        for scale, place in zip(scales, run.places, strict=True)
+    ]
+    with stages.timed("volumes"):
+        model = model_of_places(
+            transforms,
+            [scale.topology for scale in scales],
+            places,
+            rng=rng,
+            report=lambda done: stages.report("volumes", done),
+            settings=settings,
+        )
+    # In a folder that cannot be written, they are computed again each time.
+    with suppress(OSError):
+        write_tree(run.folder / MODEL_FILE, model)
+    return RunMotions(model, scales, expected=True)
