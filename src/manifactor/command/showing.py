@@ -10,10 +10,15 @@ from socket import gethostname
 
 from manifactor._support.extras import extra
 from manifactor._support.files import require_writable
+from manifactor._support.stages import Stages
 from manifactor.command.outputs import require_new_file, with_suffix
-from manifactor.command.terminal import show
+from manifactor.command.terminal import ProgressBars, note, show
+from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
-from manifactor.runs.run import open_run
+from manifactor.runs.known_motions import needs_volumes
+from manifactor.runs.motions import MODEL_FILE
+from manifactor.runs.run import Run, open_run
+from manifactor.runs.shown import Shown, Wanted, open_shown
 from manifactor.views.report import REPORT_NAME, write_movies, write_report
 from manifactor.views.words import report_text
 
@@ -25,12 +30,39 @@ def report(arguments: Namespace) -> None:
     # Before anything is drawn, which takes seconds.
     out = _page_of(arguments)
     # The text first: it needs no matplotlib, the page does.
-    places = open_run(folder).places
-    show(report_text(record, estimator, places))
-    show(f"Report: {write_report(folder, estimator, out=out)}")
+    run = open_run(folder)
+    wanted = _wanted(arguments, run)
+    show(report_text(record, estimator, run.places))
+    shown = _shown(run, estimator, wanted)
+    for number, cone in enumerate(shown.cones, start=1):
+        show(f"Factor {number}: averages of {cone}")
+    show(f"Report: {write_report(folder, estimator, out=out, shown=shown)}")
     if arguments.movies:
-        movies = ", ".join(map(str, write_movies(folder, page=out)))
+        written = write_movies(folder, page=out, shown=shown)
+        movies = ", ".join(map(str, written))
         show(f"Movies: {movies or 'none, as no factor has one dimension'}")
+
+
+def _wanted(arguments: Namespace, run: Run) -> Wanted:
+    """Return what the user asked to see; refuse what the run cannot show."""
+    volumes = None if arguments.volumes is None else Path(arguments.volumes)
+    wanted = Wanted(arguments.view, arguments.width, volumes, arguments.volumes_along)
+    wanted.check(run)
+    return wanted
+
+
+def _shown(run: Run, fit: ManifoldFactorizer, wanted: Wanted) -> Shown:
+    """Return what is shown of particles of all views, with a bar for what is slow."""
+    if needs_volumes(run):
+        note(
+            "volumes along the factors are computed from the images, once; they are "
+            f"kept in {run.folder / MODEL_FILE}."
+        )
+    with ProgressBars() as bars:
+        shown = open_shown(run, fit, wanted, stages=Stages().start(bars))
+    if shown.why:
+        note(f"no volumes along the factors: {shown.why}")
+    return shown
 
 
 def _page_of(arguments: Namespace) -> Path:
@@ -60,8 +92,11 @@ def explore(arguments: Namespace) -> None:
         require_writable(folder)
     # Other users of this machine can reach the port; the token keeps them out.
     token = token_urlsafe(16)
+    run = open_run(arguments.run)
+    wanted = _wanted(arguments, run)
     with listening(arguments.port) as bound:
-        scene = open_scene(Path(arguments.run))
+        shown = _shown(run, read_run(run.folder)[1], wanted)
+        scene = open_scene(run.folder, shown=shown)
         warm_up(scene)
         _show_address(bound.getsockname()[1], token)
         # Ctrl-C is the way to stop the server, not an error.

@@ -145,14 +145,53 @@ class Particles:
         cosine = turn[:, 0, 0] + turn[:, 1, 1]
         return np.degrees(np.arctan2(sine, cosine))
 
+    def facing(self, view: tuple[float, float]) -> tuple["Particles", np.ndarray]:
+        """Return the particles as if all were seen from the side of a view.
+
+        An image from behind, turned upside down, is one from in front: (x, y) becomes
+        (x, -y), and the molecule is turned by half a turn about x.
+
+        Parameters
+        ----------
+        view : (rot, tilt)
+            Degrees.
+
+        Returns
+        -------
+        particles : Particles
+            With angles and shifts of the images after that.
+        mirrored : ndarray of bool of shape (n,)
+            The images to turn upside down.
+        """
+        if self.angles is None:
+            return self, np.zeros(len(self), dtype=bool)
+        direction = view_directions(np.array([[*view, 0.0]]))[0]
+        behind = view_directions(self.angles) @ direction < 0
+        flip = np.where(behind[:, None], [1.0, -1.0, -1.0], 1.0)
+        turned = flip[:, :, None] * euler_matrices(self.angles)
+
+        def moved(shift: np.ndarray | None) -> np.ndarray | None:
+            return None if shift is None else shift * flip[:, :2]
+
+        facing = replace(
+            self,
+            angles=np.where(behind[:, None], matrix_angles(turned), self.angles),
+            shift=moved(self.shift),
+            unscaled_shift=moved(self.unscaled_shift),
+        )
+        return facing, behind
+
     def near_view(
         self,
         rot: float,
         tilt: float,
         *,
         width: float,
+        or_opposite: bool = False,
     ) -> np.ndarray:
         """Return which particles are seen from within `width` degrees of a direction.
+
+        Or from within as many degrees of the opposite one, if asked for.
 
         Returns
         -------
@@ -164,6 +203,8 @@ class Particles:
             )
         direction = view_directions(np.array([[rot, tilt, 0.0]]))[0]
         cosine = view_directions(self.angles) @ direction
+        if or_opposite:
+            cosine = np.abs(cosine)
         # Rounding must not drop a particle that is seen from exactly this direction.
         return cosine >= np.cos(np.radians(width)) - 1e-12
 

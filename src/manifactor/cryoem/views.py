@@ -35,6 +35,8 @@ class View:
         The view to whose orientation images are turned; None for that of the first.
     weigh : bool
         Whether to multiply by the CTF, as means need it that `wiener` restores.
+    mirrored : ndarray of bool of shape (n,) or None
+        Images to turn upside down, as `Particles.facing` says.
     """
 
     source: ImageSource | ImageArray
@@ -42,6 +44,7 @@ class View:
     flip: bool = False
     frame: tuple[float, float] | None = None
     weigh: bool = False
+    mirrored: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if not self.flip:
@@ -68,7 +71,8 @@ class View:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield pairs (rows, images)."""
         for here, images in self.source.blocks(rows):
-            yield here, self._aligned(self._filtered(images, here), here)
+            filtered = self._filtered(images, here)
+            yield here, self._aligned(self._faced(filtered, here), here)
 
     def _filtered(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if self.particles is None or not (self.flip or self.weigh):
@@ -83,6 +87,13 @@ class View:
             factor = np.sign(particle_ctf(here, size, pixel_size))
         transformed = fft.rfft2(images, workers=-1) * factor
         return fft.irfft2(transformed, s=images.shape[1:], workers=-1)
+
+    def _faced(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if self.mirrored is None or not self.mirrored[rows].any():
+            return images
+        # About the row of the centre, which stays: row k becomes row -k.
+        flipped = np.roll(images[:, ::-1], 1 - images.shape[1] % 2, axis=1)
+        return np.where(self.mirrored[rows][:, None, None], flipped, images)
 
     def _aligned(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if self.particles is None:
@@ -99,9 +110,10 @@ class View:
         return None if self.particles is None else self.particles.turned(self.frame)
 
 
-def can_weigh(source: ImageSource | ImageArray, particles: Particles) -> bool:
+def can_weigh(source: ImageSource | ImageArray, particles: Particles | None) -> bool:
     """Return whether means of images can be corrected for their CTF."""
-    return "defocus_u" in particles.microscope and source.pixel_size_stated
+    known = {} if particles is None else particles.microscope
+    return "defocus_u" in known and source.pixel_size_stated
 
 
 def applied_transfer(

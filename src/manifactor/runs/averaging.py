@@ -53,6 +53,8 @@ class Averages:
         Means of half of the samples of every bin.
     pixel_size_stated : bool
         Whether a file says the pixel size.
+    ctf_corrected : bool
+        Whether the CTF was divided out of the means.
     """
 
     means: np.ndarray
@@ -63,6 +65,7 @@ class Averages:
     pixel_size: float
     halves: HalfAverages | None = None
     pixel_size_stated: bool = True
+    ctf_corrected: bool = False
 
     @property
     def width(self) -> float | None:
@@ -174,16 +177,19 @@ def average(
     weights, blocks = matching.weights, images.blocks(rows)
     shape = (n_bins,) * len(places)
     found = (shape, centres, places, matching, source.pixel_size)
-    stated = source.pixel_size_stated
+    known = {
+        "pixel_size_stated": source.pixel_size_stated,
+        "ctf_corrected": isinstance(images, View) and images.weigh,
+    }
     correct = correction(images, labels, weights=weights, n_bins=n_cells)
     if not halves:
         means = weighted_means(blocks, labels, weights=weights, n_bins=n_cells)
-        return Averages(correct(means), *found, pixel_size_stated=stated)
+        return Averages(correct(means), *found, **known)
     means, both = half_averages(
         blocks, labels, half_sets(run), weights=weights, n_bins=n_cells
     )
     both = replace(both, means=np.stack([correct(half) for half in both.means]))
-    return Averages(correct(means), *found, halves=both, pixel_size_stated=stated)
+    return Averages(correct(means), *found, halves=both, **known)
 
 
 def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:

@@ -5,18 +5,21 @@ from images when they are first shown, and kept in the run folder.
 """
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
 from manifactor._support.stages import Stages
+from manifactor.cryoem.all_views.directions import view_map
 from manifactor.cryoem.all_views.known_places import (
     KnownPlaceSettings,
     model_of_places,
 )
 from manifactor.cryoem.all_views.transforms import read_transforms
+from manifactor.cryoem.particles import euler_matrices
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.inputs.one_view import is_one_view
 from manifactor.runs.archive import write_tree
+from manifactor.runs.cones import has_all_views
 from manifactor.runs.motions import (
     MODEL_FILE,
     RunMotions,
@@ -27,19 +30,18 @@ from manifactor.runs.motions import (
 from manifactor.runs.run import Run
 
 
-def lacks_motions(run: Run) -> bool:
-    """Return whether a run's volumes along its factors are still to be computed.
+def needs_volumes(run: Run) -> bool:
+    """Return whether volumes along a run's factors are still to be computed.
 
     That is so for coordinates of particles of all views.
     """
-    return _has_particles(run) and not (run.folder / MODEL_FILE).exists()
-
-
-def _has_particles(run: Run) -> bool:
-    record = run.record
-    if "particles" not in record or "components" in record or is_of_all_views(record):
+    if (run.folder / MODEL_FILE).exists() or is_of_all_views(run.record):
         return False
-    return not is_one_view(run.particles)
+    try:
+        return has_all_views(run)
+    except (ValueError, OSError):
+        # Particles that cannot be read are reported where they are averaged.
+        return False
 
 
 def known_motions(
@@ -64,7 +66,7 @@ def known_motions(
     RunMotions or None
         None for a run that has no particles of all views.
     """
-    if not lacks_motions(run):
+    if not needs_volumes(run):
         return open_motions(run, fit)
     stages = stages or Stages()
     # Drawn, not the first: particles are often in an order. The same ones every time.
@@ -88,6 +90,11 @@ def known_motions(
             report=lambda done: stages.report("volumes", done),
             settings=settings,
         )
+    # Directions of all particles, not only of those that were read.
+    everyone = view_map(
+        euler_matrices(run.particles.angles), np.zeros((len(run.rows), len(scales)))
+    )
+    model = replace(model, views=replace(model.views, counts=everyone.counts))
     # In a folder that cannot be written, they are computed again each time.
     with suppress(OSError):
         write_tree(run.folder / MODEL_FILE, model)

@@ -103,9 +103,15 @@ class Run:
             ]
         return []
 
-    def seen_from(self, view: tuple[float, float], *, width: float) -> "Run":
-        """Return the run with the samples seen from a direction only."""
-        visible = picked(self.particles, view, width).rows
+    def seen_from(
+        self, view: tuple[float, float], *, width: float, or_opposite: bool = False
+    ) -> "Run":
+        """Return the run with the samples seen from a direction only.
+
+        Or from the opposite one, if asked for: their images are mirrored.
+        """
+        seen = picked(self.particles, view, width, or_opposite=or_opposite)
+        visible = seen.rows
         near = np.flatnonzero(np.isin(self.rows, visible))
         places = tuple(place[near] for place in self.places)
         return replace(self, rows=self.rows[near], places=places, view=view)
@@ -125,6 +131,9 @@ class Run:
                 f"averages need images or volumes; {self.folder} was fitted to numbers "
                 "alone. Fit again with --particles, or fit the images themselves."
             )
+        mirrored = None
+        if particles is not None and self.view is not None:
+            particles, mirrored = particles.facing(self.view)
         if particles is not None:
             _require_view(particles, self)
         phase_flip = bool(self.record.get("images", {}).get("phase_flip", False))
@@ -132,9 +141,9 @@ class Run:
             self.input, particles, phase_flip=phase_flip, choice=self.choice
         )
         # Images that were fitted are shown as they were fitted.
-        fitted = particles is None or "components" in self.record
+        fitted = "components" in self.record
         weigh = not fitted and can_weigh(found.source, particles)
-        return replace(found, frame=self.view, weigh=weigh)
+        return replace(found, frame=self.view, weigh=weigh, mirrored=mirrored)
 
     def samples(self) -> np.ndarray:
         """Return the numbers that the run was fitted to, one row for each sample."""

@@ -11,6 +11,7 @@ import numpy as np
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
 from manifactor.runs.places import Place
+from manifactor.runs.shown import Shown
 from manifactor.views import tables
 
 # Characters of a line of plain text; most terminals are at least as wide.
@@ -183,6 +184,21 @@ def all_views_sentences(record: dict, places: Sequence[Place] = ()) -> list[str]
             f"views: {_listed(each)}; 1 if a place means the same in all views."
         )
     return [*sentences, *_deviation_sentences(places)]
+
+
+def volume_sentences(shown: Shown) -> list[str]:
+    """Return what images say about another program's coordinates."""
+    if shown.why:
+        return [f"No volumes were computed along the factors: {shown.why}"]
+    if shown.motions is None or not shown.motions.expected:
+        return []
+    found = enumerate(shown.motions.model.consistency, start=1)
+    each = [f"{r:.2f} on factor {number}" for number, r in found]
+    return [
+        "Volumes along the factors, computed from the images and these coordinates: "
+        f"those of two half sets of images correlate by {_listed(each)}. Near 0, the "
+        "images show nothing of the factor."
+    ]
 
 
 def _deviation_sentences(places: Sequence[Place]) -> list[str]:
