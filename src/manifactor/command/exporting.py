@@ -8,6 +8,7 @@ from manifactor.command.outputs import require_new_file, require_new_folder
 from manifactor.command.terminal import show
 from manifactor.inputs.one_view import checked_width
 from manifactor.runs import averaging, bridges
+from manifactor.runs.average_files import write_averages
 from manifactor.runs.folder import read_run
 from manifactor.runs.model_volumes import require_plain, volumes_along
 from manifactor.runs.motions import is_of_all_views, open_motions
@@ -97,7 +98,7 @@ def average(arguments: Namespace) -> None:
         require_plain(matched=arguments.match, halves=arguments.halves)
         averages = volumes_along(run, motions, arguments.factor, n_bins=arguments.bins)
     with whole_folder(out) as folder:
-        written = averaging.write_averages(averages, folder)
+        written = write_averages(averages, folder)
     show(f"{averages}.\n{out}: {shortened(written)}")
 
 

@@ -135,8 +135,8 @@ def restored(
     size = means.shape[-1]
     shell, multiplicity = shells(size)
     spectra = fft.rfft2(means, norm="ortho", workers=-1)
-    filled = (powers > 0).any(axis=1)
-    if not filled.any():
+    filled = np.flatnonzero(powers.max(axis=1) > 0)
+    if not len(filled):
         return means
     noise = _noise(means[filled], powers[filled], settings)
     power = np.abs(spectra[filled]) ** 2 * multiplicity
@@ -148,7 +148,9 @@ def restored(
         noise, signal, out=np.full(len(signal), np.inf), where=signal > 0
     )
     denominator = (powers + relative)[:, shell]
-    spectra = np.where(filled[:, None, None], spectra / denominator, 0)
+    # A bin without images has no CTF, and stays empty.
+    empty = np.isinf(denominator) | (denominator == 0)
+    spectra = np.divide(spectra, denominator, out=np.zeros_like(spectra), where=~empty)
     return fft.irfft2(spectra, s=(size, size), norm="ortho", workers=-1).astype(
         np.float32
     )

@@ -5,13 +5,11 @@ These are mean images or volumes, pictures of them, and a movie.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.movies import chimerax_script, movie_bytes
-from manifactor.cryoem.mrc import write_stack, write_volume
-from manifactor.cryoem.pictures import grid_picture, projections, strip, write_png
+from manifactor.cryoem.movies import movie_bytes
+from manifactor.cryoem.pictures import projections
 from manifactor.cryoem.views import View
 from manifactor.cryoem.wiener import correction
 from manifactor.runs.bins import bin_labels, grid_labels
@@ -88,9 +86,14 @@ class Averages:
         return projections(self.means) if self.of_volumes else self.means
 
     @property
+    def is_circular(self) -> bool:
+        """Whether the averages go around a circle."""
+        return self.places[0].topology == "circle"
+
+    @property
     def movies(self) -> dict[str, bytes]:
         """Movies along a single factor, by the ending of their files."""
-        return movie_bytes(self.images, circular=_is_circular(self))
+        return movie_bytes(self.images, circular=self.is_circular)
 
     @property
     def captions(self) -> list[list[str]]:
@@ -175,21 +178,25 @@ def average(
         labels = np.where(drawn, labels, -1)
     matching = match(labels, others, n_bins=n_cells, settings=settings.matching)
     weights, blocks = matching.weights, images.blocks(rows)
-    shape = (n_bins,) * len(places)
-    found = (shape, centres, places, matching, source.pixel_size)
-    known = {
-        "pixel_size_stated": source.pixel_size_stated,
-        "ctf_corrected": isinstance(images, View) and images.weigh,
-    }
     correct = correction(images, labels, weights=weights, n_bins=n_cells)
-    if not halves:
-        means = weighted_means(blocks, labels, weights=weights, n_bins=n_cells)
-        return Averages(correct(means), *found, **known)
-    means, both = half_averages(
-        blocks, labels, half_sets(run), weights=weights, n_bins=n_cells
+    both = None
+    given = {"weights": weights, "n_bins": n_cells}
+    if halves:
+        means, both = half_averages(blocks, labels, half_sets(run), **given)
+        both = replace(both, means=np.stack([correct(half) for half in both.means]))
+    else:
+        means = weighted_means(blocks, labels, **given)
+    return Averages(
+        means=correct(means),
+        shape=(n_bins,) * len(places),
+        centres=centres,
+        places=places,
+        matching=matching,
+        pixel_size=source.pixel_size,
+        halves=both,
+        pixel_size_stated=source.pixel_size_stated,
+        ctf_corrected=isinstance(images, View) and images.weigh,
     )
-    both = replace(both, means=np.stack([correct(half) for half in both.means]))
-    return Averages(correct(means), *found, halves=both, **known)
 
 
 def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
@@ -254,99 +261,3 @@ def _drawn(n_samples: int, most: int) -> np.ndarray:
     # A fixed seed: a report that is made twice shows the same averages.
     rng = np.random.default_rng(0)
     return np.sort(rng.choice(n_samples, most, replace=False))
-
-
-def write_averages(averages: Averages, folder: Path) -> list[str]:
-    """Write means, pictures and a movie into a folder.
-
-    Returns
-    -------
-    list of str
-        Names of the files, the most telling first.
-    """
-    write_pictures = _write_strip if len(averages.shape) == 1 else _write_grid
-    write_means = _write_volumes if averages.of_volumes else _write_images
-    written = write_pictures(averages, folder) + write_means(averages, folder)
-    written += _write_halves(averages, folder)
-    (folder / "bins.csv").write_text(_bins_table(averages), encoding="utf-8")
-    return [*written, "bins.csv"]
-
-
-def _write_strip(averages: Averages, folder: Path) -> list[str]:
-    shown = averages.images
-    picture = strip(shown, captions=averages.captions[0])
-    write_png(folder / "averages.png", picture)
-    movies = averages.movies
-    for kind, content in movies.items():
-        (folder / f"averages{kind}").write_bytes(content)
-    # The movies first: they show the motion at a glance.
-    return [*(f"averages{kind}" for kind in movies), "averages.png"]
-
-
-def _write_grid(averages: Averages, folder: Path) -> list[str]:
-    shown = averages.images
-    rows, columns = averages.captions
-    # A grid has no order in which to play it, so there is no movie.
-    grid = shown.reshape(*averages.shape, *shown.shape[1:])
-    picture = grid_picture(grid, rows=rows, columns=columns)
-    write_png(folder / "averages.png", picture)
-    return ["averages.png"]
-
-
-def _write_images(averages: Averages, folder: Path) -> list[str]:
-    path = folder / "averages.mrcs"
-    write_stack(path, averages.means, pixel_size=averages.pixel_size)
-    return [path.name]
-
-
-def _write_volumes(averages: Averages, folder: Path) -> list[str]:
-    # A bin without weight has no volume: zeros would be a gap in the movie.
-    filled = np.flatnonzero(averages.matching.effective_sizes > 0)
-    # Leading zeros keep the order where a program sorts by name.
-    names = [f"average_{k + 1:03d}.mrc" for k in filled]
-    for k, name in zip(filled, names, strict=True):
-        write_volume(folder / name, averages.means[k], pixel_size=averages.pixel_size)
-    script = chimerax_script(names, circular=_is_circular(averages))
-    (folder / "averages.cxc").write_text(script, encoding="utf-8")
-    return ["averages.cxc", *names]
-
-
-def _write_halves(averages: Averages, folder: Path) -> list[str]:
-    """Write the half-set averages, of images as stacks and of volumes as maps."""
-    if averages.halves is None:
-        return []
-    names = []
-    size = averages.pixel_size
-    for number, means in enumerate(averages.halves.means, start=1):
-        if not averages.of_volumes:
-            names.append(f"averages_half{number}.mrcs")
-            write_stack(folder / names[-1], means, pixel_size=size)
-            continue
-        for k in np.flatnonzero(averages.halves.filled[number - 1]):
-            names.append(f"average_{k + 1:03d}_half{number}.mrc")
-            write_volume(folder / names[-1], means[k], pixel_size=size)
-    return names
-
-
-def _is_circular(averages: Averages) -> bool:
-    return averages.places[0].topology == "circle"
-
-
-def _bins_table(averages: Averages) -> str:
-    """Return a table in CSV with one row for each bin."""
-    n_factors = len(averages.shape)
-    header = [f"centre{i}" for i in range(1, n_factors + 1)]
-    columns = ["bin", "samples", "effective_size", *header]
-    halves = averages.halves
-    if halves is not None:
-        columns.append("half_correlation")
-    lines = [",".join(columns)]
-    counts, sizes = averages.matching.counts, averages.matching.effective_sizes
-    for k, position in enumerate(np.ndindex(*averages.shape)):
-        pairs = zip(averages.centres, position, strict=True)
-        cells = [f"{k + 1}", f"{counts[k]}", f"{sizes[k]:.1f}"]
-        cells += [f"{along[i]:.6g}" for along, i in pairs]
-        if halves is not None:
-            cells.append(f"{halves.correlations[k]:.4f}")
-        lines.append(",".join(cells))
-    return "\n".join(lines) + "\n"

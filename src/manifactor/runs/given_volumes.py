@@ -201,9 +201,7 @@ def _spread(place: Place) -> float:
     return float(1 - gaps.max() / (2 * np.pi))
 
 
-def _places(
-    run: Run, number: int, points: np.ndarray | None, count: int
-) -> Place:
+def _places(run: Run, number: int, points: np.ndarray | None, count: int) -> Place:
     place = run.place(number)
     if points is not None:
         return place[points]

@@ -10,13 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from manifactor._support.stages import Stages
-from manifactor.cryoem.all_views.directions import view_map
 from manifactor.cryoem.all_views.known_places import (
     KnownPlaceSettings,
     model_of_places,
+    view_counts,
 )
 from manifactor.cryoem.all_views.transforms import read_transforms
-from manifactor.cryoem.particles import euler_matrices
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import write_tree
 from manifactor.runs.cones import has_all_views
@@ -91,10 +90,8 @@ def known_motions(
             settings=settings,
         )
     # Directions of all particles, not only of those that were read.
-    everyone = view_map(
-        euler_matrices(run.particles.angles), np.zeros((len(run.rows), len(scales)))
-    )
-    model = replace(model, views=replace(model.views, counts=everyone.counts))
+    views = replace(model.views, counts=view_counts(run.particles))
+    model = replace(model, views=views)
     # In a folder that cannot be written, they are computed again each time.
     with suppress(OSError):
         write_tree(run.folder / MODEL_FILE, model)

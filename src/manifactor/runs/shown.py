@@ -116,9 +116,7 @@ def open_shown(
     return Shown(motions, _cones(run, motions, wanted), volumes, why, wanted)
 
 
-def _cones(
-    run: Run, motions: RunMotions | None, wanted: Wanted
-) -> tuple[Cone, ...]:
+def _cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, ...]:
     directions = _directions(run)
     if directions is None:
         return ()

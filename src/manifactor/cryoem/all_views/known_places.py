@@ -19,7 +19,7 @@ from manifactor.cryoem.all_views.regression import (
     volumes_from,
 )
 from manifactor.cryoem.all_views.transforms import Transforms
-from manifactor.cryoem.particles import euler_matrices
+from manifactor.cryoem.particles import Particles, euler_matrices
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,7 @@ def model_of_places(
     for number in (0, 1):
         chosen = np.flatnonzero(half == number)
         images = transforms[chosen]
-        found.append(
-            volumes_from(images, known[chosen], settings=settings.regression)
-        )
+        found.append(volumes_from(images, known[chosen], settings=settings.regression))
         report((number + 1) / 2)
     first, second = found
     return MotionModel(
@@ -128,15 +126,20 @@ def expected_views(
     return replace(counted, deviations=np.column_stack(columns))
 
 
+def view_counts(particles: Particles | None) -> np.ndarray:
+    """Return the number of particles in each cell of a `ViewMap`; 0 without angles."""
+    angles = None if particles is None else particles.angles
+    rotations = euler_matrices(np.zeros((0, 3)) if angles is None else angles)
+    return view_map(rotations, np.zeros((len(rotations), 1))).counts
+
+
 def _shown(
     transforms: Transforms, volumes: np.ndarray, rotations: np.ndarray
 ) -> np.ndarray:
     """Return slices of volumes, (n_views, n_pixels, n_features)."""
     grid = transforms.grid
     sharp = grid.sharpened(volumes).astype(np.complex64)
-    return (grid.slices(rotations) @ sharp.T).reshape(
-        len(rotations), -1, len(volumes)
-    )
+    return (grid.slices(rotations) @ sharp.T).reshape(len(rotations), -1, len(volumes))
 
 
 def _rotations_to(directions: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from scipy.stats import rankdata
 
 from manifactor.cryoem.all_views.directions import hemisphere
 from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.place_features import PlaceFeatures
 from manifactor.cryoem.all_views.regression import (
     Features,
     RegressionSettings,
@@ -149,7 +150,7 @@ def _volumes_of_view_halves(
 
 
 def volume_consistency(
-    first: np.ndarray, second: np.ndarray, motions: Motions
+    first: np.ndarray, second: np.ndarray, motions: Motions | PlaceFeatures
 ) -> np.ndarray:
     """Return the correlation of the volumes of each motion, (n_motions,)."""
     out = []
