@@ -10,13 +10,12 @@ from socket import gethostname
 
 from manifactor._support.extras import extra
 from manifactor._support.files import require_writable
-from manifactor._support.stages import Stages
+from manifactor.command.motions import reported_volumes
 from manifactor.command.outputs import require_new_file, with_suffix
-from manifactor.command.terminal import ProgressBars, note, show
+from manifactor.command.terminal import note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
-from manifactor.runs.known_motions import needs_volumes
-from manifactor.runs.motions import MODEL_FILE
+from manifactor.runs.given_volumes import read_volumes
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.shown import Shown, Wanted, open_shown
 from manifactor.views.report import REPORT_NAME, write_movies, write_report
@@ -45,21 +44,22 @@ def report(arguments: Namespace) -> None:
 
 def _wanted(arguments: Namespace, run: Run) -> Wanted:
     """Return what the user asked to see; refuse what the run cannot show."""
-    volumes = None if arguments.volumes is None else Path(arguments.volumes)
-    wanted = Wanted(arguments.view, arguments.width, volumes, arguments.volumes_along)
+    folder, factor = arguments.volumes, arguments.volumes_along
+    if factor is not None and folder is None:
+        raise ValueError(
+            "--volumes-along is the factor of a series of volumes; give its folder "
+            "with --volumes, or leave it out."
+        )
+    volumes = None if folder is None else read_volumes(folder, run, factor=factor)
+    wanted = Wanted(arguments.view, arguments.width, volumes)
     wanted.check(run)
     return wanted
 
 
 def _shown(run: Run, fit: ManifoldFactorizer, wanted: Wanted) -> Shown:
     """Return what is shown of particles of all views, with a bar for what is slow."""
-    if needs_volumes(run):
-        note(
-            "volumes along the factors are computed from the images, once; they are "
-            f"kept in {run.folder / MODEL_FILE}."
-        )
-    with ProgressBars() as bars:
-        shown = open_shown(run, fit, wanted, stages=Stages().start(bars))
+    with reported_volumes(run) as stages:
+        shown = open_shown(run, fit, wanted, stages=stages)
     if shown.why:
         note(f"no volumes along the factors: {shown.why}")
     return shown

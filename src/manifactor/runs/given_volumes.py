@@ -71,7 +71,7 @@ class GivenVolumes:
 
 
 def read_volumes(
-    folder: Path,
+    folder: Path | str,
     run: Run,
     *,
     factor: int | None = None,
@@ -84,7 +84,7 @@ def read_volumes(
 
     Parameters
     ----------
-    folder : Path
+    folder : Path or str
         With .mrc files, in the order of the numbers in their names; or one of
         `manifactor export --to cryodrgn`, whose volumes lie in a folder of their own.
     run : Run
@@ -93,7 +93,7 @@ def read_volumes(
         the only one.
     settings : GivenVolumeSettings
     """
-    folder = _folder_of_volumes(folder)
+    folder = _folder_of_volumes(Path(folder))
     source = volume_series(folder)
     _require_cubes(source, folder, settings)
     points = _points(folder, run, len(source))

@@ -1,7 +1,6 @@
 """What report and explorer show of particles of all views."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from manifactor.cryoem.directions import known_directions
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.one_view import picked
 from manifactor.runs.cones import Cone, choose_cone, given_cone, has_all_views
-from manifactor.runs.given_volumes import GivenVolumes, read_volumes
+from manifactor.runs.given_volumes import GivenVolumes
 from manifactor.runs.known_motions import known_motions
 from manifactor.runs.motions import RunMotions
 from manifactor.runs.run import Run
@@ -27,16 +26,13 @@ class Wanted:
         Degrees; None for the direction that shows each factor best.
     width : float or None
         Degrees around it in which images are averaged; None for enough of them.
-    volumes : Path or None
-        A folder of volumes along a factor.
-    along : int or None
-        That factor, counted from 1; None for the one on which the volumes spread.
+    volumes : GivenVolumes or None
+        Of another program, along a factor.
     """
 
     view: tuple[float, float] | None = None
     width: float | None = None
-    volumes: Path | None = None
-    along: int | None = None
+    volumes: GivenVolumes | None = None
 
     def check(self, run: Run) -> None:
         """Refuse what a run cannot show, before anything is computed."""
@@ -47,11 +43,6 @@ class Wanted:
             raise ValueError(
                 "--view and --width choose among particles of all views; "
                 f"{run.folder} has none. Leave them out."
-            )
-        if self.along is not None and self.volumes is None:
-            raise ValueError(
-                "--volumes-along is the factor of a series of volumes; give its folder "
-                "with --volumes, or leave it out."
             )
 
 
@@ -65,8 +56,6 @@ class Shown:
         The molecule along the factors.
     cones : tuple of Cone
         The images that are averaged along each factor; empty if all show one view.
-    volumes : GivenVolumes or None
-        Of another program.
     why : str
         Why there is no molecule, if it could not be computed.
     wanted : Wanted
@@ -75,9 +64,13 @@ class Shown:
 
     motions: RunMotions | None = None
     cones: tuple[Cone, ...] = ()
-    volumes: GivenVolumes | None = None
     why: str = ""
     wanted: Wanted = Wanted()
+
+    @property
+    def volumes(self) -> GivenVolumes | None:
+        """Volumes of another program."""
+        return self.wanted.volumes
 
     def view(self, motion: int) -> tuple[float, float] | None:
         """Return the direction in which a factor, counted from 0, is shown.
@@ -105,15 +98,12 @@ def open_shown(
         Reports the progress.
     """
     wanted.check(run)
-    volumes = None
-    if wanted.volumes is not None:
-        volumes = read_volumes(wanted.volumes, run, factor=wanted.along)
     motions, why = None, ""
     try:
         motions = known_motions(run, fit, stages=stages)
     except (ValueError, OSError) as error:
         why = " ".join(str(error).split())
-    return Shown(motions, _cones(run, motions, wanted), volumes, why, wanted)
+    return Shown(motions, _cones(run, motions, wanted), why, wanted)
 
 
 def _cones(run: Run, motions: RunMotions | None, wanted: Wanted) -> tuple[Cone, ...]:

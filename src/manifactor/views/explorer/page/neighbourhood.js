@@ -29,7 +29,7 @@ const CAPTIONS = {
 const things = ({ kind }, { source }) => (["images", "volumes"].includes(source || kind) ? source || kind : "samples");
 
 const volume = ({ name, place, factor, of }, { view }) =>
-  `${name}, at ${place} on factor ${factor} the nearest of ${whole(of)} volumes, seen from ${seenFrom(view)}.`;
+  `${name}, the nearest of ${whole(of)} volumes, at ${place} on factor ${factor}, seen from ${seenFrom(view)}.`;
 
 /** Which images were averaged, where a direction is chosen. */
 function from({ width, images, corrected }, { view }) {
