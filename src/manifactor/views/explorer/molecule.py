@@ -16,7 +16,13 @@ from manifactor.runs.motions import UNKNOWN
 from manifactor.runs.run import Run
 from manifactor.runs.shown import Shown
 from manifactor.views.explorer.directed import Directed, Directions, open_directions
-from manifactor.views.explorer.previews import Look, PreviewSettings, data_url
+from manifactor.views.explorer.previews import (
+    Look,
+    Preview,
+    PreviewSettings,
+    data_url,
+    open_preview,
+)
 from manifactor.views.markup import scale_bar
 
 
@@ -85,7 +91,7 @@ class Molecule:
     @property
     def width(self) -> float | None:
         """Width of an image in Angstrom; None if it is unknown."""
-        return self._widths.get(next(iter(self.sources)))
+        return self._widths.get(next(iter(self.sources), ""))
 
     @property
     def _widths(self) -> dict[str, float]:
@@ -159,6 +165,20 @@ class Molecule:
             return self.directions.from_view(view)
 
         return lru_cache(maxsize=self.settings.kept_directions)(opened)
+
+
+def preview_of(
+    run: Run, what: Shown, *, settings: PreviewSettings = PreviewSettings()
+) -> Preview:
+    """Return what the explorer shows of a run's samples.
+
+    Of particles of all views, and of given volumes, it is a `Molecule`.
+    """
+    molecule = open_molecule(run, what)
+    if molecule.sources:
+        return molecule
+    # Where images of all views were to be shown, the reason why they are not is theirs.
+    return open_preview(run, problem=molecule.why, settings=settings)
 
 
 def open_molecule(run: Run, what: Shown) -> Molecule:

@@ -78,10 +78,21 @@ class Preview(Protocol):
         """Return these samples, with weights that sum to 1, ready for JSON."""
 
 
-def open_preview(run: Run, *, settings: PreviewSettings = PreviewSettings()) -> Preview:
-    """Return images or volumes of a run's samples, else features, else nothing."""
+def open_preview(
+    run: Run, *, problem: str = "", settings: PreviewSettings = PreviewSettings()
+) -> Preview:
+    """Return images or volumes of a run's samples, else features, else nothing.
+
+    Parameters
+    ----------
+    run : Run
+    problem : str
+        Why there are no images, if that is known already.
+    settings : PreviewSettings
+    """
     try:
-        return _pictures(run, settings)
+        if not problem:
+            return _pictures(run, settings)
     except (ValueError, OSError) as error:
         problem = _one_line(error)
     # Samples that were made of images or volumes have no numbers to show instead.

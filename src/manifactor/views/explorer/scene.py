@@ -35,7 +35,7 @@ from manifactor.views.explorer.descriptions import (
     displayed_deviations,
     extent,
 )
-from manifactor.views.explorer.molecule import Molecule, open_molecule
+from manifactor.views.explorer.molecule import Molecule, preview_of
 from manifactor.views.explorer.neighbourhoods import (
     Strata,
     held,
@@ -48,7 +48,6 @@ from manifactor.views.explorer.previews import (
     Look,
     Preview,
     PreviewSettings,
-    open_preview,
 )
 from manifactor.views.markup import paragraph
 from manifactor.views.report import diagnostics_section, evidence_section
@@ -309,12 +308,7 @@ def open_scene(
     run = open_run(folder)
     _, fit = read_run(run.folder)
     shown = shown or Shown(open_motions(run, fit))
-    directed = shown.motions is not None or shown.cones or shown.volumes is not None
-    preview = (
-        open_molecule(run, shown)
-        if directed
-        else open_preview(run, settings=settings.preview)
-    )
+    preview = preview_of(run, shown, settings=settings.preview)
     columns = place_columns(run.places, settings=settings.columns)
     if "particles" in run.record:
         # Where particles cannot be read, the preview says why.
