@@ -34,7 +34,9 @@ def report(arguments: Namespace) -> None:
     show(report_text(record, estimator, run.places))
     shown = _shown(run, estimator, wanted)
     for number, cone in enumerate(shown.cones, start=1):
-        show(f"Factor {number}: averages of {cone}")
+        # Along a factor of more dimensions there are no averages.
+        if run.place(number).topology != "other":
+            show(f"Factor {number}: averages of {cone}")
     show(f"Report: {write_report(folder, estimator, out=out, shown=shown)}")
     if arguments.movies:
         written = write_movies(folder, page=out, shown=shown)

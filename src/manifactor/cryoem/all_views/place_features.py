@@ -14,18 +14,22 @@ class PlaceFeatures:
 
     An interval has polynomials and a circle harmonics of its even place in [0, 1], as
     `Motions` has them. Any other shape has the columns of its embedding, which are
-    functions of the place already.
+    functions of the place already, and products of the first of them.
 
     Attributes
     ----------
     topologies : tuple of "interval", "circle" or "other"
     middles, spreads : tuple of ndarray
         Mean and standard deviation of the columns of each factor's places.
+    squared : int
+        Columns of an embedding whose products are features, too.
     """
 
     topologies: tuple[str, ...]
     middles: tuple[np.ndarray, ...]
     spreads: tuple[np.ndarray, ...]
+    # Without products, a part that moves by more than its size is seen twice.
+    squared: int = 3
 
     @classmethod
     def of(
@@ -74,8 +78,10 @@ class PlaceFeatures:
         in units in which places have the standard deviation of even ones.
         """
         if self.topologies[motion] not in MOMENTS:
-            width = self.widths[motion]
-            return 12 * np.eye(width) / width
+            own = self.own_features(motion)
+            # Products have no slope in the middle.
+            linear = np.arange(own.stop - own.start) < self.widths[motion]
+            return np.diag(12.0 * linear) / self.widths[motion]
         even = (np.arange(count) + 0.5)[:, None] / count
         step = 0.25 / count
         above, below = (self._along(motion, even + side) for side in (step, -step))
@@ -86,4 +92,6 @@ class PlaceFeatures:
         topology = self.topologies[motion]
         if topology in MOMENTS:
             return Motions((topology,)).features(place)[:, 1:]
-        return (place - self.middles[motion]) / self.spreads[motion]
+        columns = (place - self.middles[motion]) / self.spreads[motion]
+        first, second = np.triu_indices(min(self.squared, columns.shape[1]))
+        return np.hstack([columns, columns[:, first] * columns[:, second]])
