@@ -7,6 +7,7 @@ from glob import escape
 from pathlib import Path
 from secrets import token_urlsafe
 from socket import gethostname
+from textwrap import fill
 
 from manifactor._support.extras import extra
 from manifactor._support.files import require_writable
@@ -19,7 +20,7 @@ from manifactor.runs.given_volumes import read_volumes
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.shown import Shown, Wanted, open_shown
 from manifactor.views.report import REPORT_NAME, write_movies, write_report
-from manifactor.views.words import report_text
+from manifactor.views.words import TEXT_WIDTH, report_text, volume_sentences
 
 
 def report(arguments: Namespace) -> None:
@@ -33,6 +34,8 @@ def report(arguments: Namespace) -> None:
     wanted = _wanted(arguments, run)
     show(report_text(record, estimator, run.places))
     shown = _shown(run, estimator, wanted)
+    for sentence in volume_sentences(shown):
+        show(fill(sentence, TEXT_WIDTH))
     for number, cone in enumerate(shown.cones, start=1):
         # Along a factor of more dimensions there are no averages.
         if run.place(number).topology != "other":
@@ -61,10 +64,7 @@ def _wanted(arguments: Namespace, run: Run) -> Wanted:
 def _shown(run: Run, fit: ManifoldFactorizer, wanted: Wanted) -> Shown:
     """Return what is shown of particles of all views, with a bar for what is slow."""
     with reported_volumes(run) as stages:
-        shown = open_shown(run, fit, wanted, stages=stages)
-    if shown.why:
-        note(f"no volumes along the factors: {shown.why}")
-    return shown
+        return open_shown(run, fit, wanted, stages=stages)
 
 
 def _page_of(arguments: Namespace) -> Path:
@@ -98,6 +98,8 @@ def explore(arguments: Namespace) -> None:
     wanted = _wanted(arguments, run)
     with listening(arguments.port) as bound:
         shown = _shown(run, read_run(run.folder)[1], wanted)
+        if shown.why:
+            note(f"no volumes along the factors: {shown.why}")
         scene = open_scene(run.folder, shown=shown)
         warm_up(scene)
         _show_address(bound.getsockname()[1], token)

@@ -16,6 +16,8 @@ from manifactor.cryoem.all_views.known_places import (
     view_counts,
 )
 from manifactor.cryoem.all_views.transforms import read_transforms
+from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import write_tree
 from manifactor.runs.cones import has_all_views
@@ -72,9 +74,9 @@ def known_motions(
     rng = np.random.default_rng(0)
     drawn = np.sort(rng.permutation(len(run.rows))[: settings.learned])
     particles = run.particles[drawn]
-    transforms = read_transforms(
-        run.choice.images(particles), particles, rng=rng, stages=stages
-    )
+    source = run.choice.images(particles)
+    _require_pixel_size(source, particles)
+    transforms = read_transforms(source, particles, rng=rng, stages=stages)
     scales = scales_of(fit, settings=settings)
     places = [
         scale.columns(place[drawn])
@@ -96,3 +98,12 @@ def known_motions(
     with suppress(OSError):
         write_tree(run.folder / MODEL_FILE, model)
     return RunMotions(model, scales, expected=True)
+
+
+def _require_pixel_size(source: ImageSource, particles: Particles) -> None:
+    """Refuse images whose pixel size, and so their shifts and CTF, is unknown."""
+    if not source.pixel_size_stated:
+        raise ValueError(
+            f"volumes need the pixel size; {particles.path} does not state it "
+            f"({particles.pixel_size_label}). Fit again with --pixel-size."
+        )

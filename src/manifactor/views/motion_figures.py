@@ -144,16 +144,25 @@ def images_along(
     motion: int,
     *,
     view: tuple[float, float] | None = None,
+    wanted: bool = False,
     settings: MotionFigureSettings = MotionFigureSettings(),
 ) -> str:
     """Return images of the molecule along a motion, counted from 0.
 
-    From a view, rot and tilt in degrees; without one, from that which shows it best.
+    Parameters
+    ----------
+    motions : RunMotions
+    motion : int
+    view : (rot, tilt) or None
+        Degrees; None for the view that shows the motion best.
+    wanted : bool
+        Whether the user chose the view.
+    settings : MotionFigureSettings
     """
     size = settings.pixels
     found = motions.along(motion, count=settings.images, size=size, view=view)
     others = ", the other motions in their middle" if len(motions.scales) > 1 else ""
-    best = ", which shows this motion best" if view is None else ""
+    best = "" if wanted else ", which shows this motion best"
     text = (
         f"The molecule at {settings.images} places on factor {motion + 1}, seen from "
         f"{_view(found.view)}{best}{others}: projections of the volumes that all "

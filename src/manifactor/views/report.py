@@ -244,9 +244,12 @@ def _strips(run: Run, f: int, settings: ReportSettings, shown: Shown) -> str:
     """Return images along a factor: of the molecule, of particles, of given volumes."""
     body, motions = "", shown.motions
     if motions is not None:
-        view = shown.view(f)
         body += motion_figures.images_along(
-            motions, f, view=view, settings=settings.motions
+            motions,
+            f,
+            view=shown.view(f),
+            wanted=shown.wanted.view is not None,
+            settings=settings.motions,
         )
     # Images of particles themselves stand beside what was computed from all of them.
     if shown.cones or motions is None:

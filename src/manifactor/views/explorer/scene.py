@@ -276,12 +276,17 @@ class Scene:
         values, sizes = ownership.angle_matrix(self.fit.spectrum_, self.fit.factors_)
         return {"values": np.round(values, 4).tolist(), "sizes": sizes}
 
+    @property
+    def _what(self) -> Shown:
+        return self.preview.what if isinstance(self.preview, Molecule) else Shown()
+
     def evidence(self) -> dict:
         """Return the evidence and the diagnostics of the report as HTML."""
         record, fit = self.run.record, self.fit
         sentences = [
             words.evidence(fit),
             *words.all_views_sentences(record, self.run.places),
+            *words.volume_sentences(self._what),
             *words.about_particles(record),
         ]
         parts = [
