@@ -10,6 +10,7 @@ import numpy as np
 
 from manifactor.cryoem.movies import movie_bytes
 from manifactor.cryoem.pictures import projections
+from manifactor.cryoem.stacks import ImageArray, ImageSource
 from manifactor.cryoem.views import View
 from manifactor.cryoem.wiener import correction
 from manifactor.runs.bins import bin_labels, grid_labels
@@ -161,11 +162,7 @@ def average(
     others = _places_beside(run, factors) if matched else []
     images = run.images()
     source = images.source if isinstance(images, View) else images
-    if len(source) != len(run.rows):
-        raise ValueError(
-            f"the input has {len(source)} images now and had {len(run.rows)} when "
-            "fitted. Fit again."
-        )
+    _require_as_many(source, run)
     n_cells = n_bins ** len(places)
     _require_memory(n_cells * (1 + halves), source.shape, settings.max_gigabytes)
 
@@ -177,17 +174,10 @@ def average(
         drawn = np.isin(np.arange(len(labels)), rows)
         labels = np.where(drawn, labels, -1)
     matching = match(labels, others, n_bins=n_cells, settings=settings.matching)
-    weights, blocks = matching.weights, images.blocks(rows)
-    correct = correction(images, labels, weights=weights, n_bins=n_cells)
-    both = None
-    given = {"weights": weights, "n_bins": n_cells}
-    if halves:
-        means, both = half_averages(blocks, labels, half_sets(run), **given)
-        both = replace(both, means=np.stack([correct(half) for half in both.means]))
-    else:
-        means = weighted_means(blocks, labels, **given)
+    half = half_sets(run) if halves else None
+    means, both = _means(images, rows, labels, matching.weights, n_cells, half)
     return Averages(
-        means=correct(means),
+        means=means,
         shape=(n_bins,) * len(places),
         centres=centres,
         places=places,
@@ -197,6 +187,33 @@ def average(
         pixel_size_stated=source.pixel_size_stated,
         ctf_corrected=isinstance(images, View) and images.weigh,
     )
+
+
+def _require_as_many(source: ImageSource | ImageArray, run: Run) -> None:
+    if len(source) != len(run.rows):
+        raise ValueError(
+            f"the input has {len(source)} images now and had {len(run.rows)} when "
+            "fitted. Fit again."
+        )
+
+
+def _means(
+    images: View | ImageSource,
+    rows: np.ndarray | None,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    n_bins: int,
+    half: np.ndarray | None,
+) -> tuple[np.ndarray, HalfAverages | None]:
+    """Return the means of bins, and of their half sets, corrected for the CTF."""
+    blocks = images.blocks(rows)
+    correct = correction(images, labels, weights=weights, n_bins=n_bins)
+    if half is None:
+        means = weighted_means(blocks, labels, weights=weights, n_bins=n_bins)
+        return correct(means), None
+    means, both = half_averages(blocks, labels, half, weights=weights, n_bins=n_bins)
+    corrected = np.stack([correct(each) for each in both.means])
+    return correct(means), replace(both, means=corrected)
 
 
 def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:

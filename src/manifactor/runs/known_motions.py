@@ -4,6 +4,7 @@ Such a run has places of particles of all views. Volumes along the factors are c
 from images when they are first shown, and kept in the run folder.
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from manifactor.cryoem.all_views.known_places import (
     model_of_places,
     view_counts,
 )
+from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.transforms import read_transforms
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource
@@ -24,6 +26,7 @@ from manifactor.runs.cones import has_all_views
 from manifactor.runs.motions import (
     MODEL_FILE,
     RunMotions,
+    Scale,
     is_of_all_views,
     open_motions,
     scales_of,
@@ -69,7 +72,17 @@ def known_motions(
     """
     if not needs_volumes(run):
         return open_motions(run, fit)
-    stages = stages or Stages()
+    scales = scales_of(fit, settings=settings)
+    model = _model(run, scales, stages or Stages(), settings)
+    # In a folder that cannot be written, they are computed again each time.
+    with suppress(OSError):
+        write_tree(run.folder / MODEL_FILE, model)
+    return RunMotions(model, scales, expected=True)
+
+
+def _model(
+    run: Run, scales: Sequence[Scale], stages: Stages, settings: KnownPlaceSettings
+) -> MotionModel:
     # Drawn, not the first: particles are often in an order. The same ones every time.
     rng = np.random.default_rng(0)
     drawn = np.sort(rng.permutation(len(run.rows))[: settings.learned])
@@ -77,27 +90,19 @@ def known_motions(
     source = run.choice.images(particles)
     _require_pixel_size(source, particles)
     transforms = read_transforms(source, particles, rng=rng, stages=stages)
-    scales = scales_of(fit, settings=settings)
-    places = [
-        scale.columns(place[drawn])
-        for scale, place in zip(scales, run.places, strict=True)
-    ]
+    pairs = zip(scales, run.places, strict=True)
     with stages.timed("volumes"):
         model = model_of_places(
             transforms,
             [scale.topology for scale in scales],
-            places,
+            [scale.columns(place[drawn]) for scale, place in pairs],
             rng=rng,
             report=lambda done: stages.report("volumes", done),
             settings=settings,
         )
     # Directions of all particles, not only of those that were read.
     views = replace(model.views, counts=view_counts(run.particles))
-    model = replace(model, views=views)
-    # In a folder that cannot be written, they are computed again each time.
-    with suppress(OSError):
-        write_tree(run.folder / MODEL_FILE, model)
-    return RunMotions(model, scales, expected=True)
+    return replace(model, views=views)
 
 
 def _require_pixel_size(source: ImageSource, particles: Particles) -> None:

@@ -49,7 +49,8 @@ function caption(found, about, state) {
   const note = about.preview.why ? ` ${about.preview.why}` : "";
   const cone = found.cone ? from(found.cone, state) : "";
   if (!found.count) return `No images${cone}. Choose another direction.${note}`;
-  return `${cut} of ${whole(found.count)} ${things(about.preview, state)}${cone}, nine in ten ${near.join(", ")}${others}.${note}`;
+  return `${cut} of ${whole(found.count)} ${things(about.preview, state)}${cone}, ` +
+    `nine in ten ${near.join(", ")}${others}.${note}`;
 }
 
 function showImage(address, about, state) {
