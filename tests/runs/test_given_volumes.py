@@ -1,5 +1,7 @@
 """Volumes of another program along a factor."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -83,6 +85,11 @@ def test_volumes_that_cannot_be_shown_are_refused(run, folder, tmp_path):
         read_volumes(tmp_path / "none", run, factor=1)
     with pytest.raises(ValueError, match="must be one of the run's 1 to 2; got 3"):
         read_volumes(folder, run, factor=3)
+    sheet = Place(np.zeros((200, 2)), "other")
+    with pytest.raises(
+        ValueError, match=r"an interval or a circle; the run's are \[2\]"
+    ):
+        read_volumes(folder, replace(run, places=(sheet, run.places[1])), factor=1)
     few = GivenVolumeSettings(most=5)
     with pytest.raises(ValueError, match="at most 5 volumes are shown"):
         read_volumes(folder, run, factor=1, settings=few)

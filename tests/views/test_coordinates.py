@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from manifactor.cryoem.mrc import write_volume
 from manifactor.datasets.writing import write_dataset
 from manifactor.runs.folder import read_run
 from manifactor.runs.given_volumes import read_volumes
+from manifactor.runs.known_motions import require_pixel_size
 from manifactor.runs.motions import MODEL_FILE
 from manifactor.runs.run import open_run
 from manifactor.runs.shown import Wanted, open_shown
@@ -199,6 +201,15 @@ def test_without_images_the_pages_say_why(given, volumes, tmp_path):
     scene = open_scene(folder, shown=found)
     assert scene.preview.kind == "features"
     assert re.match("No images are averaged: .*gone", scene.preview.why)
+
+
+def test_volumes_need_the_pixel_size(given):
+    run = open_run(given)
+    source = replace(run.choice.images(run.particles), pixel_size_stated=False)
+    with pytest.raises(
+        ValueError, match=r"volumes need the pixel size; .*--pixel-size"
+    ):
+        require_pixel_size(source, run.particles)
 
 
 @pytest.mark.browser

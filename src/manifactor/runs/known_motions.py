@@ -88,7 +88,7 @@ def _model(
     drawn = np.sort(rng.permutation(len(run.rows))[: settings.learned])
     particles = run.particles[drawn]
     source = run.choice.images(particles)
-    _require_pixel_size(source, particles)
+    require_pixel_size(source, particles)
     transforms = read_transforms(source, particles, rng=rng, stages=stages)
     pairs = zip(scales, run.places, strict=True)
     with stages.timed("volumes"):
@@ -105,7 +105,7 @@ def _model(
     return replace(model, views=views)
 
 
-def _require_pixel_size(source: ImageSource, particles: Particles) -> None:
+def require_pixel_size(source: ImageSource, particles: Particles) -> None:
     """Refuse images whose pixel size, and so their shifts and CTF, is unknown."""
     if not source.pixel_size_stated:
         raise ValueError(
