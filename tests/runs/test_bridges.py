@@ -240,6 +240,9 @@ def test_cryodrgn_decodes_with_the_model_beside_the_coordinates(run, project):
     assert Path(options["-c"]).is_file()
     assert np.loadtxt(where / options["--zfile"]).shape == (4, 2)
     assert float(options["--Apix"]) == 3.0
+    *_, shown = files["commands.txt"].decode().splitlines()
+    assert shown.startswith("# manifactor report ")
+    assert shlex.split(shown)[-2:] == ["--volumes", str(folder)]
 
 
 def test_the_pixel_size_is_that_of_downsampled_images(run, project):

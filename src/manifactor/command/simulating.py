@@ -29,7 +29,8 @@ from manifactor.command.simulate_options import (
 from manifactor.command.terminal import ProgressBars, show
 from manifactor.datasets.writing import write_dataset, write_views
 from manifactor.runs.archive import is_run
-from manifactor.runs.averaging import average, write_averages
+from manifactor.runs.average_files import write_averages
+from manifactor.runs.averaging import average
 from manifactor.runs.folder import read_record, require_new_run
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.task import Task
