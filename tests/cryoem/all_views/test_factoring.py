@@ -13,7 +13,6 @@ from manifactor.cryoem.all_views.principal import (
     compared_spaces,
     principal_volumes,
 )
-from manifactor.cryoem.all_views.transforms import point_group
 
 from .molecules import BODY, random_rotations, shifting, transforms_of, turning
 
@@ -120,21 +119,6 @@ def test_places_that_drift_with_the_view_are_found_out():
     assert turn_agreement(right.places[:, 0], places[:, 0]) > 0.8
     assert turn_agreement(wrong.places[:, 0], places[:, 0]) < 0.2
     assert right.consistency[0] > wrong.consistency[0] + 0.2
-
-
-def test_mates_of_a_symmetric_molecule_show_the_same():
-    mates = point_group("C2")
-    symmetric = np.concatenate([BODY @ mate.T for mate in mates])
-    images = transforms_of(np.repeat(symmetric[None], 5, axis=0), random_rotations(5))
-    pairs = images.with_mates(mates)
-    seen = transforms_of(np.repeat(symmetric[None], 10, axis=0), pairs.rotations)
-    np.testing.assert_allclose(pairs.values, seen.values, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["C0", "X", "I", "C"])
-def test_other_symmetries_are_refused(name):
-    with pytest.raises(ValueError, match="point group Cn, Dn or O"):
-        point_group(name)
 
 
 def test_few_particles_are_enough_to_be_placed():

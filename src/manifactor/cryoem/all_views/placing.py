@@ -15,7 +15,8 @@ from manifactor.cryoem.all_views.regression import (
     likelihoods,
     volumes_from,
 )
-from manifactor.cryoem.all_views.transforms import Transforms, point_group
+from manifactor.cryoem.all_views.symmetry import point_group
+from manifactor.cryoem.all_views.transforms import Transforms
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,10 @@
 """Low Fourier coefficients of images of all views, in units of the noise."""
 
-import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import fft
-from scipy.spatial.transform import Rotation
 
 from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages, fingerprint
@@ -90,28 +88,6 @@ class Transforms:
         order = np.repeat(np.arange(len(self)), len(mates))
         rotations = self.rotations[:, None] @ mates
         return replace(self[order], rotations=rotations.reshape(-1, 3, 3))
-
-
-def point_group(name: str) -> np.ndarray:
-    """Return the rotations of a point group, (order, 3, 3).
-
-    Parameters
-    ----------
-    name : str
-        Such as "C4", "D2" or "O". The axis of C and D is z; a two-fold axis of D is x.
-
-    Examples
-    --------
-    >>> len(point_group("D2"))
-    4
-    """
-    # The axes of T and I differ between programs.
-    if re.fullmatch(r"[CD][1-9]\d*|O", name.upper()) is None:
-        raise ValueError(
-            "`symmetry` must be a point group Cn, Dn or O, such as C4; got "
-            f"{name!r}. For T and I, expand the symmetry of the particles first."
-        )
-    return Rotation.create_group(name.upper()).as_matrix()
 
 
 def read_transforms(
