@@ -18,12 +18,18 @@ from manifactor.cryoem.all_views.factoring import (
 )
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.placing import Placed
-from manifactor.cryoem.all_views.transforms import Transforms, read_transforms
+from manifactor.cryoem.all_views.symmetry import point_group
+from manifactor.cryoem.all_views.transforms import (
+    Transforms,
+    known_angles,
+    read_transforms,
+)
 from manifactor.cryoem.formats import particles_with
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
+from manifactor.inputs.one_view import is_one_view
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.folder import write_run
@@ -78,7 +84,14 @@ class AllViewsTask:
 
     def read(self) -> tuple[Particles, ImageSource]:
         """Return the particles and their images, which are not read yet."""
+        point_group(self.symmetry)
         particles = self.choice.chosen(self.choice.read(self.path))
+        known_angles(particles)
+        if is_one_view(particles):
+            raise ValueError(
+                "particles of all views must be seen from many directions; those of "
+                f"{self.path} are seen from one. Leave --all-views out."
+            )
         return particles, self.choice.images(particles)
 
     def forecast(self, source: ImageSource) -> Forecast:

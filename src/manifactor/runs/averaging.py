@@ -84,6 +84,11 @@ class Averages:
         return projections(self.means) if self.of_volumes else self.means
 
     @property
+    def filled(self) -> np.ndarray:
+        """The bins that have a mean: a bin without weight has none."""
+        return np.flatnonzero(self.matching.effective_sizes > 0)
+
+    @property
     def movies(self) -> dict[str, bytes]:
         """Movies along a single factor, by the ending of their files."""
         return movie_bytes(self.images, circular=_is_circular(self))
@@ -291,8 +296,8 @@ def _write_images(averages: Averages, folder: Path) -> list[str]:
 
 
 def _write_volumes(averages: Averages, folder: Path) -> list[str]:
-    # A bin without weight has no volume: zeros would be a gap in the movie.
-    filled = np.flatnonzero(averages.matching.effective_sizes > 0)
+    # Where there is no volume, zeros would be a gap in the movie.
+    filled = averages.filled
     # Leading zeros keep the order where a program sorts by name.
     names = [f"average_{k + 1:03d}.mrc" for k in filled]
     for k, name in zip(filled, names, strict=True):

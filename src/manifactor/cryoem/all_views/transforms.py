@@ -116,19 +116,22 @@ def read_transforms(
     settings : TransformSettings
     """
     stages = stages or Stages()
-    angles = _known_angles(particles)
+    angles = known_angles(particles)
+    has_ctf = "defocus_u" in particles.microscope
+    if has_ctf:
+        _require_pixel_size(source, particles)
+    shift = particles.shift_at(source.pixel_size)
     size = square_side(source.shape, settings.min_side)
     box = size * source.pixel_size
     grid = _grid(box, size, low_pass, mask_radius, settings)
-    key = fingerprint(particles.fingerprint, particles.shift, grid, settings)
+    key = fingerprint(particles.fingerprint, shift, grid, settings)
 
     def read() -> np.ndarray:
         noise = _noise(source, grid, rng, settings)
-        return _read_values(source, particles.shift, grid, noise, stages)
+        return _read_values(source, shift, grid, noise, stages)
 
     with stages.timed("images"):
         values = stages.recall("images", key, read)
-    has_ctf = "defocus_u" in particles.microscope
     return Transforms(
         grid,
         values,
@@ -164,15 +167,30 @@ def _read_values(
     return values
 
 
-def _known_angles(particles: Particles) -> np.ndarray:
+def known_angles(particles: Particles) -> np.ndarray:
+    """Return the angles of particles; refuse those that all views cannot use."""
     known_directions(particles)
     assert particles.angles is not None
+    if particles.in_plane_only:
+        raise ValueError(
+            "images of all views need viewing directions; the angles of "
+            f"{particles.path} are in-plane only. Give the file of a 3D refinement."
+        )
     if np.any(particles.microscope.get("premultiplied", 0)):
         raise ValueError(
             "images of all views must not be multiplied by their CTF; those of "
             f"{particles.path} are. Extract them again without."
         )
     return particles.angles
+
+
+def _require_pixel_size(source: ImageSource | ImageArray, particles: Particles) -> None:
+    # The CTF is a function of frequencies in Angstrom.
+    if not source.pixel_size_stated:
+        raise ValueError(
+            f"images with a CTF need a pixel size; neither {particles.path} nor its "
+            "stacks state it. Give it in Angstrom with --pixel-size."
+        )
 
 
 def _grid(
@@ -203,5 +221,10 @@ def _noise(
     rows = np.sort(rng.permutation(n_images)[: settings.survey.n_images])
     mask = circular_mask(source.shape[0], grid.radius * source.shape[0])
     spectra = survey(View(source), mask, rows, settings=settings.survey)
+    if not np.all(spectra.noise > 0):
+        raise ValueError(
+            f"images must differ from each other; the {len(rows)} in which noise was "
+            "measured are all alike. Check that their stacks hold images."
+        )
     shell = np.rint(np.hypot(*grid.plane.T)).astype(int)
     return spectra.noise[np.minimum(shell, len(spectra.noise) - 1)]
