@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.all_views.factoring import AllViewsSettings, factor_all_views
 from manifactor.cryoem.all_views.motions import Motions
@@ -13,8 +14,16 @@ from manifactor.cryoem.all_views.principal import (
     compared_spaces,
     principal_volumes,
 )
+from manifactor.cryoem.all_views.symmetry import point_group
 
-from .molecules import BODY, random_rotations, shifting, transforms_of, turning
+from .molecules import (
+    BODY,
+    random_rotations,
+    shifting,
+    symmetric,
+    transforms_of,
+    turning,
+)
 
 # So coarse volumes have some hundred coefficients, of which spaces of eight volumes have
 # much in common by chance.
@@ -134,3 +143,38 @@ def test_few_particles_are_enough_to_be_placed():
         settings=replace(PlacingSettings(), rounds=1),
     )
     assert turn_agreement(found.places[300:, 0], places[300:, 0]) > 0.8
+
+
+def moving_ring(count):
+    """Images of four units whose upper half turns and whose lower half moves out."""
+    places = np.random.default_rng(0).uniform(size=(count, 2))
+    upper, lower = [[0.14, 0.02, 0.12], [0.2, 0, 0.05]], [[0.12, 0.05, -0.1]]
+    unit = np.array([*upper, *lower, [0.1, 0, -0.2]])
+    # After a quarter turn, each unit of the ring has taken the place of the next.
+    turn = Rotation.from_rotvec(np.outer(places[:, 0], [0, 0, np.pi / 2])).as_matrix()
+    points = np.repeat(unit[None], count, axis=0)
+    points[:, :2] = points[:, :2] @ turn.transpose(0, 2, 1)
+    outward = shifting(points, 0.16 * places[:, 1] - 0.06)
+    molecule = symmetric(outward, point_group("C4"))
+    return transforms_of(
+        molecule, random_rotations(count), noise=1.0, scale=2.0
+    ), places
+
+
+@pytest.mark.slow
+def test_symmetry_makes_few_images_enough():
+    images, places = moving_ring(500)
+    settings = AllViewsSettings(principal=FEW)
+    with_it, without = (
+        factor_all_views(images, symmetry=name, settings=settings)
+        for name in ("C4", "C1")
+    )
+    assert with_it.fit.verdict_ == "product"
+    assert [factor.topology for factor in with_it.fit.factors_] == [
+        "interval",
+        "circle",
+    ]
+    shift, turn = with_it.placed.places.T
+    assert abs(np.corrcoef(shift, places[:, 1])[0, 1]) > 0.99
+    assert turn_agreement(turn, places[:, 0]) > 0.9
+    assert turn_agreement(without.placed.places[:, 1], places[:, 0]) < 0.8
