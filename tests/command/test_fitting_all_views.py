@@ -6,9 +6,10 @@ import mrcfile
 import numpy as np
 import pytest
 
+from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.cryoem.mrc import write_stack
 
-from .conftest import manifactor, refusal
+from .conftest import interrupt_at, manifactor, refusal
 
 N, SIZE = 40, 16
 POSE = ("rlnAngleRot", "rlnAngleTilt", "rlnAnglePsi")
@@ -91,3 +92,47 @@ def test_a_dry_run_reads_no_images(particles, folder, capsys, monkeypatch):
     monkeypatch.setattr("manifactor.cryoem.stacks.ImageSource.blocks", blocks)
     assert manifactor("fit all.star --all-views --dry-run") == 0
     assert capsys.readouterr().out.startswith("The fit will take about ")
+
+
+FIT = "fit all.star --all-views --out run"
+PRINCIPAL = "manifactor.cryoem.all_views.factoring.principal_volumes"
+
+
+def no_motion(transforms, **_):
+    """Principal volumes of a rigid molecule, without looking for them."""
+    n = len(transforms)
+    return PrincipalVolumes(
+        volumes=np.zeros((1, transforms.grid.size), complex),
+        coordinates=np.zeros((n, 0)),
+        covariance=np.zeros((n, 0, 0)),
+        information=np.zeros(0),
+        agreement=np.full(1, 0.1),
+    )
+
+
+def never(*_, **__):
+    raise AssertionError("this was done before")
+
+
+def test_a_resumed_fit_repeats_no_finished_stage(
+    particles, folder, capsys, monkeypatch, every_stage_is_long
+):
+    with monkeypatch.context() as patch:
+        interrupt_at("principal volumes", 0.0, patch)
+        assert manifactor(FIT) == 130
+    assert "repeat the command with --resume" in capsys.readouterr().err
+    monkeypatch.setattr("manifactor.cryoem.stacks.ImageSource.blocks", never)
+    monkeypatch.setattr(PRINCIPAL, no_motion)
+    assert manifactor(f"{FIT} --resume") == 2
+    assert "must show a motion" in capsys.readouterr().err
+    monkeypatch.setattr(PRINCIPAL, never)
+    assert "must show a motion" in refusal(f"{FIT} --resume", folder, capsys)
+
+
+def test_a_fit_is_not_resumed_with_other_poses(
+    particles, folder, capsys, monkeypatch, every_stage_is_long
+):
+    monkeypatch.setattr(PRINCIPAL, no_motion)
+    assert manifactor(FIT) == 2
+    write_star(folder / "all.star", {**particles, POSE[2]: 5 + particles[POSE[2]]})
+    assert "must belong to this fit" in refusal(f"{FIT} --resume", folder, capsys)

@@ -66,6 +66,13 @@ class Transforms:
             optics=None if self.optics is None else self.optics[rows],
         )
 
+    @property
+    def fingerprint(self) -> str:
+        """A text that differs where images, poses or optics do."""
+        optics = {} if self.optics is None else self.optics.microscope
+        known = [part for name in sorted(optics) for part in (name, optics[name])]
+        return fingerprint(self.grid, self.box, self.values, self.rotations, *known)
+
     @cached_property
     def transfer(self) -> np.ndarray:
         """The contrast transfer function at the same frequencies, (n, m)."""
