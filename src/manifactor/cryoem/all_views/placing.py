@@ -108,8 +108,15 @@ def place_particles(
         report((turn + 1) / (settings.rounds + 2))
     halves = _volumes_of_view_halves(images, features, mates, settings)
     noise = _noise_of_volumes(images[: settings.compared], halves, motions, settings)
-    report((settings.rounds + 1) / (settings.rounds + 2))
-    found, deviations = _all_places(transforms, volumes, motions, settings)
+    before = (settings.rounds + 1) / (settings.rounds + 2)
+    report(before)
+    found, deviations = _all_places(
+        transforms,
+        volumes,
+        motions,
+        lambda done: report(before + (1 - before) * done),
+        settings,
+    )
     ratio = noise / np.mean(deviations**2, axis=0)
     return Placed(
         motions,
@@ -124,11 +131,15 @@ def _all_places(
     transforms: Transforms,
     volumes: np.ndarray,
     motions: Motions,
+    report: Callable[[float], None],
     settings: PlacingSettings,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return places and deviations of all images, both (n, n_motions)."""
+    batches = likelihoods(
+        transforms, volumes, report=report, settings=settings.regression
+    )
     pairs = []
-    for terms in likelihoods(transforms, volumes, settings=settings.regression):
+    for terms in batches:
         # Of the features, which take more memory than the images, none are kept.
         found = motions.posterior(terms)
         pairs.append((found.places, found.deviations))
