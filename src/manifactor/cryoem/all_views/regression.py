@@ -134,14 +134,16 @@ def _solved(
     inside = np.flatnonzero(grid.inside)
     half = (len(inside) + 1) // 2
     sums = matrices[:half] + matrices[::-1][:half]
-    right = images[:, :count] + 1j * images[:, count:]
-    right = right[:half] + right[::-1][:half].conj()
+    # Real and imaginary parts side by side: the matrices are real.
+    parts = images.reshape(-1, 2, count).transpose(0, 2, 1)
+    right = parts[:half] + parts[::-1][:half] * [1.0, -1.0]
     left = np.empty((half, count, count))
     rows, columns = np.triu_indices(count)
     left[:, rows, columns] = sums
     left[:, columns, rows] = sums
     left += np.eye(count) / settings.prior_variance
-    solved = np.linalg.solve(left, right[..., None])[..., 0]
+    real, imaginary = np.moveaxis(np.linalg.solve(left, right), 2, 0)
+    solved = real + 1j * imaginary
     volumes = np.zeros((grid.size, count), complex)
     volumes[inside[:half]] = solved
     volumes[inside[::-1][:half]] = solved.conj()
