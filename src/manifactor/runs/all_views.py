@@ -187,26 +187,30 @@ class AllViewsTask:
 
 @dataclass(frozen=True)
 class AllViewsRates:
-    """Rates of `forecast_all_views`, measured on a core of 2.4 GHz."""
+    """Rates of `forecast_all_views`.
 
-    # Bytes a second of reading images from memory, and of their Fourier transforms.
-    # Disks are about as fast.
-    read_bytes: float = 2.5e8
+    They were measured on a core of 2.4 GHz, in fits of 3,000 to 100,000 images of 48
+    and 256 pixels.
+    """
+
+    # Bytes a second of reading images, in single precision, and of their Fourier
+    # transforms.
+    read_bytes: float = 3.5e8
     # Seconds for an image in a round of expectation maximisation, and in a comparison
     # with volumes alone; and those of a round whatever the number of images, in which
     # volumes are solved for and transformed.
-    round_seconds: float = 5e-4
-    compare_seconds: float = 2e-4
-    volume_seconds: float = 1.2
+    round_seconds: float = 4e-4
+    compare_seconds: float = 1.5e-4
+    volume_seconds: float = 1.0
     # Seconds of factoring some thousand coordinates, and of all that is written of an
     # image.
-    factor_seconds: float = 10.0
-    write_seconds: float = 2e-4
-    # Bytes that are held for an image: its coefficients, its line of text, and the
-    # covariance of its coordinates. Beside them, blocks of images that are read, and
-    # sums of each thread.
+    factor_seconds: float = 8.0
+    write_seconds: float = 1e-4
+    # Bytes that are held for an image: its coefficients, the covariance of its
+    # coordinates, and its line of text. Beside them, a block of images that is read,
+    # volumes, and the sums of each thread.
     image_bytes: float = 4000.0
-    shared_bytes: float = 6e8
+    shared_bytes: float = 7.5e8
     thread_bytes: float = 1e8
 
 
