@@ -8,11 +8,9 @@ import numpy as np
 
 from manifactor._support.choices import Choice
 from manifactor._support.stages import Stages
-from manifactor._support.threads import cores
 from manifactor.cryoem.all_views.directions import view_map
 from manifactor.cryoem.all_views.factoring import (
     AllViews,
-    AllViewsSettings,
     factor_all_views,
     samples_of,
 )
@@ -23,6 +21,7 @@ from manifactor.cryoem.all_views.transforms import (
     Transforms,
     known_angles,
     read_transforms,
+    require_pixel_size,
 )
 from manifactor.cryoem.formats import particles_with
 from manifactor.cryoem.particles import Particles
@@ -31,13 +30,14 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
 from manifactor.inputs.one_view import is_one_view
 from manifactor.inputs.particle_choice import ParticleChoice
+from manifactor.runs.all_views_cost import forecast_all_views
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.folder import write_run
 from manifactor.runs.motions import MODEL_FILE, UNKNOWN, even_scale
 from manifactor.runs.places import Place, all_places, coordinate_columns
 from manifactor.runs.run import last_changed
 from manifactor.runs.task import changed_options, choices_as_json, repeated_options
-from manifactor.spectral.forecast import Forecast
+from manifactor.spectral.forecast import Forecast, available_memory
 
 OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
 
@@ -92,11 +92,20 @@ class AllViewsTask:
                 "particles of all views must be seen from many directions; those of "
                 f"{self.path} are seen from one. Leave --all-views out."
             )
-        return particles, self.choice.images(particles)
+        source = self.choice.images(particles)
+        require_pixel_size(source, particles)
+        return particles, source
 
     def forecast(self, source: ImageSource) -> Forecast:
-        """Return what the fit costs."""
-        return forecast_all_views(len(source), source.shape[0])
+        """Return what the fit costs; refuse more than the machine's memory."""
+        cost = forecast_all_views(len(source), source.shape[0])
+        if not cost.fits:
+            raise MemoryError(
+                f"the fit must fit into memory; {len(source)} particles need {cost}, "
+                f"and this machine can give {available_memory() / 1e9:.1f} GB. Give "
+                "fewer particles, such as those of one --class or --optics-group."
+            )
+        return cost
 
     def fit(
         self,
@@ -183,76 +192,6 @@ class AllViewsTask:
                 "consistency": _consistency(found),
             },
         }
-
-
-@dataclass(frozen=True)
-class AllViewsRates:
-    """Rates of `forecast_all_views`.
-
-    They were measured on a core of 2.4 GHz, in fits of 3,000 to 100,000 images of 48
-    and 256 pixels.
-    """
-
-    # Bytes a second of reading images, in single precision, and of their Fourier
-    # transforms.
-    read_bytes: float = 3.5e8
-    # Seconds for an image in a round of expectation maximisation, and in a comparison
-    # with volumes alone; and those of a round whatever the number of images, in which
-    # volumes are solved for and transformed.
-    round_seconds: float = 4e-4
-    compare_seconds: float = 1.5e-4
-    volume_seconds: float = 1.0
-    # Seconds of factoring some thousand coordinates, and of all that is written of an
-    # image.
-    factor_seconds: float = 8.0
-    write_seconds: float = 1e-4
-    # Bytes that are held for an image: its coefficients, the covariance of its
-    # coordinates, and its line of text. Beside them, a block of images that is read,
-    # volumes, and the sums of each thread.
-    image_bytes: float = 4000.0
-    shared_bytes: float = 7.5e8
-    thread_bytes: float = 1e8
-
-
-def forecast_all_views(
-    n_images: int,
-    size: int,
-    *,
-    settings: AllViewsSettings = AllViewsSettings(),
-    rates: AllViewsRates = AllViewsRates(),
-) -> Forecast:
-    """Estimate memory and time of a fit of all views, before any image is read.
-
-    Parameters
-    ----------
-    n_images : int
-    size : int
-        Width of an image in pixels.
-    settings : AllViewsSettings
-    rates : AllViewsRates
-    """
-    principal, placing = settings.principal, settings.placing
-    threads = min(cores(), principal.regression.max_threads)
-    # Rounds of two half sets, each with one to start from, of the final volumes, and of
-    # the volumes of the motions, which are also made of two halves of the views.
-    rounds = (
-        (min(2 * principal.half_set, n_images), principal.rounds + 1),
-        (min(principal.learned, n_images), principal.final_rounds),
-        (min(placing.learned, n_images), placing.rounds + 2),
-    )
-    images = sum(count * times for count, times in rounds)
-    volumes = sum(times for _, times in rounds) + principal.rounds + 3
-    # All images are compared with the principal volumes and with those of the motions.
-    work = rates.round_seconds * images + rates.compare_seconds * 2 * n_images
-    seconds = (
-        4.0 * n_images * size**2 / rates.read_bytes
-        + rates.volume_seconds * volumes
-        + work / threads
-        + rates.factor_seconds
-        + rates.write_seconds * n_images
-    )
-    memory = rates.shared_bytes + rates.thread_bytes * threads
-    return Forecast(memory + rates.image_bytes * n_images, seconds)
 
 
 def _consistency(found: AllViews) -> list[float]:

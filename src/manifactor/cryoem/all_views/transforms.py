@@ -124,9 +124,7 @@ def read_transforms(
     """
     stages = stages or Stages()
     angles = known_angles(particles)
-    has_ctf = "defocus_u" in particles.microscope
-    if has_ctf:
-        _require_pixel_size(source, particles)
+    require_pixel_size(source, particles)
     shift = particles.shift_at(source.pixel_size)
     size = square_side(source.shape, settings.min_side)
     box = size * source.pixel_size
@@ -144,7 +142,7 @@ def read_transforms(
         values,
         rotations=euler_matrices(angles),
         box=box,
-        optics=particles if has_ctf else None,
+        optics=particles if _has_ctf(particles) else None,
     )
 
 
@@ -191,13 +189,17 @@ def known_angles(particles: Particles) -> np.ndarray:
     return particles.angles
 
 
-def _require_pixel_size(source: ImageSource | ImageArray, particles: Particles) -> None:
-    # The CTF is a function of frequencies in Angstrom.
-    if not source.pixel_size_stated:
+def require_pixel_size(source: ImageSource | ImageArray, particles: Particles) -> None:
+    """Refuse images with a CTF whose pixel size, which it depends on, is unknown."""
+    if _has_ctf(particles) and not source.pixel_size_stated:
         raise ValueError(
             f"images with a CTF need a pixel size; neither {particles.path} nor its "
             "stacks state it. Give it in Angstrom with --pixel-size."
         )
+
+
+def _has_ctf(particles: Particles) -> bool:
+    return "defocus_u" in particles.microscope
 
 
 def _grid(
