@@ -91,14 +91,15 @@ def _simulate_molecule(arguments: Namespace) -> None:
     if arguments.views == "all":
         _refuse_unused(arguments, ONE_VIEW_DEFAULTS, "one view", "--views all")
         _write_all_views(out, arguments)
-        following = "views"
+        option = " --all-views"
     else:
         _refuse_unused(arguments, ALL_VIEWS_DEFAULTS, "--views all", "one view")
         _write_simulation(out, _one_view(arguments))
-        following = "fit"
+        option = ""
+    following = f"manifactor fit {quote(str(out / 'particles.star'))}{option}"
     show(
         f"{out}: particles.star and particles.mrcs with {arguments.n} images, and "
-        f"truth.csv. Next: manifactor {following} {quote(str(out / 'particles.star'))}"
+        f"truth.csv. Next: {following}"
     )
 
 

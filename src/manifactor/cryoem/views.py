@@ -1,6 +1,5 @@
 """Images of one view in one frame: CTF treated, centred, turned in plane."""
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import fft, ndimage
 
+from manifactor._support.threads import cores
 from manifactor.cryoem.ctf import Optics, contrast_transfer_at
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageArray, ImageSource
@@ -192,8 +192,8 @@ def aligned(
         )
 
     # Threads are enough: scipy releases the interpreter lock while it interpolates.
-    with ThreadPoolExecutor(os.cpu_count()) as cores:
-        list(cores.map(align, np.flatnonzero(moved)))
+    with ThreadPoolExecutor(cores()) as pool:
+        list(pool.map(align, np.flatnonzero(moved)))
     return out
 
 

@@ -54,8 +54,8 @@ def _write_images(averages: Averages, folder: Path) -> list[str]:
 
 
 def _write_volumes(averages: Averages, folder: Path) -> list[str]:
-    # A bin without weight has no volume: zeros would be a gap in the movie.
-    filled = np.flatnonzero(averages.matching.effective_sizes > 0)
+    # Where there is no volume, zeros would be a gap in the movie.
+    filled = averages.filled
     # Leading zeros keep the order where a program sorts by name.
     names = [f"average_{k + 1:03d}.mrc" for k in filled]
     for k, name in zip(filled, names, strict=True):

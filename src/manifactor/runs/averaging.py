@@ -92,6 +92,11 @@ class Averages:
         return self.places[0].topology == "circle"
 
     @property
+    def filled(self) -> np.ndarray:
+        """The bins that have a mean: a bin without weight has none."""
+        return np.flatnonzero(self.matching.effective_sizes > 0)
+
+    @property
     def movies(self) -> dict[str, bytes]:
         """Movies along a single factor, by the ending of their files."""
         return movie_bytes(self.images, circular=self.is_circular)

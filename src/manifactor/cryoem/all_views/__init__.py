@@ -1,6 +1,7 @@
 """Images of all views: one place on each motion for every particle.
 
 transforms : low Fourier coefficients of all images, read once
+symmetry : the rotations of point groups
 slices : a volume's Fourier transform, and the slices of it that images show
 regression : volumes from images and what is known of them, and back
 nuisances : changes of images that are no motion: errors of poses, and contrast
