@@ -5,12 +5,15 @@ import json
 import pickle
 import shlex
 import shutil
+from itertools import count
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from manifactor import datasets
 from manifactor.command.main import main
+from manifactor.command.terminal import ProgressBars
 
 N = 700
 
@@ -38,6 +41,16 @@ def refusal(line, folder, capsys):
     assert captured.err.count("\n") == 1
     assert sorted(folder.rglob("*")) == before
     return captured.err
+
+
+def interrupt_at(stage, fraction, monkeypatch):
+    """Interrupt fits when a stage gets that far."""
+
+    def interrupt(self, *reached):
+        if reached == (stage, fraction):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ProgressBars, "__call__", interrupt)
 
 
 def record_of(run):
@@ -124,3 +137,10 @@ def places(run):
     table = np.genfromtxt(run / "coordinates.csv", delimiter=",", names=True)
     topologies = [factor["topology"] for factor in record_of(run)["factors"]]
     return {t: (table[f"factor{i}"], str(i)) for i, t in enumerate(topologies, start=1)}
+
+
+@pytest.fixture
+def every_stage_is_long(monkeypatch):
+    """Let checkpoints see a clock on which an hour passes whenever they look."""
+    clock = SimpleNamespace(monotonic=count(0, 3600).__next__)
+    monkeypatch.setattr("manifactor.runs.checkpoints.time", clock)

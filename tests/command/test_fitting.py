@@ -3,27 +3,15 @@
 import signal
 import subprocess
 import sys
-from itertools import count
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from manifactor.command.fitting import note_long_fit
-from manifactor.command.terminal import ProgressBars
 from manifactor.spectral.forecast import Forecast
 
-from .conftest import manifactor, record_of, refusal
-
-
-def interrupt_at(stage, fraction, monkeypatch):
-    """Interrupt fits when a stage gets that far."""
-
-    def interrupt(self, *reached):
-        if reached == (stage, fraction):
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(ProgressBars, "__call__", interrupt)
+from .conftest import interrupt_at, manifactor, record_of, refusal
 
 
 @pytest.mark.slow
@@ -183,13 +171,6 @@ def test_a_run_is_made_from_the_stages_of_an_earlier_one(data, folder, capsys):
     assert manifactor("simulate rectangle --n 700 --seed 2 --out other.npz") == 0
     assert manifactor("fit other.npz --out third --reuse first") == 0
     assert "nothing of first could be reused" in capsys.readouterr().err
-
-
-@pytest.fixture
-def every_stage_is_long(monkeypatch):
-    """Let checkpoints see a clock on which an hour passes whenever they look."""
-    clock = SimpleNamespace(monotonic=count(0, 3600).__next__)
-    monkeypatch.setattr("manifactor.runs.checkpoints.time", clock)
 
 
 @pytest.mark.slow

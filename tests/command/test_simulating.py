@@ -29,7 +29,7 @@ def test_all_views_are_simulated_with_their_poses(folder, capsys):
     line = "simulate molecule --views all --n 20 --snr inf --motions rigid --preferred"
     assert manifactor(f"{line} --pose-error 3 --correlate .5 --out 'all views'") == 0
     out = capsys.readouterr().out
-    assert out.endswith("Next: manifactor views 'all views/particles.star'\n")
+    assert out.endswith("Next: manifactor fit 'all views/particles.star' --all-views\n")
     table = starfile.read(folder / "all views" / "particles.star")["particles"]
     truth = np.genfromtxt(folder / "all views" / "truth.csv", delimiter=",", names=True)
     error = np.abs(table["rlnAngleTilt"] - truth["tilt"])

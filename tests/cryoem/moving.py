@@ -30,11 +30,11 @@ def moving_model():
         )
         return np.array([there + back, there - back])
 
-    densities = np.zeros((1 + 3 + 4, *x.shape))
+    densities = np.zeros((1 + 1 + 2, *x.shape))
     densities[0] = sum(pair(*centre)[0] for centre in np.eye(3) / 5)
     densities[1] = pair(0.2, 0, 0)[1] / 2  # the first polynomial of the interval
-    densities[4] = pair(0, 0.2, 0)[1] / 2  # the cosine of the circle
-    densities[6] = pair(0, 0, 0.2)[1] / 2  # its sine
+    densities[2] = pair(0, 0.2, 0)[1] / 2  # the cosine of the circle
+    densities[3] = pair(0, 0, 0.2)[1] / 2  # its sine
     spectra = fft.fftshift(fft.fftn(densities, axes=(1, 2, 3)), axes=(1, 2, 3))
     volumes = spectra.reshape(len(densities), -1).astype(np.complex64)
     return MotionModel(grid, BOX, motions, volumes, moving_views(), np.array([0.98, 1]))

@@ -6,7 +6,8 @@ import pytest
 
 from manifactor.cryoem.mp4 import can_write_mp4
 from manifactor.cryoem.stacks import ImageArray
-from manifactor.runs.averaging import AveragingSettings, average, write_averages
+from manifactor.runs.average_files import write_averages
+from manifactor.runs.averaging import AveragingSettings, average
 from manifactor.runs.halves import half_averages, half_sets
 from manifactor.runs.places import Place
 

@@ -240,6 +240,9 @@ def test_cryodrgn_decodes_with_the_model_beside_the_coordinates(run, project):
     assert Path(options["-c"]).is_file()
     assert np.loadtxt(where / options["--zfile"]).shape == (4, 2)
     assert float(options["--Apix"]) == 3.0
+    *_, shown = files["commands.txt"].decode().splitlines()
+    assert shown.startswith("# manifactor report ")
+    assert shlex.split(shown)[-2:] == ["--volumes", str(folder)]
 
 
 def test_the_pixel_size_is_that_of_downsampled_images(run, project):
@@ -326,6 +329,26 @@ def test_relion_finds_every_image_from_its_project(make_run, angles, project):
 def test_relion_corrects_no_ctf_where_there_is_none(run):
     _, lines = commands_of(export(run, 1, "relion", n_bins=4))
     assert not any("--ctf" in words for words in lines)
+
+
+def of_all_views(run, symmetry):
+    """The same run, as if it were fitted to images of all views."""
+    record = {**run.record, "all_views": {"symmetry": symmetry}}
+    return replace(run, record={**record, "input": record["particles"]})
+
+
+def test_relion_uses_the_symmetry_of_the_fit(run):
+    _, lines = commands_of(export(of_all_views(run, "D2"), 1, "relion", n_bins=4))
+    assert all(words[-2:] == ["--sym", "D2"] for words in lines)
+    _, lines = commands_of(export(of_all_views(run, "C1"), 1, "relion", n_bins=4))
+    assert not any("--sym" in words for words in lines)
+
+
+@pytest.mark.parametrize("program", ["cryodrgn", "recovar"])
+def test_images_of_all_views_have_no_coordinates_of_a_program(run, program):
+    message = "fitted to images of all views.*manifactor average"
+    with pytest.raises(ValueError, match=message):
+        export(of_all_views(run, "C1"), 1, program, n_bins=4)
 
 
 def test_images_that_are_not_found_are_reported(run, project):

@@ -1,4 +1,5 @@
 import multiprocessing
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -7,7 +8,12 @@ from threading import Barrier
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from manifactor._support.threads import map_panels, map_threads, one_blas_thread
+from manifactor._support.threads import (
+    cores,
+    map_panels,
+    map_threads,
+    one_blas_thread,
+)
 
 
 def blas_threads():
@@ -88,3 +94,9 @@ def test_panels_cover_every_row_once(n_rows):
     assert panels[0].start == 0
     assert panels[-1].stop == n_rows
     assert all(a.stop == b.start for a, b in pairwise(panels))
+
+
+def test_cores_that_the_process_may_not_use_do_not_count(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    # Counted once in a process: the others keep what they have.
+    assert cores.__wrapped__() == 1

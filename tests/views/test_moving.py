@@ -144,6 +144,8 @@ def test_averages_of_all_views_are_volumes(moving_run, tmp_path, capsys):
     assert main([*typed, "--out", str(out)]) == 0
     assert len(list(out.glob("average_*.mrc"))) == 3
     assert (out / "bins.csv").read_text().count("\n") == 4
+    said = capsys.readouterr().out
+    assert said.startswith("3 volumes of the model that all 400 particles gave, at ")
     for option in ("--match", "--halves"):
         assert main([*typed, "--out", str(tmp_path / "no"), option]) == 2
         assert f"{option} is for means of images" in capsys.readouterr().err

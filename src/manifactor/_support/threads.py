@@ -12,6 +12,7 @@ from threading import Lock
 from typing import TypeVar
 
 import numpy as np
+from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
 from manifactor._support.arithmetic import ceil_div
@@ -57,6 +58,16 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@cache
+def cores() -> int:
+    """Return how many cores this process may use.
+
+    Fewer than the machine has, if an affinity or a control group limits them.
+    """
+    # Once: control groups are read from files, and loops ask for it in every step.
+    return cpu_count()
+
+
 def map_threads(work: Callable[..., T], *items: Sequence) -> list[T]:
     """Map `work` over items concurrently, a thread each, in input order."""
     return _mapped(work, *items, n_threads=max(1, len(items[0])))
@@ -89,7 +100,7 @@ def map_panels(
     slices = row_slices(n_rows, largest, at_least=smallest)
     if len(slices) == 1:
         return [work(slices[0])]
-    return _mapped(work, slices, n_threads=os.cpu_count())
+    return _mapped(work, slices, n_threads=cores())
 
 
 def row_slices(n_rows: int, at_most: int, *, at_least: int = 1) -> list[slice]:
@@ -100,8 +111,7 @@ def row_slices(n_rows: int, at_most: int, *, at_least: int = 1) -> list[slice]:
     >>> row_slices(10, 10, at_least=10)
     [slice(0, 10, None)]
     """
-    cores = os.cpu_count() or 1
-    wanted = cores * ceil_div(n_rows, cores * at_most)
+    wanted = cores() * ceil_div(n_rows, cores() * at_most)
     count = max(1, min(n_rows // at_least, wanted))
     edges = np.linspace(0, n_rows, count + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(edges)]

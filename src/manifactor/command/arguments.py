@@ -78,6 +78,7 @@ def _report_options(command) -> None:
     # Off by default: the images are read once more.
     text = "write a movie along each factor beside the page, as GIF and MP4"
     add(command, "--movies", text, action="store_true")
+    _shown_options(command)
     text = "page to write, .html (default: RUN/report.html, which is replaced)"
     add(command, "--out", text, metavar="FILE")
     add_overwrite(command, "replace an existing file of --out")
@@ -90,6 +91,27 @@ def _explore_options(command) -> None:
     # Off by default: whoever has the page's address could otherwise write files.
     text = "folder in which the page may save selections (default: download only)"
     add(command, "--save-to", text, metavar="FOLDER")
+    _shown_options(command)
+
+
+def _shown_options(command) -> None:
+    text = (
+        "particles of all views: show them from this direction, in degrees (default: "
+        "from the one that shows each factor best)"
+    )
+    add(command, "--view", text, type=view, metavar="ROT,TILT")
+    text = (
+        "largest angle to the direction in which images are averaged, in degrees "
+        "(default: 10, or up to 30 if there are fewer than 150 images)"
+    )
+    add(command, "--width", text, type=float, metavar="DEGREES")
+    text = (
+        "show a series of .mrc volumes along a factor, such as that which cryodrgn "
+        "eval_vol writes for manifactor export"
+    )
+    add(command, "--volumes", text, metavar="FOLDER")
+    text = "factor that the volumes lie along (default: the one on which they spread)"
+    add(command, "--volumes-along", text, type=int, metavar="K")
 
 
 def _select_options(command) -> None:

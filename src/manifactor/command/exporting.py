@@ -4,13 +4,13 @@ from argparse import Namespace
 from pathlib import Path
 
 from manifactor._support.files import whole_folder, write_whole
+from manifactor.command.motions import motions_to_average
 from manifactor.command.outputs import require_new_file, require_new_folder
 from manifactor.command.terminal import show
 from manifactor.inputs.one_view import checked_width
 from manifactor.runs import averaging, bridges
-from manifactor.runs.folder import read_run
-from manifactor.runs.model_volumes import require_plain, volumes_along
-from manifactor.runs.motions import is_of_all_views, open_motions
+from manifactor.runs.average_files import write_averages
+from manifactor.runs.model_volumes import volumes_along
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import selected, selection
 
@@ -83,8 +83,13 @@ def average(arguments: Namespace) -> None:
         run = run.seen_from(arguments.view, width=width)
     # Without a view, particles of all views have volumes instead of mean images.
     motions = None
-    if arguments.view is None and is_of_all_views(run.record):
-        motions = open_motions(run, read_run(run.folder)[1])
+    if arguments.view is None:
+        motions = motions_to_average(
+            run,
+            arguments.factor,
+            matched=arguments.match,
+            halves=arguments.halves,
+        )
     if motions is None:
         averages = averaging.average(
             run,
@@ -94,10 +99,9 @@ def average(arguments: Namespace) -> None:
             halves=arguments.halves,
         )
     else:
-        require_plain(matched=arguments.match, halves=arguments.halves)
         averages = volumes_along(run, motions, arguments.factor, n_bins=arguments.bins)
     with whole_folder(out) as folder:
-        written = averaging.write_averages(averages, folder)
+        written = write_averages(averages, folder)
     show(f"{averages}.\n{out}: {shortened(written)}")
 
 

@@ -178,7 +178,10 @@ def _particle_options(particles: Options) -> None:
         "gets one place on each motion, with its deviation"
     )
     add(particles, "--all-views", text, action="store_true")
-    text = "point group of the molecule, such as C4, for --all-views"
+    text = (
+        "point group of the molecule in all its states, oriented as in RELION, for "
+        "--all-views: Cn, Dn, T, O, I1 to I4"
+    )
     add(particles, "--symmetry", text, default="C1", metavar="GROUP")
 
 

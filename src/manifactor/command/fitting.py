@@ -3,7 +3,7 @@
 import os
 import shutil
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,6 +30,21 @@ from manifactor.spectral.pipeline import kept_stages
 from manifactor.views.words import about_particles, all_views_lines, summary
 
 Found = TypeVar("Found")
+# Options that have no effect on particles of all views.
+NOT_OF_ALL_VIEWS = (
+    "view",
+    "width",
+    "particles",
+    "ind",
+    "components",
+    "phase_flip",
+    "standardise",
+    "columns",
+    "drop",
+    "fit_samples",
+    "preparation",
+    "reuse",
+)
 
 
 def fit(arguments: Namespace) -> None:
@@ -37,6 +52,11 @@ def fit(arguments: Namespace) -> None:
     if arguments.all_views:
         _fit_all_views(arguments)
         return
+    if arguments.symmetry != "C1":
+        raise ValueError(
+            "--symmetry goes with --all-views; images of one view have none. Add "
+            "--all-views, or leave it out."
+        )
     tasks = tasks_of(arguments)
     # Absolute, since "." and ".." have no name; a link keeps its own.
     first = Path(os.path.abspath(tasks[0].path))
@@ -148,6 +168,7 @@ def _fit_all_views(arguments: Namespace) -> None:
     """Fit particles of all views."""
     path = _one_file_of_particles(arguments)
     out = Path(arguments.out or f"{path.with_suffix('').name}-run")
+    _require_outside([path], out)
     if not arguments.dry_run:
         require_new_run(out, overwrite=arguments.overwrite)
     task = AllViewsTask(
@@ -191,12 +212,14 @@ def _one_file_of_particles(arguments: Namespace) -> Path:
             "--all-views needs one STAR or .cs file of particles with angles; got "
             f"{' '.join(arguments.input)}."
         )
-    for option in ("view", "width", "particles", "ind", "components", "phase_flip"):
-        if getattr(arguments, option):
+    usual = ManifoldFactorizer().get_params()
+    for option in NOT_OF_ALL_VIEWS:
+        given = getattr(arguments, option)
+        if given and given != usual.get(option, "auto"):
             flag = option.replace("_", "-")
             raise ValueError(
-                f"--{flag} does not go with --all-views, which uses all particles and "
-                "their CTF. Leave it out."
+                f"--{flag} does not go with --all-views, which uses the images, poses "
+                "and CTF of all particles. Leave it out."
             )
     return path
 
@@ -204,15 +227,18 @@ def _one_file_of_particles(arguments: Namespace) -> Path:
 def _require_inputs_outside(tasks: list[Task], out: Path) -> None:
     """Refuse an output folder that holds an input, which would be lost."""
     for task in tasks:
-        for given in (task.path, task.particles, task.indices):
-            if given is None:
-                continue
-            path = Path(given).resolve()
-            if out.resolve() in [path, *path.parents]:
-                raise ValueError(
-                    f"the input {given} lies in {out}, which the run would replace. "
-                    "Choose another --out."
-                )
+        given = (task.path, task.particles, task.indices)
+        _require_outside([Path(each) for each in given if each is not None], out)
+
+
+def _require_outside(inputs: Sequence[Path], out: Path) -> None:
+    for given in inputs:
+        path = given.resolve()
+        if out.resolve() in [path, *path.parents]:
+            raise ValueError(
+                f"the input {given} lies in {out}, which the run would replace. "
+                "Choose another --out."
+            )
 
 
 def _require_usable_paths(out: Path, arguments: Namespace) -> None:

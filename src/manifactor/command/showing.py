@@ -7,14 +7,20 @@ from glob import escape
 from pathlib import Path
 from secrets import token_urlsafe
 from socket import gethostname
+from textwrap import fill
 
 from manifactor._support.extras import extra
 from manifactor._support.files import require_writable
+from manifactor.command.motions import reported_volumes
 from manifactor.command.outputs import require_new_file, with_suffix
-from manifactor.command.terminal import show
+from manifactor.command.terminal import note, show
+from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
+from manifactor.runs.given_volumes import read_volumes
+from manifactor.runs.run import Run, open_run
+from manifactor.runs.shown import Shown, Wanted, open_shown
 from manifactor.views.report import REPORT_NAME, write_movies, write_report
-from manifactor.views.words import report_text
+from manifactor.views.words import TEXT_WIDTH, report_text, volume_sentences
 
 
 def report(arguments: Namespace) -> None:
@@ -24,11 +30,41 @@ def report(arguments: Namespace) -> None:
     # Before anything is drawn, which takes seconds.
     out = _page_of(arguments)
     # The text first: it needs no matplotlib, the page does.
+    run = open_run(folder)
+    wanted = _wanted(arguments, run)
     show(report_text(record, estimator))
-    show(f"Report: {write_report(folder, estimator, out=out)}")
+    shown = _shown(run, estimator, wanted)
+    for sentence in volume_sentences(shown):
+        show(fill(sentence, TEXT_WIDTH))
+    for number, cone in enumerate(shown.cones, start=1):
+        # Along a factor of more dimensions there are no averages.
+        if run.place(number).topology != "other":
+            show(f"Factor {number}: averages of {cone}")
+    show(f"Report: {write_report(folder, estimator, out=out, shown=shown)}")
     if arguments.movies:
-        movies = ", ".join(map(str, write_movies(folder, page=out)))
+        written = write_movies(folder, page=out, shown=shown)
+        movies = ", ".join(map(str, written))
         show(f"Movies: {movies or 'none, as no factor has one dimension'}")
+
+
+def _wanted(arguments: Namespace, run: Run) -> Wanted:
+    """Return what the user asked to see; refuse what the run cannot show."""
+    folder, factor = arguments.volumes, arguments.volumes_along
+    if factor is not None and folder is None:
+        raise ValueError(
+            "--volumes-along is the factor of a series of volumes; give its folder "
+            "with --volumes, or leave it out."
+        )
+    volumes = None if folder is None else read_volumes(folder, run, factor=factor)
+    wanted = Wanted(arguments.view, arguments.width, volumes)
+    wanted.check(run)
+    return wanted
+
+
+def _shown(run: Run, fit: ManifoldFactorizer, wanted: Wanted) -> Shown:
+    """Return what is shown of particles of all views, with a bar for what is slow."""
+    with reported_volumes(run) as stages:
+        return open_shown(run, fit, wanted, stages=stages)
 
 
 def _page_of(arguments: Namespace) -> Path:
@@ -58,8 +94,13 @@ def explore(arguments: Namespace) -> None:
         require_writable(folder)
     # Other users of this machine can reach the port; the token keeps them out.
     token = token_urlsafe(16)
+    run = open_run(arguments.run)
+    wanted = _wanted(arguments, run)
     with listening(arguments.port) as bound:
-        scene = open_scene(Path(arguments.run))
+        shown = _shown(run, read_run(run.folder)[1], wanted)
+        if shown.why:
+            note(f"no volumes along the factors: {shown.why}")
+        scene = open_scene(run.folder, shown=shown)
         warm_up(scene)
         _show_address(bound.getsockname()[1], token)
         # Ctrl-C is the way to stop the server, not an error.

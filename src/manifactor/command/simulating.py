@@ -29,7 +29,8 @@ from manifactor.command.simulate_options import (
 from manifactor.command.terminal import ProgressBars, show
 from manifactor.datasets.writing import write_dataset, write_views
 from manifactor.runs.archive import is_run
-from manifactor.runs.averaging import average, write_averages
+from manifactor.runs.average_files import write_averages
+from manifactor.runs.averaging import average
 from manifactor.runs.folder import read_record, require_new_run
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.task import Task
@@ -90,14 +91,15 @@ def _simulate_molecule(arguments: Namespace) -> None:
     if arguments.views == "all":
         _refuse_unused(arguments, ONE_VIEW_DEFAULTS, "one view", "--views all")
         _write_all_views(out, arguments)
-        following = "views"
+        option = " --all-views"
     else:
         _refuse_unused(arguments, ALL_VIEWS_DEFAULTS, "--views all", "one view")
         _write_simulation(out, _one_view(arguments))
-        following = "fit"
+        option = ""
+    following = f"manifactor fit {quote(str(out / 'particles.star'))}{option}"
     show(
         f"{out}: particles.star and particles.mrcs with {arguments.n} images, and "
-        f"truth.csv. Next: manifactor {following} {quote(str(out / 'particles.star'))}"
+        f"truth.csv. Next: {following}"
     )
 
 

@@ -5,6 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 # What states the pixel size, in each kind of file.
@@ -120,8 +121,13 @@ class Particles:
         names = "".join(f"{index}@{stack} " for index, stack in pairs)
         return sha256(names.encode()).hexdigest()
 
-    def turned(self) -> np.ndarray | None:
-        """Return the in-plane angle of each image relative to the first.
+    def turned(self, view: tuple[float, float] | None = None) -> np.ndarray | None:
+        """Return the in-plane angle of each image relative to a view, or to the first.
+
+        Parameters
+        ----------
+        view : (rot, tilt) or None
+            Degrees; None for the pose of the first image.
 
         Returns
         -------
@@ -131,12 +137,49 @@ class Particles:
         if self.angles is None:
             return None
         # Seen nearly along the axis, rot turns the image as psi does, so psi alone is
-        # not the in-plane angle. The whole rotation from the first image has it.
+        # not the in-plane angle. The whole rotation from the common pose has it.
         matrices = euler_matrices(self.angles)
-        turn = matrices @ matrices[0].T
+        common = matrices[:1] if view is None else euler_matrices([[*view, 0.0]])
+        turn = matrices @ common[0].T
         sine = turn[:, 0, 1] - turn[:, 1, 0]
         cosine = turn[:, 0, 0] + turn[:, 1, 1]
         return np.degrees(np.arctan2(sine, cosine))
+
+    def facing(self, view: tuple[float, float]) -> tuple["Particles", np.ndarray]:
+        """Return the particles as if all were seen from the side of a view.
+
+        An image from behind, turned upside down, is one from in front: (x, y) becomes
+        (x, -y), and the molecule is turned by half a turn about x.
+
+        Parameters
+        ----------
+        view : (rot, tilt)
+            Degrees.
+
+        Returns
+        -------
+        particles : Particles
+            With angles and shifts of the images after that.
+        mirrored : ndarray of bool of shape (n,)
+            The images to turn upside down.
+        """
+        if self.angles is None:
+            return self, np.zeros(len(self), dtype=bool)
+        direction = view_directions(np.array([[*view, 0.0]]))[0]
+        behind = view_directions(self.angles) @ direction < 0
+        flip = np.where(behind[:, None], [1.0, -1.0, -1.0], 1.0)
+        turned = flip[:, :, None] * euler_matrices(self.angles)
+
+        def moved(shift: np.ndarray | None) -> np.ndarray | None:
+            return None if shift is None else shift * flip[:, :2]
+
+        facing = replace(
+            self,
+            angles=np.where(behind[:, None], matrix_angles(turned), self.angles),
+            shift=moved(self.shift),
+            unscaled_shift=moved(self.unscaled_shift),
+        )
+        return facing, behind
 
     def near_view(
         self,
@@ -144,8 +187,11 @@ class Particles:
         tilt: float,
         *,
         width: float,
+        or_opposite: bool = False,
     ) -> np.ndarray:
         """Return which particles are seen from within `width` degrees of a direction.
+
+        Or from within as many degrees of the opposite one, if asked for.
 
         Returns
         -------
@@ -157,6 +203,8 @@ class Particles:
             )
         direction = view_directions(np.array([[rot, tilt, 0.0]]))[0]
         cosine = view_directions(self.angles) @ direction
+        if or_opposite:
+            cosine = np.abs(cosine)
         # Rounding must not drop a particle that is seen from exactly this direction.
         return cosine >= np.cos(np.radians(width)) - 1e-12
 
@@ -170,7 +218,7 @@ def view_directions(angles: np.ndarray) -> np.ndarray:
     return np.column_stack([x, y, np.cos(tilt)])
 
 
-def euler_matrices(angles: np.ndarray) -> np.ndarray:
+def euler_matrices(angles: ArrayLike) -> np.ndarray:
     """Return RELION's matrices, (n, 3, 3), of rot, tilt, psi in degrees.
 
     They take the molecule to the image.

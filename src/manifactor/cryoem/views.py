@@ -1,6 +1,5 @@
-"""Images of one view in one frame: CTF phases flipped, centred, turned in plane."""
+"""Images of one view in one frame: CTF treated, centred, turned in plane."""
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import fft, ndimage
 
+from manifactor._support.threads import cores
 from manifactor.cryoem.ctf import Optics, contrast_transfer_at
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageArray, ImageSource
@@ -21,8 +21,8 @@ CORRECTED = ("flipped", "premultiplied")
 class View:
     """Images of one view, brought into one frame.
 
-    Their CTF phases are flipped if asked for; they are centred, and turned in plane
-    to the orientation of the first.
+    Their CTF phases are flipped, or they are multiplied by their CTF, if asked for;
+    they are centred, and turned in plane to a common orientation.
 
     Attributes
     ----------
@@ -31,11 +31,20 @@ class View:
         In the order of the source; None for a bare stack.
     flip : bool
         Whether to flip the phases.
+    frame : (rot, tilt) or None
+        The view to whose orientation images are turned; None for that of the first.
+    weigh : bool
+        Whether to multiply by the CTF, as means need it that `wiener` restores.
+    mirrored : ndarray of bool of shape (n,) or None
+        Images to turn upside down, as `Particles.facing` says.
     """
 
     source: ImageSource | ImageArray
     particles: Particles | None = None
     flip: bool = False
+    frame: tuple[float, float] | None = None
+    weigh: bool = False
+    mirrored: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if not self.flip:
@@ -62,17 +71,29 @@ class View:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield pairs (rows, images)."""
         for here, images in self.source.blocks(rows):
-            yield here, self._aligned(self._flipped(images, here), here)
+            filtered = self._filtered(images, here)
+            yield here, self._aligned(self._faced(filtered, here), here)
 
-    def _flipped(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        if not self.flip or self.particles is None:
+    def _filtered(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if self.particles is None or not (self.flip or self.weigh):
             return images
-        # The phases only: multiplying by the CTF itself would weight the spectrum, and
-        # the noise would no longer be the same in all images.
         size, pixel_size = images.shape[-1], self.source.pixel_size
-        ctf = particle_ctf(self.particles[rows], size, pixel_size)
-        transformed = fft.rfft2(images, workers=-1) * np.sign(ctf)
+        here = self.particles[rows]
+        if self.weigh:
+            factor = applied_transfer(here, size, pixel_size)
+        else:
+            # The phases only: multiplying by the CTF itself would weight the spectrum,
+            # and the noise would no longer be the same in all images.
+            factor = np.sign(particle_ctf(here, size, pixel_size))
+        transformed = fft.rfft2(images, workers=-1) * factor
         return fft.irfft2(transformed, s=images.shape[1:], workers=-1)
+
+    def _faced(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        if self.mirrored is None or not self.mirrored[rows].any():
+            return images
+        # About the row of the centre, which stays: row k becomes row -k.
+        flipped = np.roll(images[:, ::-1], 1 - images.shape[1] % 2, axis=1)
+        return np.where(self.mirrored[rows][:, None, None], flipped, images)
 
     def _aligned(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if self.particles is None:
@@ -86,7 +107,29 @@ class View:
     # Computed once, not for every block: it needs the rotations of all particles.
     @cached_property
     def _turned(self) -> np.ndarray | None:
-        return None if self.particles is None else self.particles.turned()
+        return None if self.particles is None else self.particles.turned(self.frame)
+
+
+def can_weigh(source: ImageSource | ImageArray, particles: Particles | None) -> bool:
+    """Return whether means of images can be corrected for their CTF."""
+    known = {} if particles is None else particles.microscope
+    return "defocus_u" in known and source.pixel_size_stated
+
+
+def applied_transfer(
+    particles: Particles, size: int, pixel_size: float
+) -> np.ndarray | float:
+    """Return what to multiply images by, so that each has its CTF twice.
+
+    That is the CTF; without its signs if phases are flipped already; 1 if the images
+    were multiplied by their CTF before.
+    """
+    known = particles.microscope
+    if np.any(known.get("premultiplied", 0)):
+        return 1.0
+    ctf = particle_ctf(particles, size, pixel_size)
+    flipped = np.asarray(known.get("flipped", 0), bool).reshape(-1, 1, 1)
+    return np.where(flipped, np.abs(ctf), ctf)
 
 
 def can_flip(particles: Particles) -> bool:
@@ -149,8 +192,8 @@ def aligned(
         )
 
     # Threads are enough: scipy releases the interpreter lock while it interpolates.
-    with ThreadPoolExecutor(os.cpu_count()) as cores:
-        list(cores.map(align, np.flatnonzero(moved)))
+    with ThreadPoolExecutor(cores()) as pool:
+        list(pool.map(align, np.flatnonzero(moved)))
     return out
 
 

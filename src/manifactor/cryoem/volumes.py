@@ -1,4 +1,4 @@
-"""Samples made of a series of volumes.
+"""Samples made of a series of volumes, and projections of a volume.
 
 Volumes are downsampled and masked; their principal components are weighted by signal
 to noise.
@@ -7,7 +7,7 @@ to noise.
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import fft
+from scipy import fft, ndimage
 from sklearn.utils.extmath import randomized_svd
 
 from manifactor.cryoem.stacks import ImageSource
@@ -106,22 +106,23 @@ def _centred_values(source: ImageSource, max_side: int) -> np.ndarray:
     """Return the voxels inside of the ball, (n, n_voxels), less their mean."""
     even = min(source.shape) // 2 * 2
     side = min(max_side, even)
-    ball = _ball(side)
+    ball = ball_of(side)
     values = np.empty((len(source), int(ball.sum())), dtype=np.float32)
     for rows, volumes in source.blocks():
-        small = [_downsampled(volume, side)[ball] for volume in volumes]
+        small = [downsampled(volume, side)[ball] for volume in volumes]
         values[rows] = np.stack(small)
     values -= values.mean(axis=0)
     return values
 
 
-def _ball(side: int) -> np.ndarray:
+def ball_of(side: int) -> np.ndarray:
+    """Return which voxels of a cube lie in its ball."""
     squared = (np.arange(side) - side // 2) ** 2
     distance = squared[:, None, None] + squared[:, None] + squared
     return distance <= (side / 2) ** 2
 
 
-def _downsampled(volume: np.ndarray, side: int) -> np.ndarray:
+def downsampled(volume: np.ndarray, side: int) -> np.ndarray:
     """Return the volume's low frequencies on a coarser grid."""
     if volume.shape == (side, side, side):
         return volume
@@ -132,3 +133,21 @@ def _downsampled(volume: np.ndarray, side: int) -> np.ndarray:
     coarse = fft.ifftn(fft.ifftshift(transformed[middle])).real
     # The inverse transform divides by the number of voxels, which is smaller now.
     return coarse * (side**3 / volume.size)
+
+
+def projection(volume: np.ndarray, rotation: np.ndarray) -> np.ndarray:
+    """Return the image of a cube, indexed by z, y, x, from a direction, (side, side).
+
+    Parameters
+    ----------
+    volume : ndarray of shape (side, side, side)
+    rotation : ndarray of shape (3, 3)
+        It takes the molecule to the image, as RELION's matrices do.
+    """
+    # Axes of arrays come in reverse: z, y, x.
+    back = rotation.T[::-1, ::-1]
+    centre = np.full(3, len(volume) // 2)
+    turned = ndimage.affine_transform(
+        volume, back, offset=centre - back @ centre, order=1
+    )
+    return turned.sum(axis=0)

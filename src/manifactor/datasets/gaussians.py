@@ -6,12 +6,11 @@ along the columns, (n_atoms, size). That takes 2 n_atoms size^2 operations, whic
 floor of this route: 24 million for the channel in 48 pixels.
 """
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from manifactor._support.threads import one_blas_thread
+from manifactor._support.threads import cores, one_blas_thread
 from manifactor.datasets.molecule import Molecule
 
 
@@ -66,8 +65,8 @@ def project(
         np.matmul(_gaussians(y, size, blur / pixel_size), columns.T, out=images[i])
 
     # One image a thread: its two matrices stay in the cache.
-    with one_blas_thread(), ThreadPoolExecutor(os.cpu_count()) as cores:
-        list(cores.map(paint, range(len(images))))
+    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
+        list(pool.map(paint, range(len(images))))
     return images
 
 

@@ -25,10 +25,19 @@ def checked_width(
     return width
 
 
-def picked(particles: Particles, view: tuple[float, float], width: float) -> Particles:
-    """Return the particles within `width` degrees of a view, (rot, tilt)."""
+def picked(
+    particles: Particles,
+    view: tuple[float, float],
+    width: float,
+    *,
+    or_opposite: bool = False,
+) -> Particles:
+    """Return the particles within `width` degrees of a view, (rot, tilt).
+
+    Or within as many of the opposite view, if asked for.
+    """
     # One image alone has no differences to factor.
-    near = particles.near_view(*view, width=width)
+    near = particles.near_view(*view, width=width, or_opposite=or_opposite)
     if near.sum() < 2:
         rot, tilt = view
         raise ValueError(

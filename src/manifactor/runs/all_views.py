@@ -1,6 +1,5 @@
 """Particles of all views: read once, factored, placed, and written as a run folder."""
 
-import os
 import shlex
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,20 +10,27 @@ from manifactor._support.choices import Choice
 from manifactor._support.stages import Stages
 from manifactor.cryoem.all_views.factoring import (
     AllViews,
-    AllViewsSettings,
     factor_all_views,
     samples_of,
 )
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.placing import Placed
-from manifactor.cryoem.all_views.transforms import Transforms, read_transforms
+from manifactor.cryoem.all_views.symmetry import point_group
+from manifactor.cryoem.all_views.transforms import (
+    Transforms,
+    known_angles,
+    read_transforms,
+    require_pixel_size,
+)
 from manifactor.cryoem.all_views.view_map import view_map
 from manifactor.cryoem.formats import particles_with
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
+from manifactor.inputs.one_view import is_one_view
 from manifactor.inputs.particle_choice import ParticleChoice
+from manifactor.runs.all_views_cost import forecast_all_views
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.folder import write_run
 from manifactor.runs.motions import MODEL_FILE, UNKNOWN, even_scale
@@ -32,7 +38,7 @@ from manifactor.runs.places import Place, all_places, coordinate_columns
 from manifactor.runs.run import last_changed
 from manifactor.runs.task import changed_options, choices_as_json, repeated_options
 from manifactor.runs.visibility import motion_records
-from manifactor.spectral.forecast import Forecast
+from manifactor.spectral.forecast import Forecast, available_memory
 
 OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
 
@@ -79,12 +85,28 @@ class AllViewsTask:
 
     def read(self) -> tuple[Particles, ImageSource]:
         """Return the particles and their images, which are not read yet."""
+        point_group(self.symmetry)
         particles = self.choice.chosen(self.choice.read(self.path))
-        return particles, self.choice.images(particles)
+        known_angles(particles)
+        if is_one_view(particles):
+            raise ValueError(
+                "particles of all views must be seen from many directions; those of "
+                f"{self.path} are seen from one. Leave --all-views out."
+            )
+        source = self.choice.images(particles)
+        require_pixel_size(source, particles)
+        return particles, source
 
     def forecast(self, source: ImageSource) -> Forecast:
-        """Return what the fit costs."""
-        return forecast_all_views(len(source), source.shape[0])
+        """Return what the fit costs; refuse more than the machine's memory."""
+        cost = forecast_all_views(len(source), source.shape[0])
+        if not cost.fits:
+            raise MemoryError(
+                f"the fit must fit into memory; {len(source)} particles need {cost}, "
+                f"and this machine can give {available_memory() / 1e9:.1f} GB. Give "
+                "fewer particles, such as those of one --class or --optics-group."
+            )
+        return cost
 
     def fit(
         self,
@@ -173,58 +195,6 @@ class AllViewsTask:
                 "consistency": _consistency(found),
             },
         }
-
-
-@dataclass(frozen=True)
-class AllViewsRates:
-    """Rates of `forecast_all_views`.
-
-    Those of rounds are from fits of 5,000 and 20,000 images on a busy machine; reading
-    and memory are estimates.
-    """
-
-    # Bytes a second of reading and transforming images.
-    read_bytes: float = 2e8
-    # Seconds of a core for an image in a round of expectation maximisation, and in a
-    # comparison with volumes alone.
-    round_seconds: float = 1e-3
-    compare_seconds: float = 3e-4
-    # Seconds of factoring some thousand coordinates.
-    factor_seconds: float = 10.0
-    # Bytes that are held for an image beside its coefficients, and for sums of all.
-    image_bytes: float = 3000.0
-    shared_bytes: float = 6e8
-
-
-def forecast_all_views(
-    n_images: int,
-    size: int,
-    *,
-    settings: AllViewsSettings = AllViewsSettings(),
-    rates: AllViewsRates = AllViewsRates(),
-) -> Forecast:
-    """Estimate memory and time of a fit of all views, before any image is read.
-
-    Parameters
-    ----------
-    n_images : int
-    size : int
-        Width of an image in pixels.
-    settings : AllViewsSettings
-    rates : AllViewsRates
-    """
-    principal, placing = settings.principal, settings.placing
-    cores = min(os.cpu_count() or 1, principal.regression.max_threads)
-    rounds = (
-        min(2 * principal.half_set, n_images) * principal.rounds
-        + min(principal.learned, n_images) * principal.final_rounds
-        + min(placing.learned, n_images) * (placing.rounds + 1)
-    )
-    # All images are compared with the principal volumes and with those of the motions.
-    work = rates.round_seconds * rounds + rates.compare_seconds * 2 * n_images
-    reading = 4.0 * n_images * size**2 / rates.read_bytes
-    seconds = reading + work / cores + rates.factor_seconds
-    return Forecast(rates.shared_bytes + rates.image_bytes * n_images, seconds)
 
 
 def _consistency(found: AllViews) -> list[float]:

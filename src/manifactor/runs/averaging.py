@@ -4,15 +4,15 @@ These are mean images or volumes, pictures of them, and a movie.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from manifactor.cryoem.movies import chimerax_script, movie_bytes
-from manifactor.cryoem.mrc import write_stack, write_volume
-from manifactor.cryoem.pictures import grid_picture, projections, strip, write_png
+from manifactor.cryoem.movies import movie_bytes
+from manifactor.cryoem.pictures import projections
+from manifactor.cryoem.stacks import ImageArray, ImageSource
 from manifactor.cryoem.views import View
+from manifactor.cryoem.wiener import correction
 from manifactor.runs.bins import bin_labels, grid_labels
 from manifactor.runs.halves import HalfAverages, half_averages, half_sets
 from manifactor.runs.matching import Matching, MatchingSettings, match
@@ -52,6 +52,8 @@ class Averages:
         Means of half of the samples of every bin.
     pixel_size_stated : bool
         Whether a file says the pixel size.
+    ctf_corrected : bool
+        Whether the CTF was divided out of the means.
     """
 
     means: np.ndarray
@@ -62,6 +64,7 @@ class Averages:
     pixel_size: float
     halves: HalfAverages | None = None
     pixel_size_stated: bool = True
+    ctf_corrected: bool = False
 
     @property
     def width(self) -> float | None:
@@ -84,9 +87,19 @@ class Averages:
         return projections(self.means) if self.of_volumes else self.means
 
     @property
+    def is_circular(self) -> bool:
+        """Whether the averages go around a circle."""
+        return self.places[0].topology == "circle"
+
+    @property
+    def filled(self) -> np.ndarray:
+        """The bins that have a mean: a bin without weight has none."""
+        return np.flatnonzero(self.matching.effective_sizes > 0)
+
+    @property
     def movies(self) -> dict[str, bytes]:
         """Movies along a single factor, by the ending of their files."""
-        return movie_bytes(self.images, circular=_is_circular(self))
+        return movie_bytes(self.images, circular=self.is_circular)
 
     @property
     def captions(self) -> list[list[str]]:
@@ -154,11 +167,7 @@ def average(
     others = _places_beside(run, factors) if matched else []
     images = run.images()
     source = images.source if isinstance(images, View) else images
-    if len(source) != len(run.rows):
-        raise ValueError(
-            f"the input has {len(source)} images now and had {len(run.rows)} when "
-            "fitted. Fit again."
-        )
+    _require_as_many(source, run)
     n_cells = n_bins ** len(places)
     _require_memory(n_cells * (1 + halves), source.shape, settings.max_gigabytes)
 
@@ -170,17 +179,46 @@ def average(
         drawn = np.isin(np.arange(len(labels)), rows)
         labels = np.where(drawn, labels, -1)
     matching = match(labels, others, n_bins=n_cells, settings=settings.matching)
-    weights, blocks = matching.weights, images.blocks(rows)
-    shape = (n_bins,) * len(places)
-    found = (shape, centres, places, matching, source.pixel_size)
-    stated = source.pixel_size_stated
-    if not halves:
-        means = weighted_means(blocks, labels, weights=weights, n_bins=n_cells)
-        return Averages(means, *found, pixel_size_stated=stated)
-    means, both = half_averages(
-        blocks, labels, half_sets(run), weights=weights, n_bins=n_cells
+    half = half_sets(run) if halves else None
+    means, both = _means(images, rows, labels, matching.weights, n_cells, half)
+    return Averages(
+        means=means,
+        shape=(n_bins,) * len(places),
+        centres=centres,
+        places=places,
+        matching=matching,
+        pixel_size=source.pixel_size,
+        halves=both,
+        pixel_size_stated=source.pixel_size_stated,
+        ctf_corrected=isinstance(images, View) and images.weigh,
     )
-    return Averages(means, *found, halves=both, pixel_size_stated=stated)
+
+
+def _require_as_many(source: ImageSource | ImageArray, run: Run) -> None:
+    if len(source) != len(run.rows):
+        raise ValueError(
+            f"the input has {len(source)} images now and had {len(run.rows)} when "
+            "fitted. Fit again."
+        )
+
+
+def _means(
+    images: View | ImageSource,
+    rows: np.ndarray | None,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    n_bins: int,
+    half: np.ndarray | None,
+) -> tuple[np.ndarray, HalfAverages | None]:
+    """Return the means of bins, and of their half sets, corrected for the CTF."""
+    blocks = images.blocks(rows)
+    correct = correction(images, labels, weights=weights, n_bins=n_bins)
+    if half is None:
+        means = weighted_means(blocks, labels, weights=weights, n_bins=n_bins)
+        return correct(means), None
+    means, both = half_averages(blocks, labels, half, weights=weights, n_bins=n_bins)
+    corrected = np.stack([correct(each) for each in both.means])
+    return correct(means), replace(both, means=corrected)
 
 
 def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
@@ -245,99 +283,3 @@ def _drawn(n_samples: int, most: int) -> np.ndarray:
     # A fixed seed: a report that is made twice shows the same averages.
     rng = np.random.default_rng(0)
     return np.sort(rng.choice(n_samples, most, replace=False))
-
-
-def write_averages(averages: Averages, folder: Path) -> list[str]:
-    """Write means, pictures and a movie into a folder.
-
-    Returns
-    -------
-    list of str
-        Names of the files, the most telling first.
-    """
-    write_pictures = _write_strip if len(averages.shape) == 1 else _write_grid
-    write_means = _write_volumes if averages.of_volumes else _write_images
-    written = write_pictures(averages, folder) + write_means(averages, folder)
-    written += _write_halves(averages, folder)
-    (folder / "bins.csv").write_text(_bins_table(averages), encoding="utf-8")
-    return [*written, "bins.csv"]
-
-
-def _write_strip(averages: Averages, folder: Path) -> list[str]:
-    shown = averages.images
-    picture = strip(shown, captions=averages.captions[0])
-    write_png(folder / "averages.png", picture)
-    movies = averages.movies
-    for kind, content in movies.items():
-        (folder / f"averages{kind}").write_bytes(content)
-    # The movies first: they show the motion at a glance.
-    return [*(f"averages{kind}" for kind in movies), "averages.png"]
-
-
-def _write_grid(averages: Averages, folder: Path) -> list[str]:
-    shown = averages.images
-    rows, columns = averages.captions
-    # A grid has no order in which to play it, so there is no movie.
-    grid = shown.reshape(*averages.shape, *shown.shape[1:])
-    picture = grid_picture(grid, rows=rows, columns=columns)
-    write_png(folder / "averages.png", picture)
-    return ["averages.png"]
-
-
-def _write_images(averages: Averages, folder: Path) -> list[str]:
-    path = folder / "averages.mrcs"
-    write_stack(path, averages.means, pixel_size=averages.pixel_size)
-    return [path.name]
-
-
-def _write_volumes(averages: Averages, folder: Path) -> list[str]:
-    # A bin without weight has no volume: zeros would be a gap in the movie.
-    filled = np.flatnonzero(averages.matching.effective_sizes > 0)
-    # Leading zeros keep the order where a program sorts by name.
-    names = [f"average_{k + 1:03d}.mrc" for k in filled]
-    for k, name in zip(filled, names, strict=True):
-        write_volume(folder / name, averages.means[k], pixel_size=averages.pixel_size)
-    script = chimerax_script(names, circular=_is_circular(averages))
-    (folder / "averages.cxc").write_text(script, encoding="utf-8")
-    return ["averages.cxc", *names]
-
-
-def _write_halves(averages: Averages, folder: Path) -> list[str]:
-    """Write the half-set averages, of images as stacks and of volumes as maps."""
-    if averages.halves is None:
-        return []
-    names = []
-    size = averages.pixel_size
-    for number, means in enumerate(averages.halves.means, start=1):
-        if not averages.of_volumes:
-            names.append(f"averages_half{number}.mrcs")
-            write_stack(folder / names[-1], means, pixel_size=size)
-            continue
-        for k in np.flatnonzero(averages.halves.filled[number - 1]):
-            names.append(f"average_{k + 1:03d}_half{number}.mrc")
-            write_volume(folder / names[-1], means[k], pixel_size=size)
-    return names
-
-
-def _is_circular(averages: Averages) -> bool:
-    return averages.places[0].topology == "circle"
-
-
-def _bins_table(averages: Averages) -> str:
-    """Return a table in CSV with one row for each bin."""
-    n_factors = len(averages.shape)
-    header = [f"centre{i}" for i in range(1, n_factors + 1)]
-    columns = ["bin", "samples", "effective_size", *header]
-    halves = averages.halves
-    if halves is not None:
-        columns.append("half_correlation")
-    lines = [",".join(columns)]
-    counts, sizes = averages.matching.counts, averages.matching.effective_sizes
-    for k, position in enumerate(np.ndindex(*averages.shape)):
-        pairs = zip(averages.centres, position, strict=True)
-        cells = [f"{k + 1}", f"{counts[k]}", f"{sizes[k]:.1f}"]
-        cells += [f"{along[i]:.6g}" for along, i in pairs]
-        if halves is not None:
-            cells.append(f"{halves.correlations[k]:.4f}")
-        lines.append(",".join(cells))
-    return "\n".join(lines) + "\n"

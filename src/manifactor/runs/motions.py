@@ -1,10 +1,11 @@
-"""The motions of a run of all views: the molecule at any place, from any direction."""
+"""The motions of particles of all views: the molecule at any place, from any side."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from manifactor.cryoem.all_views.known_places import KnownPlaceSettings
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.placing import even_places
 from manifactor.cryoem.particles import euler_matrices, matrix_angles
@@ -49,6 +50,40 @@ class EvenScale:
             Place.from_displayed(displayed, self.topology).coordinate
         )
 
+    @property
+    def middle(self) -> np.ndarray:
+        """The place in the middle, (1,)."""
+        return np.array([0.5])
+
+    def columns(self, place: Place) -> np.ndarray:
+        """Return the places of samples as columns, (n, 1)."""
+        return self.even_places(place.coordinate)[:, None]
+
+
+@dataclass(frozen=True)
+class EmbeddedScale:
+    """Places on a factor of more dimensions: its embedding, or the first part of it.
+
+    Attributes
+    ----------
+    middle : ndarray of shape (d,)
+        Mean place.
+    """
+
+    middle: np.ndarray
+    topology: str = "other"
+
+    def even_at(self, displayed: np.ndarray) -> np.ndarray:
+        """Return the place of an embedding's coordinates."""
+        return displayed[: len(self.middle)]
+
+    def columns(self, place: Place) -> np.ndarray:
+        """Return the places of samples as columns, (n, d)."""
+        return place.coordinate[:, : len(self.middle)]
+
+
+Scale = EvenScale | EmbeddedScale
+
 
 def even_scale(factor: Factor) -> EvenScale:
     """Return the scale of an interval or a circle, from the samples fitted."""
@@ -86,30 +121,38 @@ class RunMotions:
     Attributes
     ----------
     model : MotionModel
-    scales : tuple of EvenScale
+    scales : tuple of EvenScale or EmbeddedScale
         One for each motion.
+    expected : bool
+        Whether another program told the places: then deviations are those expected of
+        a place that a single image tells.
     """
 
     model: MotionModel
-    scales: tuple[EvenScale, ...]
+    scales: tuple[Scale, ...]
+    expected: bool = False
 
     def image(
-        self, at: Sequence[float], view: tuple[float, float], *, size: int
+        self, at: Sequence, view: tuple[float, float], *, size: int
     ) -> np.ndarray:
         """Return the mean image at displayed coordinates, (size, size).
 
         Parameters
         ----------
-        at : sequence of float
-            On every motion; degrees on a circle.
+        at : sequence of float or of sequence of float
+            On every motion; degrees on a circle, several numbers on a surface.
         view : tuple of float
             rot and tilt in degrees.
         size : int
             Pixels.
         """
         pairs = zip(self.scales, at, strict=True)
-        places = [scale.even_at(np.array([value]))[0] for scale, value in pairs]
-        return self.model.images(np.array(places), rotation(view), size=size)[0]
+        places = [
+            scale.even_at(np.atleast_1d(np.asarray(value, dtype=float)))
+            for scale, value in pairs
+        ]
+        whole = np.concatenate(places)
+        return self.model.images(whole, rotation(view), size=size)[0]
 
     def along(
         self,
@@ -124,7 +167,7 @@ class RunMotions:
         Parameters
         ----------
         motion : int
-            From 0.
+            From 0; an interval or a circle.
         count : int
             Images, at the centres of as many bins.
         size : int
@@ -133,12 +176,11 @@ class RunMotions:
             rot and tilt in degrees; None for the view that shows the motion best.
         """
         view = self.best_view(motion) if view is None else view
-        scale = self.scales[motion]
+        scale = self._line(motion)
         circle = scale.topology == "circle"
         shares = (np.arange(count) + (0 if circle else 0.5)) / count
         coordinates = shares * 2 * np.pi if circle else shares
-        places = np.full((count, len(self.scales)), 0.5)
-        places[:, motion] = scale.even_places(coordinates)
+        places = self._with([motion], scale.even_places(coordinates)[:, None])
         images = [
             self.model.images(place, rotation(view), size=size)[0] for place in places
         ]
@@ -159,13 +201,29 @@ class RunMotions:
         ndarray of shape (n, z, y, x), float32
         """
         even = [
-            self.scales[k].even_at(along) for k, along in zip(motions, at, strict=True)
+            self._line(k).even_at(along) for k, along in zip(motions, at, strict=True)
         ]
         grid = np.stack(np.meshgrid(*even, indexing="ij"), -1)
-        places = np.full((grid[..., 0].size, len(self.scales)), 0.5)
-        places[:, list(motions)] = grid.reshape(len(places), -1)
+        places = self._with(motions, grid.reshape(-1, len(motions)))
         found = [self.model.density(place) for place in places]
         return np.stack(found).astype(np.float32)
+
+    def _line(self, motion: int) -> EvenScale:
+        scale = self.scales[motion]
+        assert isinstance(scale, EvenScale), "only an interval or a circle has a line"
+        return scale
+
+    def _with(self, motions: Sequence[int], values: np.ndarray) -> np.ndarray:
+        """Return places with these columns on some motions, the others in the middle.
+
+        Of a model that is a sum over motions, the mean of a surface is as good as any
+        place on it.
+        """
+        middles = [scale.middle for scale in self.scales]
+        starts = np.cumsum([0, *map(len, middles)])
+        places = np.tile(np.concatenate(middles), (len(values), 1))
+        places[:, [starts[motion] for motion in motions]] = values
+        return places
 
     def best_view(self, motion: int) -> tuple[float, float]:
         """Return rot and tilt, in whole degrees, of the view that shows a motion best.
@@ -192,12 +250,13 @@ def angles_of(directions: np.ndarray) -> list[tuple[float, float]]:
 
 
 def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
-    """Return the motions of a run of all views; None for any other run.
+    """Return the motions of a run, as far as its folder has them.
 
-    None, too, if a factor is no interval and no circle: then there is no model.
+    A run of all views has them if its factors are intervals and circles. For a run of
+    another program's coordinates they are computed when they are first shown.
     """
     path = run.folder / MODEL_FILE
-    if not is_of_all_views(run.record) or not path.exists():
+    if not path.exists():
         return None
     model = read_tree(path)
     if len(model.motions.topologies) != len(fit.factors_):
@@ -205,7 +264,19 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
             f"{path} must have the {len(fit.factors_)} factors of the run; it has "
             f"{len(model.motions.topologies)}. Fit again."
         )
-    return RunMotions(model, tuple(even_scale(factor) for factor in fit.factors_))
+    return RunMotions(model, scales_of(fit), not is_of_all_views(run.record))
+
+
+def scales_of(
+    fit: ManifoldFactorizer, *, settings: KnownPlaceSettings = KnownPlaceSettings()
+) -> tuple[Scale, ...]:
+    """Return the scale of every factor."""
+    return tuple(
+        EmbeddedScale(factor.embedding.mean(axis=0)[: settings.columns])
+        if factor.coordinate is None
+        else even_scale(factor)
+        for factor in fit.factors_
+    )
 
 
 def is_of_all_views(record: dict) -> bool:

@@ -9,10 +9,10 @@ import numpy as np
 
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import STACK_SUFFIXES, ImageSource, volume_series
-from manifactor.cryoem.views import View
+from manifactor.cryoem.views import View, can_weigh
 from manifactor.inputs.columns import Columns
 from manifactor.inputs.files import read_like, read_samples
-from manifactor.inputs.one_view import picked, require_one_view
+from manifactor.inputs.one_view import is_one_view, picked, require_one_view
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import run_images
 from manifactor.inputs.tables import column_names
@@ -33,12 +33,15 @@ class Run:
         The samples' numbers in the input.
     places : tuple of Place
         One for each factor.
+    view : (rot, tilt) or None
+        Where only samples seen from one direction were kept, that direction.
     """
 
     folder: Path
     record: dict
     rows: np.ndarray
     places: tuple[Place, ...]
+    view: tuple[float, float] | None = None
 
     @property
     def input(self) -> Path:
@@ -100,12 +103,18 @@ class Run:
             ]
         return []
 
-    def seen_from(self, view: tuple[float, float], *, width: float) -> "Run":
-        """Return the run with the samples seen from a direction only."""
-        visible = picked(self.particles, view, width).rows
+    def seen_from(
+        self, view: tuple[float, float], *, width: float, or_opposite: bool = False
+    ) -> "Run":
+        """Return the run with the samples seen from a direction only.
+
+        Or from the opposite one, if asked for: their images are mirrored.
+        """
+        seen = picked(self.particles, view, width, or_opposite=or_opposite)
+        visible = seen.rows
         near = np.flatnonzero(np.isin(self.rows, visible))
         places = tuple(place[near] for place in self.places)
-        return replace(self, rows=self.rows[near], places=places)
+        return replace(self, rows=self.rows[near], places=places, view=view)
 
     def images(self) -> View | ImageSource:
         """Return the images, or volumes, of the run's samples, in their order."""
@@ -122,14 +131,19 @@ class Run:
                 f"averages need images or volumes; {self.folder} was fitted to numbers "
                 "alone. Fit again with --particles, or fit the images themselves."
             )
-        if particles is not None and "all_views" in self.record:
-            _require_view(particles, self.folder)
-        elif particles is not None:
-            require_one_view(particles)
+        mirrored = None
+        if particles is not None and self.view is not None:
+            particles, mirrored = particles.facing(self.view)
+        if particles is not None:
+            _require_view(particles, self)
         phase_flip = bool(self.record.get("images", {}).get("phase_flip", False))
-        return run_images(
+        found = run_images(
             self.input, particles, phase_flip=phase_flip, choice=self.choice
         )
+        # Images that were fitted are shown as they were fitted.
+        fitted = "components" in self.record
+        weigh = not fitted and can_weigh(found.source, particles)
+        return replace(found, frame=self.view, weigh=weigh, mirrored=mirrored)
 
     def samples(self) -> np.ndarray:
         """Return the numbers that the run was fitted to, one row for each sample."""
@@ -168,16 +182,19 @@ class Run:
         return self.places[factor - 1]
 
 
-def _require_view(particles: Particles, folder: Path) -> None:
+def _require_view(particles: Particles, run: Run) -> None:
     """Refuse the particles of all views, where one can be picked."""
-    try:
+    if "components" in run.record:
         require_one_view(particles)
-    except ValueError:
+    elif run.view is not None:
+        # Twice the usual angle: in a lopsided cone the mean is far from an edge.
+        require_one_view(particles, max_angle=60.0)
+    elif not is_one_view(particles):
         raise ValueError(
-            f"images of one view can be averaged; {folder} has particles of all views. "
-            "Pick one with --view ROT,TILT; manifactor report and explore show the "
-            "molecule along each motion from any direction."
-        ) from None
+            f"images of one view can be averaged; {run.folder} has particles of all "
+            "views. Pick one with --view ROT,TILT; manifactor report and explore show "
+            "the molecule along each motion from any direction."
+        )
 
 
 def open_run(folder) -> Run:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from manifactor._support.choices import Choice
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.place_features import PlaceFeatures
 from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.all_views.view_map import ViewMap
@@ -59,6 +60,7 @@ RECORDS: dict[str, Any] = {
         Motions,
         NeighborGraph,
         Part,
+        PlaceFeatures,
         Preparation,
         PrincipalVolumes,
         Sheet,

@@ -1,6 +1,5 @@
 """Connected components of a neighbour graph, and the edges that join them."""
 
-import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +7,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors
 
+from manifactor._support.threads import cores
 from manifactor._support.warning import warn_caller
 from manifactor.spectral.resident import ResidentMatrix
 
@@ -112,7 +112,7 @@ def _shortest_edges(X: np.ndarray, label: np.ndarray) -> np.ndarray:
 def _nearest_outside(X: np.ndarray, component: np.ndarray) -> tuple[float, int, int]:
     """Return the shortest edge from a component to other samples: length and ends."""
     inside, outside = np.flatnonzero(component), np.flatnonzero(~component)
-    search = NearestNeighbors(n_neighbors=1, n_jobs=os.cpu_count()).fit(X[outside])
+    search = NearestNeighbors(n_neighbors=1, n_jobs=cores()).fit(X[outside])
     distances, neighbors = search.kneighbors(X[inside])
     best = int(np.argmin(distances))
     end = int(outside[neighbors[best, 0]])

@@ -5,7 +5,6 @@ the samples. Small matrices, such as all inner products of a block's vectors, ar
 arrays of double precision whatever the kind.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
@@ -17,7 +16,7 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sklearn.utils import gen_batches
 
 from manifactor._support.arithmetic import ceil_div
-from manifactor._support.threads import one_blas_thread, row_slices
+from manifactor._support.threads import cores, one_blas_thread, row_slices
 
 Block = np.ndarray  # of shape (n, width), on the host
 
@@ -140,7 +139,7 @@ class HostOperator:
         self._strips = row_slices(self.n, strip_rows)
         self._double = [matrix[rows] for rows in self._strips]
         self._single = [_in_single_precision(strip) for strip in self._double]
-        self._pool = ThreadPoolExecutor(os.cpu_count())
+        self._pool = ThreadPoolExecutor(cores())
 
     def __enter__(self) -> "HostOperator":
         self._limit = one_blas_thread()  # every core has a thread of the pool already

@@ -10,6 +10,7 @@ from manifactor.cryoem.pictures import enlarged, png_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors import ownership
 from manifactor.runs.averaging import Averages, average
+from manifactor.runs.cones import Cone
 from manifactor.runs.run import Run
 from manifactor.views import plots
 from manifactor.views.markup import (
@@ -35,8 +36,12 @@ PLACED = {
 class FigureSettings:
     """Settings of the pictures."""
 
-    # Averages along a factor: as many as a page shows side by side.
+    # Averages along a factor: as many as a page shows side by side. Of images in a
+    # cone fewer, so that each is of so many images. Bins of few images are not matched.
     average_bins: int = 12
+    fewest_bins: int = 4
+    images_per_bin: int = 25
+    matched_per_bin: int = 100
 
     # Pixels of the smaller side of an average at least: a page shows it as large.
     tile: int = 96
@@ -166,49 +171,75 @@ def averages(
     run: Run,
     number: int,
     *,
+    cone: Cone | None = None,
     settings: FigureSettings = FigureSettings(),
 ) -> str:
     """Return mean images or volumes along a factor, counted from 1.
 
     A sentence where they cannot be read; "" for a run of numbers alone.
+
+    Parameters
+    ----------
+    run : Run
+    number : int
+    cone : Cone or None
+        Where images of all views are, those to average.
+    settings : FigureSettings
     """
     # Nothing to average: no sentence about what is missing is needed.
     if "particles" not in run.record and "components" not in run.record:
         return ""
-    n_bins, most = settings.average_bins, settings.most_averaged
     try:
-        found = averages_along(run, number, settings=settings)
+        found = averages_along(run, number, cone=cone, settings=settings)
     except (ValueError, OSError) as error:
         problem = " ".join(str(error).split())
         return paragraph(f"No averages along this factor: {problem}", kind="note")
-    kind = "volumes" if found.of_volumes else "images"
-    total = len(run.rows)
-    amount = f"{total:,} {kind}"
-    if total > most:
-        amount = f"{most:,} of {total:,} {kind}, drawn at random"
-    text = f"Means of {amount}, along the factor: {found}."
+    text = f"Means of {_averaged(run, found, cone, settings)}."
     box = tiles(
         [png_bytes(tile) for tile in enlarged(found.images, settings.tile)],
         found.captions[0],
-        label=f"Strip of {n_bins} mean images. {text}",
+        label=f"Strip of {len(found.means)} mean images. {text}",
         bar=scale_bar(found.width) if found.width else None,
     )
     return figure(box, escape(text), kind="strip")
+
+
+def _averaged(
+    run: Run, found: Averages, cone: Cone | None, settings: FigureSettings
+) -> str:
+    """Return which images were averaged, in words."""
+    kind = "volumes" if found.of_volumes else "images"
+    total, most = len(run.rows), settings.most_averaged
+    amount = f"{total:,} {kind}"
+    if cone is not None:
+        total, amount = cone.n_images, str(cone)
+    if total > most:
+        amount = f"{most:,} of {amount}, drawn at random"
+    corrected = ", corrected for their CTF" if found.ctf_corrected else ""
+    return f"{amount}{corrected}, along the factor: {found}"
 
 
 def averages_along(
     run: Run,
     number: int,
     *,
+    cone: Cone | None = None,
     settings: FigureSettings = FigureSettings(),
 ) -> Averages:
     """Average images or volumes along a factor, counted from 1, as the page does."""
+    n_bins = settings.average_bins
+    if cone is not None:
+        run = run.seen_from(cone.view, width=cone.width, or_opposite=True)
+        affordable = len(run.rows) // settings.images_per_bin
+        n_bins = int(np.clip(affordable, settings.fewest_bins, n_bins))
+    # Few images have no matches; of one view, `average` says what it could match.
+    many = cone is None or len(run.rows) >= settings.matched_per_bin * n_bins
     return average(
         run,
         [number],
-        n_bins=settings.average_bins,
+        n_bins=n_bins,
         # With one factor there is nothing to hold still.
-        matched=len(run.places) > 1,
+        matched=many and len(run.places) > 1,
         most=settings.most_averaged,
     )
 

@@ -9,6 +9,7 @@ from manifactor.cryoem.directions import sphere_cells
 from manifactor.cryoem.movies import movie_bytes
 from manifactor.cryoem.pictures import enlarged, png_bytes
 from manifactor.runs.averaging import place_captions
+from manifactor.runs.given_volumes import GivenVolumes
 from manifactor.runs.motions import UNKNOWN, RunMotions, angles_of
 from manifactor.runs.run import Run
 from manifactor.runs.visibility import VisibilitySettings, visibility
@@ -23,10 +24,11 @@ from manifactor.views.words import deviation_in_words
 class MotionFigureSettings:
     """Settings of the pictures of motions."""
 
-    # Images along a motion, of a movie along it, and their pixels: the model has no
-    # finer detail.
+    # Images along a motion, of a movie along it, projections of a series of volumes,
+    # and their pixels: the model has no finer detail.
     images: int = 7
     frames: int = 24
+    most_volumes: int = 12
     pixels: int = 160
 
     # Width and height of a map in inches.
@@ -119,19 +121,24 @@ def blind_sentence(
     worst = angles_of(views.directions[[deviations.argmax()]])[0]
     best = motions.best_view(motion)
     share = visibility(views, motion, settings=settings.visibility).blind_particles
+    what = (
+        "Deviation expected of a place that a single image tells, by direction"
+        if motions.expected
+        else "Deviation of places by direction"
+    )
     known = (
-        "Deviation of places by direction, as a share of the motion: "
-        f"{UNKNOWN:.2f} where images show nothing of it. It is seen best from "
-        f"{_view(best)}."
+        f"{what}, as a share of the motion: {UNKNOWN:.2f} where images show nothing of "
+        f"it. It is seen best from {_view(best)}."
     )
     if not share:
         return (
             f"{known} No direction is blind to it: the deviation is at most "
             f"{deviations.max():.2g}, from {_view(worst)}."
         )
+    tells = "show nothing of it" if motions.expected else "have no sure place"
     return (
         f"{known} Directions near {_view(worst)} are blind to it (deviation up to "
-        f"{deviations.max():.2g}): {share:.0%} of the particles have no sure place."
+        f"{deviations.max():.2g}): {share:.0%} of the particles {tells}."
     )
 
 
@@ -168,15 +175,30 @@ def images_along(
     motions: RunMotions,
     motion: int,
     *,
+    view: tuple[float, float] | None = None,
+    wanted: bool = False,
     settings: MotionFigureSettings = MotionFigureSettings(),
 ) -> str:
-    """Return images of the molecule along a motion, counted from 0."""
-    found = motions.along(motion, count=settings.images, size=settings.pixels)
+    """Return images of the molecule along a motion, counted from 0.
+
+    Parameters
+    ----------
+    motions : RunMotions
+    motion : int
+    view : (rot, tilt) or None
+        Degrees; None for the view that shows the motion best.
+    wanted : bool
+        Whether the user chose the view.
+    settings : MotionFigureSettings
+    """
+    size = settings.pixels
+    found = motions.along(motion, count=settings.images, size=size, view=view)
     others = ", the other motions in their middle" if len(motions.scales) > 1 else ""
+    best = "" if wanted else ", which shows this motion best"
     text = (
         f"The molecule at {settings.images} places on factor {motion + 1}, seen from "
-        f"{_view(found.view)}, which shows this motion best{others}: projections "
-        "of the volumes that all particles together gave, without CTF."
+        f"{_view(found.view)}{best}{others}: projections of the volumes that all "
+        "particles together gave, without CTF."
     )
     box = tiles(
         [png_bytes(tile) for tile in enlarged(found.images, settings.pixels)],
@@ -187,12 +209,40 @@ def images_along(
     return figure(box, escape(text), kind="strip")
 
 
+def volumes_along(
+    volumes: GivenVolumes,
+    view: tuple[float, float] | None,
+    *,
+    settings: MotionFigureSettings = MotionFigureSettings(),
+) -> str:
+    """Return projections of given volumes in a direction; without one, along z."""
+    shown = np.linspace(0, len(volumes.names) - 1, settings.most_volumes)
+    numbers = np.unique(np.rint(shown).astype(int))
+    seen = view or (0.0, 0.0)
+    images = np.stack([volumes.image(number, seen) for number in numbers])
+    names = [volumes.names[number] for number in numbers]
+    text = (
+        f"{len(numbers)} of {len(volumes.names)} volumes of {volumes.folder.name}, "
+        f"{names[0]} to {names[-1]}, at their places on factor {volumes.factor + 1}, "
+        f"projected from {_view(seen)}."
+    )
+    box = tiles(
+        [png_bytes(tile) for tile in enlarged(images, settings.pixels)],
+        place_captions(volumes.place, volumes.place.displayed[numbers]),
+        label=f"Strip of {len(numbers)} projections. {text}",
+        bar=scale_bar(volumes.width),
+    )
+    return figure(box, escape(text), kind="strip")
+
+
 def movies(
     motions: RunMotions,
     motion: int,
     *,
+    view: tuple[float, float] | None = None,
     settings: MotionFigureSettings = MotionFigureSettings(),
 ) -> dict[str, bytes]:
     """Return movies along a motion, by the ending of their files."""
-    found = motions.along(motion, count=settings.frames, size=settings.pixels)
+    size = settings.pixels
+    found = motions.along(motion, count=settings.frames, size=size, view=view)
     return movie_bytes(found.images, circular=found.places.topology == "circle")

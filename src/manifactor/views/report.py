@@ -13,8 +13,9 @@ from pathlib import Path
 from manifactor._support.files import write_whole
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
-from manifactor.runs.motions import RunMotions, open_motions
+from manifactor.runs.motions import open_motions
 from manifactor.runs.run import Run, open_run
+from manifactor.runs.shown import Shown
 from manifactor.views import figures, motion_figures, tables, words
 from manifactor.views.figures import FigureSettings
 from manifactor.views.markup import contents, page, paragraph, section, stylesheet
@@ -48,6 +49,7 @@ def write_report(
     fit: ManifoldFactorizer | None = None,
     *,
     out: Path | None = None,
+    shown: Shown | None = None,
     settings: ReportSettings = ReportSettings(),
 ) -> Path:
     """Write the page of a run, whole or not at all; return its path.
@@ -59,13 +61,15 @@ def write_report(
         The run's own fit, if it was read already.
     out : Path or None
         The file to write; None for report.html in the run folder.
+    shown : Shown or None
+        What to show of particles of all views; None for what the run folder has.
     settings : ReportSettings
     """
     run = open_run(folder)
     if fit is None:
         fit = read_run(folder)[1]
     # The whole page first: an error leaves the old report in place.
-    content = report_page(run, fit, settings=settings).encode()
+    content = report_page(run, fit, shown=shown, settings=settings).encode()
     path = out or folder / REPORT_NAME
     _write_bytes(path, content)
     return path
@@ -75,6 +79,7 @@ def write_movies(
     folder: Path,
     *,
     page: Path | None = None,
+    shown: Shown | None = None,
     settings: ReportSettings = ReportSettings(),
 ) -> list[Path]:
     """Write a movie along every interval and circle of a run beside its report.
@@ -84,6 +89,8 @@ def write_movies(
     folder : Path
     page : Path or None
         The report; None for report.html in the folder.
+    shown : Shown or None
+        What to show of particles of all views; None for what the run folder has.
     settings : ReportSettings
 
     Returns
@@ -92,13 +99,13 @@ def write_movies(
         GIF files, and MP4 files if an encoder is installed.
     """
     run = open_run(folder)
-    motions = open_motions(run, read_run(folder)[1])
+    shown = shown or Shown(open_motions(run, read_run(folder)[1]))
     page = page or folder / REPORT_NAME
     written = []
     for number, place in enumerate(run.places, start=1):
         if place.topology == "other":
             continue
-        for kind, content in _movies(run, motions, number, settings).items():
+        for kind, content in _movies(run, shown, number, settings).items():
             path = page.with_name(f"{page.stem}-factor{number}{kind}")
             _write_bytes(path, content)
             written.append(path)
@@ -106,11 +113,16 @@ def write_movies(
 
 
 def _movies(
-    run: Run, motions: RunMotions | None, number: int, settings: ReportSettings
+    run: Run, shown: Shown, number: int, settings: ReportSettings
 ) -> dict[str, bytes]:
     """Return movies along a factor, counted from 1, by the ending of their files."""
-    if motions is not None:
-        return motion_figures.movies(motions, number - 1, settings=settings.motions)
+    if shown.motions is not None:
+        return motion_figures.movies(
+            shown.motions,
+            number - 1,
+            view=shown.view(number - 1),
+            settings=settings.motions,
+        )
     return figures.averages_along(run, number, settings=settings.figures).movies
 
 
@@ -122,12 +134,14 @@ def report_page(
     run: Run,
     fit: ManifoldFactorizer,
     *,
+    shown: Shown | None = None,
     settings: ReportSettings = ReportSettings(),
 ) -> str:
     """Return the whole page."""
-    record, motions = run.record, open_motions(run, fit)
+    record = run.record
+    shown = shown or Shown(open_motions(run, fit))
     bodies = {
-        "factors": factors_section(run, fit, settings, motions=motions),
+        "factors": factors_section(run, fit, settings, shown=shown),
         "evidence": _spectrum_and_angles(fit, settings)
         + paragraph(words.tests_sentence(record, fit))
         + evidence_section(record, fit),
@@ -141,11 +155,11 @@ def report_page(
     for name, body in bodies.items():
         sections += section(name, SECTIONS[name], body)
     title = f"{words.input_name(record)}: {words.verdict_sentence(record, fit)}"
-    top = verdict_section(run, fit) + contents(SECTIONS)
+    top = verdict_section(run, fit, shown) + contents(SECTIONS)
     return page(title, top + sections, style=stylesheet("report.css"))
 
 
-def verdict_section(run: Run, fit: ManifoldFactorizer) -> str:
+def verdict_section(run: Run, fit: ManifoldFactorizer, shown: Shown) -> str:
     """Return what was found in one sentence, warnings, the reasons, the samples."""
     record = run.record
     warnings = words.warnings(record)
@@ -155,6 +169,7 @@ def verdict_section(run: Run, fit: ManifoldFactorizer) -> str:
     remarks = [
         *words.preparation_sentences(record),
         *words.all_views_sentences(record),
+        *words.volume_sentences(shown),
         *unwarned,
     ]
     return "".join(
@@ -174,14 +189,14 @@ def factors_section(
     fit: ManifoldFactorizer,
     settings: ReportSettings,
     *,
-    motions: RunMotions | None = None,
+    shown: Shown = Shown(),
 ) -> str:
     """Return every factor with its pictures, then the pairs of factors."""
     body = ""
     for f in range(len(fit.factors_)):
-        body += _factor(run, fit, f, settings, motions)
-    if motions is not None:
-        inside = motion_figures.particle_map(motions, settings=settings.motions)
+        body += _factor(run, fit, f, settings, shown)
+    if shown.motions is not None:
+        inside = motion_figures.particle_map(shown.motions, settings=settings.motions)
         body += section("views", "Views", inside, level=3)
     numbered = enumerate(fit.factors_)
     # Only these have a coordinate to draw against another.
@@ -206,11 +221,11 @@ def _factor(
     fit: ManifoldFactorizer,
     f: int,
     settings: ReportSettings,
-    motions: RunMotions | None,
+    shown: Shown,
 ) -> str:
-    factor = fit.factors_[f]
+    factor, motions = fit.factors_[f], shown.motions
     line = factor.coordinate is not None
-    if motions is None:
+    if motions is None or motions.expected:
         pictures = [figures.embedding(fit, f, settings=settings.figures)]
     else:
         # Of all particles, not only of those fitted.
@@ -218,16 +233,36 @@ def _factor(
     if line:
         pictures.append(figures.histogram(fit, f, settings=settings.figures))
     if motions is not None:
-        shown = motion_figures.deviation_map(motions, f, settings=settings.motions)
-        pictures.append(shown)
+        seen = motion_figures.deviation_map(motions, f, settings=settings.motions)
+        pictures.append(seen)
     elif not line and figures.is_doubtful(fit, f):
         pictures.append(figures.confidence(fit, f, settings=settings.figures))
     body = paragraph(_eigenvalues(factor, settings)) + panels(*pictures)
-    if motions is not None:
-        body += motion_figures.images_along(motions, f, settings=settings.motions)
-    elif line:
-        body += figures.averages(run, f + 1, settings=settings.figures)
+    if line:
+        body += _strips(run, f, settings, shown)
     return section(f"factor-{f + 1}", f"Factor {f + 1}: {factor.shape}", body, level=3)
+
+
+def _strips(run: Run, f: int, settings: ReportSettings, shown: Shown) -> str:
+    """Return images along a factor: of the molecule, of particles, of given volumes."""
+    body, motions = "", shown.motions
+    if motions is not None:
+        body += motion_figures.images_along(
+            motions,
+            f,
+            view=shown.view(f),
+            wanted=shown.wanted.view is not None,
+            settings=settings.motions,
+        )
+    # Images of particles themselves stand beside what was computed from all of them.
+    if shown.cones or motions is None:
+        cone = shown.cones[f] if shown.cones else None
+        body += figures.averages(run, f + 1, cone=cone, settings=settings.figures)
+    if shown.volumes is not None and shown.volumes.factor == f:
+        body += motion_figures.volumes_along(
+            shown.volumes, shown.view(f), settings=settings.motions
+        )
+    return body
 
 
 def _eigenvalues(factor, settings: ReportSettings) -> str:

@@ -8,6 +8,7 @@ from textwrap import fill
 
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
+from manifactor.runs.shown import Shown
 from manifactor.runs.verdict import run_evidence
 from manifactor.views import tables
 
@@ -186,6 +187,21 @@ def all_views_sentences(record: dict) -> list[str]:
             f"views: {_listed(each)}; 1 if a place means the same in all views."
         )
     return [*sentences, *_motion_sentences(found.get("motions", []))]
+
+
+def volume_sentences(shown: Shown) -> list[str]:
+    """Return what images say about another program's coordinates."""
+    if shown.why:
+        return [f"No volumes were computed along the factors: {shown.why}"]
+    if shown.motions is None or not shown.motions.expected:
+        return []
+    found = enumerate(shown.motions.model.consistency, start=1)
+    each = [f"{r:.2f} on factor {number}" for number, r in found]
+    return [
+        "Volumes along the factors, computed from the images and these coordinates: "
+        f"those of two half sets of images correlate by {_listed(each)}. Near 0, the "
+        "images show nothing of the factor."
+    ]
 
 
 def _motion_sentences(motions: Sequence[dict]) -> list[str]:

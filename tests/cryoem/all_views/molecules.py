@@ -56,3 +56,8 @@ def shifting(points, amount):
     moved = points.copy()
     moved[:, -2:, 0] += amount[:, None]
     return moved
+
+
+def symmetric(unit, mates):
+    """A molecule of which units (n, n_blobs, 3) are the asymmetric part."""
+    return np.concatenate([unit @ mate.T for mate in mates], axis=1)

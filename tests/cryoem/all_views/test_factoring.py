@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from manifactor.cryoem.all_views.factoring import AllViewsSettings, factor_all_views
 from manifactor.cryoem.all_views.motions import Motions
@@ -13,9 +14,16 @@ from manifactor.cryoem.all_views.principal import (
     compared_spaces,
     principal_volumes,
 )
-from manifactor.cryoem.all_views.transforms import point_group
+from manifactor.cryoem.all_views.symmetry import point_group
 
-from .molecules import BODY, random_rotations, shifting, transforms_of, turning
+from .molecules import (
+    BODY,
+    random_rotations,
+    shifting,
+    symmetric,
+    transforms_of,
+    turning,
+)
 
 # So coarse volumes have some hundred coefficients, of which spaces of eight volumes have
 # much in common by chance.
@@ -126,21 +134,6 @@ def test_places_that_drift_with_the_view_are_found_out():
     assert wrong.consistency[0] < 0.2
 
 
-def test_mates_of_a_symmetric_molecule_show_the_same():
-    mates = point_group("C2")
-    symmetric = np.concatenate([BODY @ mate.T for mate in mates])
-    images = transforms_of(np.repeat(symmetric[None], 5, axis=0), random_rotations(5))
-    pairs = images.with_mates(mates)
-    seen = transforms_of(np.repeat(symmetric[None], 10, axis=0), pairs.rotations)
-    np.testing.assert_allclose(pairs.values, seen.values, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", ["C0", "X", "I", "C"])
-def test_other_symmetries_are_refused(name):
-    with pytest.raises(ValueError, match="point group Cn, Dn or O"):
-        point_group(name)
-
-
 def test_few_particles_are_enough_to_be_placed():
     images, places = moving(400)
     motions = Motions(("circle", "interval"))
@@ -154,3 +147,49 @@ def test_few_particles_are_enough_to_be_placed():
         settings=replace(PlacingSettings(), rounds=1),
     )
     assert turn_agreement(found.places[300:, 0], places[300:, 0]) > 0.8
+
+
+def moving_ring(count):
+    """Images of four units whose upper half turns and whose lower half moves out."""
+    places = np.random.default_rng(0).uniform(size=(count, 2))
+    upper, lower = [[0.14, 0.02, 0.12], [0.2, 0, 0.05]], [[0.12, 0.05, -0.1]]
+    unit = np.array([*upper, *lower, [0.1, 0, -0.2]])
+    # After a quarter turn, each unit of the ring has taken the place of the next.
+    turn = Rotation.from_rotvec(np.outer(places[:, 0], [0, 0, np.pi / 2])).as_matrix()
+    points = np.repeat(unit[None], count, axis=0)
+    points[:, :2] = points[:, :2] @ turn.transpose(0, 2, 1)
+    outward = shifting(points, 0.16 * places[:, 1] - 0.06)
+    molecule = symmetric(outward, point_group("C4"))
+    return transforms_of(
+        molecule, random_rotations(count), noise=1.0, scale=2.0
+    ), places
+
+
+def factored_ring(images, symmetry):
+    settings = AllViewsSettings(principal=FEW)
+    return factor_all_views(images, symmetry=symmetry, settings=settings)
+
+
+def shapes(found):
+    return [factor.topology for factor in found.fit.factors_]
+
+
+@pytest.mark.slow
+def test_motions_of_a_symmetric_molecule_are_found():
+    images, places = moving_ring(500)
+    found = factored_ring(images, "C4")
+    assert found.fit.verdict_ == "product"
+    assert shapes(found) == ["interval", "circle"]
+    shift, turn = found.placed.places.T
+    assert abs(np.corrcoef(shift, places[:, 1])[0, 1]) > 0.99
+    assert turn_agreement(turn, places[:, 0]) > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::manifactor.SampleWarning")
+def test_symmetry_makes_few_images_enough():
+    images, places = moving_ring(350)
+    with_it, without = (factored_ring(images, name) for name in ("C4", "C1"))
+    assert shapes(with_it) == ["interval", "circle"]
+    assert turn_agreement(with_it.placed.places[:, 1], places[:, 0]) > 0.9
+    assert turn_agreement(without.placed.places[:, 1], places[:, 0]) < 0.8

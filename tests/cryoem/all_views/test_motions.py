@@ -28,7 +28,7 @@ def test_own_terms_depend_on_one_motion_alone():
     others = places.copy()
     others[:, 0] = 0.5
     unchanged = np.ptp(BOTH.features(places) - BOTH.features(others), axis=0) == 0
-    own = BOTH.columns(BOTH.own_terms(1))
+    own = BOTH.own_columns(1)
     # The first column is the constant.
     assert np.flatnonzero(unchanged)[1:].tolist() == own.tolist()
 

@@ -3,7 +3,7 @@ import pytest
 
 from manifactor.cryoem.directions import sphere_cells
 from manifactor.views import plots
-from manifactor.views.plots.sphere import _bounds, _outline, mollweide
+from manifactor.views.plots.sphere import _bounds, _outlines, mollweide
 
 
 def area(polygon):
@@ -13,7 +13,7 @@ def area(polygon):
 
 def test_cells_have_equal_areas_on_the_map():
     cells = sphere_cells(12)
-    outlines = [_outline(*_bounds(cells, cell)) for cell in range(len(cells))]
+    outlines = _outlines(*_bounds(cells, np.arange(len(cells))))
     # The map of the unit sphere has its area, 4 pi.
     np.testing.assert_allclose(
         [area(outline) for outline in outlines], 4 * np.pi / len(cells), rtol=0.02

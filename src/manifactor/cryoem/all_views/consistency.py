@@ -106,7 +106,7 @@ def _shared_power(
     motions = learned.motions
     out = []
     for motion in range(len(motions.topologies)):
-        own = motions.columns(motions.own_terms(motion))
+        own = motions.own_columns(motion)
         mean = (first[own] + second[own]) / 2
         predicted = (weight * (mean.conj() * far[own]).real).sum()
         shown = (weight * (first[own].conj() * second[own]).real).sum()

@@ -111,7 +111,7 @@ def _principal(
     stages: Stages,
     settings: AllViewsSettings,
 ) -> PrincipalVolumes:
-    key = fingerprint(transforms.values, symmetry, seed, settings.principal)
+    key = fingerprint(transforms.fingerprint, symmetry, seed, settings.principal)
 
     def compute() -> PrincipalVolumes:
         return principal_volumes(

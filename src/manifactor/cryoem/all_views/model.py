@@ -7,6 +7,7 @@ import numpy as np
 from scipy import fft
 
 from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.place_features import PlaceFeatures
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.all_views.view_map import ViewMap
 
@@ -20,16 +21,18 @@ class MotionModel:
     grid : VolumeGrid
     box : float
         Width of an image in Angstrom.
-    motions : Motions
+    motions : Motions or PlaceFeatures
+        Features of places; the latter if another program told the places.
     volumes : complex64 ndarray of shape (n_features, grid.size)
     views : ViewMap
     consistency : ndarray of shape (n_motions,)
-        Correlation of volumes from two sets of views.
+        How much of a motion in some views the other views predict; if another program
+        told the places, the correlation of volumes from two half sets of images.
     """
 
     grid: VolumeGrid
     box: float
-    motions: Motions
+    motions: Motions | PlaceFeatures
     volumes: np.ndarray
     views: ViewMap
     consistency: np.ndarray

@@ -121,6 +121,10 @@ class Motions:
             term for term in self.terms if term[motion] and sum(term) == term[motion]
         ]
 
+    def own_columns(self, motion: int) -> np.ndarray:
+        """Return the columns of the features that depend on one motion alone."""
+        return self.columns(self.own_terms(motion))
+
     def posterior(
         self, terms: Likelihood, *, described: "Motions | None" = None
     ) -> Posterior:

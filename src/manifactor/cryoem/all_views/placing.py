@@ -20,7 +20,8 @@ from manifactor.cryoem.all_views.regression import (
     likelihood,
     likelihoods,
 )
-from manifactor.cryoem.all_views.transforms import Transforms, point_group
+from manifactor.cryoem.all_views.symmetry import point_group
+from manifactor.cryoem.all_views.transforms import Transforms
 
 
 @dataclass(frozen=True)
@@ -125,9 +126,15 @@ def place_particles(
     halves = volumes_of_halves(learned, settings=settings.learning)
     compared = learned.transforms[:: len(mates)][: settings.compared]
     spread = _noise_of_volumes(compared, halves, motions, settings)
-    report((settings.rounds + 1) / (settings.rounds + 2))
-    images = replace(transforms, noise=noise)
-    found, deviations = _all_places(images, volumes, motions, settings)
+    before = (settings.rounds + 1) / (settings.rounds + 2)
+    report(before)
+    found, deviations = _all_places(
+        replace(transforms, noise=noise),
+        volumes,
+        motions,
+        lambda done: report(before + (1 - before) * done),
+        settings,
+    )
     ratio = spread / np.mean(deviations**2, axis=0)
     return Placed(
         motions,
@@ -142,11 +149,15 @@ def _all_places(
     transforms: Transforms,
     volumes: np.ndarray,
     motions: Motions,
+    report: Callable[[float], None],
     settings: PlacingSettings,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return places and deviations of all images, both (n, n_motions)."""
+    batches = likelihoods(
+        transforms, volumes, report=report, settings=settings.regression
+    )
     pairs = []
-    for terms in likelihoods(transforms, volumes, settings=settings.regression):
+    for terms in batches:
         # Of the features, which take more memory than the images, none are kept.
         found = motions.posterior(terms)
         pairs.append((found.places, found.deviations))

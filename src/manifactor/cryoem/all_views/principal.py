@@ -26,7 +26,8 @@ from manifactor.cryoem.all_views.regression import (
     likelihoods,
     volumes_from,
 )
-from manifactor.cryoem.all_views.transforms import Transforms, point_group
+from manifactor.cryoem.all_views.symmetry import point_group
+from manifactor.cryoem.all_views.transforms import Transforms
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,9 @@ def principal_volumes(
         images = transforms[learned].with_mates(mates)
         volumes = _maximised(volumes, images, settings.final_rounds, settings)
     report(0.8)
-    return _described(volumes, agreement, transforms, settings)
+    return _described(
+        volumes, agreement, transforms, lambda done: report(0.8 + 0.2 * done), settings
+    )
 
 
 def _from_random(
@@ -212,11 +215,15 @@ def _described(
     volumes: np.ndarray,
     agreement: np.ndarray,
     transforms: Transforms,
+    report: Callable[[float], None],
     settings: PrincipalSettings,
 ) -> PrincipalVolumes:
     """Return the coordinates of all images, in order of their visibility."""
+    batches = likelihoods(
+        transforms, volumes, report=report, settings=settings.regression
+    )
     means, covariances, total = [], [], 0.0
-    for terms in likelihoods(transforms, volumes, settings=settings.regression):
+    for terms in batches:
         mean, covariance = coordinates_of(terms)
         means.append(mean)
         # The largest array of all: a deviation needs no more digits.

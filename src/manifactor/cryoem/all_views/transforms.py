@@ -1,12 +1,10 @@
 """Low Fourier coefficients of images of all views, in units of the noise."""
 
-import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import fft
-from scipy.spatial.transform import Rotation
 
 from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages, fingerprint
@@ -72,6 +70,13 @@ class Transforms:
             optics=None if self.optics is None else self.optics[rows],
         )
 
+    @property
+    def fingerprint(self) -> str:
+        """A text that differs where images, poses or optics do."""
+        optics = {} if self.optics is None else self.optics.microscope
+        known = [part for name in sorted(optics) for part in (name, optics[name])]
+        return fingerprint(self.grid, self.box, self.values, self.rotations, *known)
+
     @cached_property
     def transfer(self) -> np.ndarray:
         """The contrast transfer function at the same frequencies, (n, m)."""
@@ -104,28 +109,6 @@ class Transforms:
         return replace(self[order], rotations=rotations.reshape(-1, 3, 3))
 
 
-def point_group(name: str) -> np.ndarray:
-    """Return the rotations of a point group, (order, 3, 3).
-
-    Parameters
-    ----------
-    name : str
-        Such as "C4", "D2" or "O". The axis of C and D is z; a two-fold axis of D is x.
-
-    Examples
-    --------
-    >>> len(point_group("D2"))
-    4
-    """
-    # The axes of T and I differ between programs.
-    if re.fullmatch(r"[CD][1-9]\d*|O", name.upper()) is None:
-        raise ValueError(
-            "`symmetry` must be a point group Cn, Dn or O, such as C4; got "
-            f"{name!r}. For T and I, expand the symmetry of the particles first."
-        )
-    return Rotation.create_group(name.upper()).as_matrix()
-
-
 def read_transforms(
     source: ImageSource | ImageArray,
     particles: Particles,
@@ -152,25 +135,26 @@ def read_transforms(
     settings : TransformSettings
     """
     stages = stages or Stages()
-    angles = _known_angles(particles)
+    angles = known_angles(particles)
+    require_pixel_size(source, particles)
+    shift = particles.shift_at(source.pixel_size)
     size = square_side(source.shape, settings.min_side)
     box = size * source.pixel_size
     grid = _grid(box, size, low_pass, mask_radius, settings)
-    key = fingerprint(particles.fingerprint, particles.shift, grid, settings)
+    key = fingerprint(particles.fingerprint, shift, grid, settings)
 
     def read() -> np.ndarray:
         noise = _noise(source, grid, rng, settings)
-        return _read_values(source, particles.shift, grid, noise, stages)
+        return _read_values(source, shift, grid, noise, stages)
 
     with stages.timed("images"):
         values = stages.recall("images", key, read)
-    has_ctf = "defocus_u" in particles.microscope
     return Transforms(
         grid,
         values,
         rotations=euler_matrices(angles),
         box=box,
-        optics=particles if has_ctf else None,
+        optics=particles if _has_ctf(particles) else None,
     )
 
 
@@ -200,15 +184,34 @@ def _read_values(
     return values
 
 
-def _known_angles(particles: Particles) -> np.ndarray:
+def known_angles(particles: Particles) -> np.ndarray:
+    """Return the angles of particles; refuse those that all views cannot use."""
     known_directions(particles)
     assert particles.angles is not None
+    if particles.in_plane_only:
+        raise ValueError(
+            "images of all views need viewing directions; the angles of "
+            f"{particles.path} are in-plane only. Give the file of a 3D refinement."
+        )
     if np.any(particles.microscope.get("premultiplied", 0)):
         raise ValueError(
             "images of all views must not be multiplied by their CTF; those of "
             f"{particles.path} are. Extract them again without."
         )
     return particles.angles
+
+
+def require_pixel_size(source: ImageSource | ImageArray, particles: Particles) -> None:
+    """Refuse images with a CTF whose pixel size, which it depends on, is unknown."""
+    if _has_ctf(particles) and not source.pixel_size_stated:
+        raise ValueError(
+            f"images with a CTF need a pixel size; neither {particles.path} nor its "
+            "stacks state it. Give it in Angstrom with --pixel-size."
+        )
+
+
+def _has_ctf(particles: Particles) -> bool:
+    return "defocus_u" in particles.microscope
 
 
 def _grid(
@@ -239,5 +242,10 @@ def _noise(
     rows = np.sort(rng.permutation(n_images)[: settings.survey.n_images])
     mask = circular_mask(source.shape[0], grid.radius * source.shape[0])
     spectra = survey(View(source), mask, rows, settings=settings.survey)
+    if not np.all(spectra.noise > 0):
+        raise ValueError(
+            f"images must differ from each other; the {len(rows)} in which noise was "
+            "measured are all alike. Check that their stacks hold images."
+        )
     shell = np.rint(np.hypot(*grid.plane.T)).astype(int)
     return spectra.noise[np.minimum(shell, len(spectra.noise) - 1)]

@@ -57,5 +57,5 @@ def view_map(
     counts = np.bincount(cell, minlength=len(cells))
     squares = [np.bincount(cell, values**2, len(cells)) for values in deviations.T]
     with np.errstate(invalid="ignore"):
-        mean = np.column_stack(squares) / counts[:, None]
+        mean = np.reshape(squares, (-1, len(cells))).T / counts[:, None]
     return ViewMap(cells, counts, np.sqrt(mean))

@@ -1,13 +1,12 @@
 """Triplets: which functions are products of which, the paper's Algorithm 1."""
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor._support.threads import one_blas_thread
+from manifactor._support.threads import cores, one_blas_thread
 from manifactor.spectral.spectrum import Spectrum
 
 
@@ -180,7 +179,7 @@ def _candidates(
     limit = (eigenvalues + tolerance).max()
     n_samples = functions.shape[1]
     # One thread for each block: its matrix products are too small for threads of BLAS.
-    with one_blas_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(cores()) as pool:
         blocks = _blocks(
             eigenvalues, max_parts, limit, _block_length(n_samples, settings)
         )

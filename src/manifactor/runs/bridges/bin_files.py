@@ -51,12 +51,14 @@ def relion_files(request: Request) -> dict[str, bytes]:
     )
     commands += command("cd", request.image_folder)
     # A STAR file without defocus is of images without a CTF.
-    ctf = ["--ctf"] if "defocus_u" in request.run.particles.microscope else []
+    options = ["--ctf"] if "defocus_u" in request.run.particles.microscope else []
+    if request.symmetry != "C1":
+        options += ["--sym", request.symmetry]
     for each in bins:
         star = request.folder / f"{each.name}.star"
         volume = request.folder / f"{each.name}.mrc"
         commands += comment(str(each))
-        commands += command("relion_reconstruct", "--i", star, "--o", volume, *ctf)
+        commands += command("relion_reconstruct", "--i", star, "--o", volume, *options)
     files = {f"{each.name}.star": each.content for each in bins}
     return {**files, "commands.txt": commands.encode()}
 
@@ -77,7 +79,8 @@ def cryosparc_files(request: Request) -> dict[str, bytes]:
         commands += comment(f"{request.folder / each.name}.csg: {each}", width=None)
         missing = [name for name in NEEDED if name not in results_of(content)]
     commands += comment(
-        "then Homogeneous Reconstruction Only with the particles of each."
+        "then Homogeneous Reconstruction Only with the particles of each"
+        + ("." if request.symmetry == "C1" else f", symmetry {request.symmetry}.")
     )
     if missing:
         commands += comment(

@@ -66,6 +66,8 @@ def cryodrgn_files(request: Request) -> dict[str, bytes]:
     if model.is_there:
         commands += command("cd", request.folder)
         commands += _evaluation(model, _pixel_size(request, model))
+        commands += comment("to see them along the factor, on the page of the run:")
+        commands += comment(_shown(request), width=None)
     else:
         commands += comment(
             f"the model was not found: there is no {model.weights.name} with a "
@@ -73,6 +75,12 @@ def cryodrgn_files(request: Request) -> dict[str, bytes]:
             "FOLDER, the output folder of cryodrgn train_vae, for the command."
         )
     return {"z_values.txt": points, "commands.txt": commands.encode()}
+
+
+def _shown(request: Request) -> str:
+    """Return the command that shows the volumes."""
+    run = request.run.folder.absolute()
+    return command("manifactor", "report", run, "--volumes", request.folder)
 
 
 def _evaluation(model: _Model, pixel_size: float | None) -> str:

@@ -12,6 +12,7 @@ from manifactor.cryoem.stacks import ImageSource, particle_images
 from manifactor.inputs.files import read_samples
 from manifactor.inputs.one_view import is_one_view
 from manifactor.runs.bridges.points import steady_samples
+from manifactor.runs.motions import is_of_all_views
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 
@@ -47,6 +48,11 @@ class Request:
     def particles(self) -> Particles | None:
         """Particles of the run, in its order; None if it knows none."""
         return self.run.particles if "particles" in self.run.record else None
+
+    @property
+    def symmetry(self) -> str:
+        """Point group of the molecule; C1 where the fit was told none."""
+        return self.run.record.get("all_views", {}).get("symmetry", "C1")
 
     @cached_property
     def image_folder(self) -> Path:
@@ -102,6 +108,13 @@ class Request:
     def latents(self) -> np.ndarray:
         """Return the coordinates that were fitted."""
         path = self.run.input
+        if is_of_all_views(self.run.record):
+            raise ValueError(
+                "this needs the coordinates that the program itself found; "
+                f"{self.run.folder} was fitted to images of all views. For volumes "
+                "along its motions, use manifactor average, or export to relion, "
+                "aspire or cryosparc."
+            )
         if path.suffix.lower() == ".cs":
             raise ValueError(
                 "cryoSPARC makes its own volumes of these components: select particles "

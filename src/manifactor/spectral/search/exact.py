@@ -1,7 +1,5 @@
 """Exact neighbour searches on the CPU: a k-d tree, and brute force."""
 
-import os
-
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
@@ -10,6 +8,7 @@ from sklearn.neighbors import KNeighborsTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from manifactor._support.threads import cores
 from manifactor.spectral.search.interface import NeighborSearch
 
 
@@ -85,7 +84,7 @@ class BruteSearch(NeighborSearch):
         knn = KNeighborsTransformer(
             n_neighbors=self.n_neighbors,
             algorithm="brute",
-            n_jobs=self.n_jobs or os.cpu_count(),
+            n_jobs=self.n_jobs or cores(),
         )
         # Brute force expands the square of a difference, which cancels most digits of
         # samples that lie far from the origin.

@@ -1,54 +1,201 @@
-"""The molecule of a run of all views, as the sliders and the direction say."""
+"""Particles of all views, as the sliders and the direction say.
 
-from dataclasses import dataclass
+Three things can be shown: the molecule, of which all images together gave volumes; the
+mean of the images near the direction; and volumes of another program.
+"""
+
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, lru_cache
 
 import numpy as np
 
-from manifactor.runs.motions import UNKNOWN, RunMotions
-from manifactor.views.explorer.previews import Look, data_url
+from manifactor.cryoem.all_views.known_places import counted_views
+from manifactor.cryoem.all_views.view_map import ViewMap
+from manifactor.runs.averaging import place_captions
+from manifactor.runs.motions import UNKNOWN
+from manifactor.runs.run import Run
+from manifactor.runs.shown import Shown
+from manifactor.views.explorer.directed import Directed, Directions, open_directions
+from manifactor.views.explorer.previews import (
+    Look,
+    Preview,
+    PreviewSettings,
+    data_url,
+    open_preview,
+)
+from manifactor.views.markup import scale_bar
+
+
+@dataclass(frozen=True)
+class MoleculeSettings:
+    """Settings of `Molecule`."""
+
+    # Width of an image of the molecule: its volumes have no finer detail.
+    pixels: int = 192
+
+    # Images of a mean: at least so many, for the noise, and else a share of those seen
+    # from a direction, to be near the place.
+    fewest_images: int = 20
+    share: float = 0.1
+
+    # Directions kept, so that moving a slider searches no images.
+    kept_directions: int = 4
+
+    preview: PreviewSettings = field(default_factory=PreviewSettings)
 
 
 @dataclass(frozen=True)
 class Molecule:
-    """Mean images of a molecule that moves, from any direction.
+    """What is shown of particles of all views, from any direction.
 
     Attributes
     ----------
-    motions : RunMotions
-    pixels : int
-        Width of an image.
-    count : int
-        Samples that are listed beside the image.
+    what : Shown
+    map : ViewMap
+        Particles by direction, and how well each shows the factors.
+    directions : Directions or None
+        The images by direction; None if they cannot be read.
+    why : str
+        Why something is not shown.
+    settings : MoleculeSettings
     """
 
-    motions: RunMotions
-    pixels: int = 192
-    count: int = 12
-    kind: str = "molecule"
+    what: Shown
+    map: ViewMap
+    directions: Directions | None = None
     why: str = ""
+    settings: MoleculeSettings = field(default_factory=MoleculeSettings)
+    kind: str = "molecule"
 
     @property
-    def width(self) -> float:
-        """Width of an image in Angstrom."""
-        return self.motions.model.box
+    def sources(self) -> dict[str, str]:
+        """What can be shown, and what it is; the first is shown at first."""
+        volumes = self.what.volumes
+        names = {}
+        if self.what.motions is not None:
+            names["molecule"] = "Projection of volumes that all images together gave"
+        if self.directions is not None:
+            names["images"] = "Mean of the images seen from about this direction"
+        if volumes is not None:
+            names["volumes"] = f"Projection of the volumes of {volumes.folder}"
+        return names
+
+    @property
+    def count(self) -> int:
+        """Images of a mean unless the user sets another number."""
+        settings = self.settings
+        seen = min((cone.n_images for cone in self.what.cones), default=0)
+        share = int(settings.share * seen)
+        return min(max(share, settings.fewest_images), settings.preview.most_images)
+
+    @property
+    def width(self) -> float | None:
+        """Width of an image in Angstrom; None if it is unknown."""
+        return self._widths.get(next(iter(self.sources), ""))
+
+    @property
+    def _widths(self) -> dict[str, float]:
+        widths = {}
+        if self.what.motions is not None:
+            widths["molecule"] = self.what.motions.model.box
+        if self.directions is not None and self.directions.source.pixel_size_stated:
+            source = self.directions.source
+            widths["images"] = source.pixel_size * source.shape[0]
+        if self.what.volumes is not None:
+            widths["volumes"] = self.what.volumes.width
+        return widths
+
+    @property
+    def bars(self) -> dict[str, dict]:
+        """The scale bar of each kind of image."""
+        return {name: asdict(scale_bar(width)) for name, width in self._widths.items()}
 
     @property
     def views(self) -> dict:
-        """How many particles each direction has, and how well it shows the motions."""
-        views = self.motions.model.views
-        n_motions = views.deviations.shape[1]
+        """How many particles each direction has, and how well it shows the factors."""
         return {
-            "directions": np.round(views.directions, 4).tolist(),
-            "counts": views.counts.tolist(),
-            "deviations": [_numbers(each) for each in views.deviations.T],
+            "directions": np.round(self.map.directions, 4).tolist(),
+            "counts": self.map.counts.tolist(),
+            "deviations": [_numbers(each) for each in self.map.deviations.T],
             "unknown": UNKNOWN,
-            "best": [self.motions.best_view(motion) for motion in range(n_motions)],
+            "expected": self.what.motions is not None and self.what.motions.expected,
+            "best": self._best,
         }
 
+    @property
+    def _best(self) -> list[tuple[float, float]]:
+        """The direction in which the page starts, for each factor."""
+        if self.what.view(0) is None and self.what.motions is not None:
+            motions = self.what.motions
+            return [motions.best_view(motion) for motion in range(len(motions.scales))]
+        return [self.what.view(0) or (0.0, 0.0)]
+
     def shown(self, rows: np.ndarray, weights: np.ndarray, look: Look) -> dict:
-        """Return the mean image at the places and from the direction of a look."""
-        image = self.motions.image(look.at, look.view, size=self.pixels)
-        return {"image": data_url(image, largest=self.pixels)}
+        """Return the molecule, or a given volume, at the places of a look."""
+        if look.source == "volumes":
+            return self._volume(look)
+        if self.what.motions is None:
+            return {}
+        pixels = self.settings.pixels
+        image = self.what.motions.image(look.at, look.view, size=pixels)
+        return {"image": data_url(image, largest=pixels)}
+
+    def _volume(self, look: Look) -> dict:
+        volumes = self.what.volumes
+        assert volumes is not None
+        number = volumes.nearest(look.at[volumes.factor][0])
+        image = volumes.image(number, look.view)
+        (place,) = place_captions(volumes.place, volumes.place.displayed[[number]])
+        return {
+            "image": data_url(image, largest=self.settings.preview.largest_picture),
+            "volume": {
+                "name": volumes.names[number],
+                "place": place,
+                "factor": volumes.factor + 1,
+                "of": len(volumes.names),
+            },
+        }
+
+    @cached_property
+    def directed(self):
+        """The images of a direction, by rot and tilt; the last few are kept."""
+
+        def opened(view: tuple[float, float]) -> Directed:
+            assert self.directions is not None
+            return self.directions.from_view(view)
+
+        return lru_cache(maxsize=self.settings.kept_directions)(opened)
+
+
+def preview_of(
+    run: Run, what: Shown, *, settings: PreviewSettings = PreviewSettings()
+) -> Preview:
+    """Return what the explorer shows of a run's samples.
+
+    Of particles of all views, and of given volumes, it is a `Molecule`.
+    """
+    molecule = open_molecule(run, what)
+    if molecule.sources:
+        return molecule
+    # Where images of all views were to be shown, the reason why they are not is theirs.
+    return open_preview(run, problem=molecule.why, settings=settings)
+
+
+def open_molecule(run: Run, what: Shown) -> Molecule:
+    """Return what the explorer shows of particles of all views, or of given volumes."""
+    directions, why = None, what.why
+    if what.cones:
+        try:
+            directions = open_directions(run, width=what.wanted.width)
+        except (ValueError, OSError) as error:
+            why = " ".join(str(error).split())
+    return Molecule(what, _view_map(run, what), directions, why)
+
+
+def _view_map(run: Run, what: Shown) -> ViewMap:
+    if what.motions is not None:
+        return what.motions.model.views
+    return counted_views(run.particles if what.cones else None)
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:

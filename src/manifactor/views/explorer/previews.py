@@ -2,8 +2,8 @@
 
 import io
 from base64 import b64encode
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from manifactor._support.extras import extra
 from manifactor.cryoem.pictures import as_grey
 from manifactor.cryoem.stacks import ImageSource
 from manifactor.cryoem.views import View
+from manifactor.cryoem.wiener import correction
 from manifactor.runs.motions import is_of_all_views
 from manifactor.runs.run import Run
 
@@ -46,15 +47,16 @@ class PreviewSettings:
 class Look:
     """How a volume is cut, and how many single samples are shown beside the mean.
 
-    A model of the molecule is seen from ``view``, rot and tilt in degrees, at the
-    displayed coordinates ``at`` on all factors.
+    Particles of all views are seen from ``view``, rot and tilt in degrees, at the
+    displayed coordinates ``at`` on all factors; ``source`` says what is shown of them.
     """
 
     axis: int = 0
     depth: float = 0.5
     singles: int = 12
     view: tuple[float, float] = (0.0, 0.0)
-    at: tuple[float, ...] = ()
+    at: tuple[Sequence[float], ...] = ()
+    source: str = ""
 
 
 class Preview(Protocol):
@@ -76,10 +78,21 @@ class Preview(Protocol):
         """Return these samples, with weights that sum to 1, ready for JSON."""
 
 
-def open_preview(run: Run, *, settings: PreviewSettings = PreviewSettings()) -> Preview:
-    """Return images or volumes of a run's samples, else features, else nothing."""
+def open_preview(
+    run: Run, *, problem: str = "", settings: PreviewSettings = PreviewSettings()
+) -> Preview:
+    """Return images or volumes of a run's samples, else features, else nothing.
+
+    Parameters
+    ----------
+    run : Run
+    problem : str
+        Why there are no images, if that is known already.
+    settings : PreviewSettings
+    """
     try:
-        return _pictures(run, settings)
+        if not problem:
+            return _pictures(run, settings)
     except (ValueError, OSError) as error:
         problem = _one_line(error)
     # Samples that were made of images or volumes have no numbers to show instead.
@@ -108,11 +121,11 @@ def _pictures(run: Run, settings: PreviewSettings) -> "Images | Volumes":
     extra("PIL.Image")
     flat = len(source.shape) == 2
     make: type[Images] | type[Volumes] = Images if flat else Volumes
-    count = _affordable(len(source), source.shape, settings)
+    count = affordable(len(source), source.shape, settings)
     return make(images, count, settings=settings)
 
 
-def _affordable(
+def affordable(
     n_images: int,
     shape: tuple[int, ...],
     settings: PreviewSettings,
@@ -270,7 +283,21 @@ def mean_and_first(
         early = which < singles
         first[which[early]] = block[early]
     assert mean is not None
-    return mean, first
+    return _corrected(images, mean, rows, weights), first
+
+
+def _corrected(
+    images: View | ImageSource,
+    mean: np.ndarray,
+    rows: np.ndarray,
+    weights: np.ndarray,
+) -> np.ndarray:
+    """Return a mean with the CTF of its images divided out, if it is known."""
+    if not isinstance(images, View) or images.particles is None:
+        return mean
+    near = replace(images, particles=images.particles[rows])
+    one_bin = np.zeros(len(rows), dtype=int)
+    return correction(near, one_bin, weights=weights, n_bins=1)(mean[None])[0]
 
 
 def data_url(image: np.ndarray, *, largest: int) -> str:

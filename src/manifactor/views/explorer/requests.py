@@ -37,8 +37,20 @@ def place(body: Any, scene: Scene) -> dict:
         "mode": _known("mode", mode, MODES),
         "count": _whole("count", count, 1, most),
         # Rounding in a link may move a number just outside.
-        "look": Look(axis, min(max(depth, 0), 1), view=_view(body)),
+        "look": Look(
+            axis,
+            min(max(depth, 0), 1),
+            view=_view(body),
+            source=_source(body, about["preview"]["sources"]),
+        ),
     }
+
+
+def _source(body: Any, sources: Mapping[str, str]) -> str:
+    """Return what is shown of particles of all views, by default the first."""
+    if not sources:
+        return ""
+    return _known("source", body.get("source", next(iter(sources))), sources)
 
 
 def _view(body: Any) -> tuple[float, float]:

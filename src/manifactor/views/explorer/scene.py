@@ -3,7 +3,7 @@
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -14,10 +14,10 @@ from manifactor.cryoem.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors import ownership
 from manifactor.runs.folder import read_run
-from manifactor.runs.motions import open_motions
-from manifactor.runs.places import Place
+from manifactor.runs.motions import is_of_all_views, open_motions
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import SELECTIONS, selection
+from manifactor.runs.shown import Shown
 from manifactor.views import tables, words
 from manifactor.views.explorer.columns import (
     Column,
@@ -28,7 +28,14 @@ from manifactor.views.explorer.columns import (
     place_columns,
     view_of,
 )
-from manifactor.views.explorer.molecule import Molecule
+from manifactor.views.explorer.descriptions import (
+    belongs_to,
+    described_column,
+    described_preview,
+    displayed_deviations,
+    extent,
+)
+from manifactor.views.explorer.molecule import Molecule, preview_of
 from manifactor.views.explorer.neighbourhoods import (
     Strata,
     held,
@@ -41,9 +48,8 @@ from manifactor.views.explorer.previews import (
     Look,
     Preview,
     PreviewSettings,
-    open_preview,
 )
-from manifactor.views.markup import paragraph, scale_bar
+from manifactor.views.markup import paragraph
 from manifactor.views.report import diagnostics_section, evidence_section
 
 MODES = ("matched", "held")
@@ -116,7 +122,7 @@ class Scene:
     def _about(self) -> dict:
         run, preview = self.run, self.preview
         numbers = range(1, len(run.places) + 1)
-        columns = {name: _described(each) for name, each in self.columns.items()}
+        columns = {name: described_column(each) for name, each in self.columns.items()}
         return {
             "name": run.folder.resolve().name,
             "input": words.input_name(run.record),
@@ -126,7 +132,7 @@ class Scene:
             "shown": len(self.shown),
             "factors": [self._factor(number) for number in numbers],
             "columns": columns,
-            "preview": _described_preview(preview),
+            "preview": described_preview(preview),
             "inner": self.settings.columns.inner_radius,
             # The page refuses more before it asks.
             "most_averaged": min(self.settings.most_averaged, len(run.rows)),
@@ -141,14 +147,14 @@ class Scene:
         columns = [
             name
             for name, column in self.columns.items()
-            if column.group == "places" and _belongs(name, number)
+            if column.group == "places" and belongs_to(name, number)
         ]
         return {
             "topology": place.topology,
             "shape": self.fit.factors_[number - 1].shape,
             "columns": columns,
             "view": {"x": x, "y": y},
-            **_extent(place),
+            **extent(place),
         }
 
     def exports(self) -> list[str]:
@@ -183,21 +189,52 @@ class Scene:
         look : Look
         """
         places = self.run.places
-        look = replace(look, at=tuple(where[0] for where in at))
+        look = replace(look, at=tuple(at))
+        if isinstance(self.preview, Molecule) and look.source == "images":
+            return self._near_direction(at, factor, mode, count, look)
         point = point_of(places, at, factor if mode == "matched" else None)
         rows, weights = self.strata[mode, factor].nearest(point, count)
         # Matched samples are spread over the other factors: no reach to tell.
         measured = range(len(at)) if mode == "held" else [factor]
-        first = rows[: look.singles]
-        nearest = [place.displayed[first] for place in places]
         return {
             "count": len(rows),
             "reach": {f: reach(places[f], at[f], rows) for f in measured},
-            "samples": self.run.rows[first].tolist(),
+            **self._nearest(rows[: look.singles]),
+            **self.preview.shown(rows, weights, look),
+        }
+
+    def _nearest(self, rows: np.ndarray) -> dict:
+        """Return single samples with their places."""
+        places = self.run.places
+        nearest = [place.displayed[rows] for place in places]
+        return {
+            "samples": self.run.rows[rows].tolist(),
             # Four decimals are more than the page shows.
             "places": [np.round(each, 4).tolist() for each in nearest],
-            "deviations": [_deviations(place, first) for place in places],
-            **self.preview.shown(rows, weights, look),
+            "deviations": [displayed_deviations(place, rows) for place in places],
+        }
+
+    def _near_direction(
+        self,
+        at: Sequence[Sequence[float]],
+        factor: int,
+        mode: str,
+        count: int,
+        look: Look,
+    ) -> dict:
+        """Return the mean of images near a place that are seen from a direction."""
+        assert isinstance(self.preview, Molecule)
+        directed = self.preview.directed(look.view)
+        if not len(directed.rows):
+            nothing = self._nearest(directed.rows)
+            return {"count": 0, "reach": {}, "cone": directed.described, **nothing}
+        near = directed.near(at, factor=factor, mode=mode, count=count)
+        return {
+            "count": len(near.found),
+            "reach": near.reach,
+            "cone": directed.described,
+            **self._nearest(near.rows[: look.singles]),
+            **near.pictures(look.singles, settings=self.settings.preview),
         }
 
     def selected(self, conditions: Sequence[Mapping]) -> dict:
@@ -239,12 +276,17 @@ class Scene:
         values, sizes = ownership.angle_matrix(self.fit.spectrum_, self.fit.factors_)
         return {"values": np.round(values, 4).tolist(), "sizes": sizes}
 
+    @property
+    def _what(self) -> Shown:
+        return self.preview.what if isinstance(self.preview, Molecule) else Shown()
+
     def evidence(self) -> dict:
         """Return the evidence and the diagnostics of the report as HTML."""
         record, fit = self.run.record, self.fit
         sentences = [
             words.evidence(record, fit),
             *words.all_views_sentences(record),
+            *words.volume_sentences(self._what),
             *words.about_particles(record),
         ]
         parts = [
@@ -256,27 +298,45 @@ class Scene:
         return {"html": "".join(parts)}
 
 
-def open_scene(folder, *, settings: SceneSettings = SceneSettings()) -> Scene:
-    """Return a run folder, opened for looking."""
+def open_scene(
+    folder, *, shown: Shown | None = None, settings: SceneSettings = SceneSettings()
+) -> Scene:
+    """Return a run folder, opened for looking.
+
+    Parameters
+    ----------
+    folder : path
+    shown : Shown or None
+        What to show of particles of all views; None for what the run folder has.
+    settings : SceneSettings
+    """
     run = open_run(folder)
     _, fit = read_run(run.folder)
-    motions = open_motions(run, fit)
-    preview = (
-        open_preview(run, settings=settings.preview)
-        if motions is None
-        else Molecule(motions)
-    )
+    shown = shown or Shown(open_motions(run, fit))
+    preview = preview_of(run, shown, settings=settings.preview)
     columns = place_columns(run.places, settings=settings.columns)
     if "particles" in run.record:
         # Where particles cannot be read, the preview says why.
         with suppress(ValueError, OSError):
             columns |= particle_columns(run.particles)
-    # Only numbers that were fitted: images have too many pixels to list.
+    # Where the input cannot be read, the preview says why.
+    with suppress(ValueError, OSError):
+        columns |= _input_columns(run, preview, settings)
+    drawn = _thinned(len(run.rows), settings.most_shown)
+    return Scene(run, fit, columns, drawn, preview, settings)
+
+
+def _input_columns(
+    run: Run, preview: Preview, settings: SceneSettings
+) -> dict[str, Column]:
+    """Return the numbers that were fitted: images have too many pixels to list."""
     if isinstance(preview, Features):
-        names = run.column_names
-        columns |= feature_columns(preview.samples, names, settings=settings.columns)
-    shown = _thinned(len(run.rows), settings.most_shown)
-    return Scene(run, fit, columns, shown, preview, settings)
+        samples = preview.samples
+    elif isinstance(preview, Molecule) and not is_of_all_views(run.record):
+        samples = run.samples()
+    else:
+        return {}
+    return feature_columns(samples, run.column_names, settings=settings.columns)
 
 
 def _thinned(n_samples: int, most: int) -> np.ndarray:
@@ -286,51 +346,3 @@ def _thinned(n_samples: int, most: int) -> np.ndarray:
     # The same samples each time: a link shows the same picture again.
     rng = np.random.default_rng(0)
     return np.sort(rng.choice(n_samples, most, replace=False))
-
-
-def _belongs(name: str, number: int) -> bool:
-    return name == f"factor{number}" or name.startswith(f"factor{number}_")
-
-
-def _extent(place: Place) -> dict:
-    """Return the limits of a factor's displayed coordinates, and where to start.
-
-    In the middle; at a sample where a surface may have none there.
-    """
-    if place.coordinate.ndim == 1:
-        # The whole range, not that of the samples: places between them exist.
-        high = 360 if place.topology == "circle" else 1
-        return {"limits": [[0, high]], "start": [high / 2]}
-    low, high = place.coordinate.min(axis=0), place.coordinate.max(axis=0)
-    limits = np.column_stack([low, high])
-    return {"limits": limits.tolist(), "start": place.coordinate[0].tolist()}
-
-
-def _deviations(place: Place, rows: np.ndarray) -> list[float] | None:
-    """Return the displayed deviations of samples, None if they are unknown."""
-    deviation = place.displayed_deviation
-    return None if deviation is None else np.round(deviation[rows], 4).tolist()
-
-
-def _described_preview(preview: Preview) -> dict:
-    """Return what the page needs to show samples."""
-    width = getattr(preview, "width", None)
-    return {
-        "kind": preview.kind,
-        "count": preview.count,
-        "why": preview.why,
-        "limits": getattr(preview, "limits", None),
-        "bar": asdict(scale_bar(width)) if width else None,
-        "views": getattr(preview, "views", None),
-    }
-
-
-def _described(column: Column) -> dict:
-    low, high = column.limits()
-    return {
-        "label": column.label,
-        "group": column.group,
-        "cyclic": column.cyclic,
-        "low": low,
-        "high": high,
-    }

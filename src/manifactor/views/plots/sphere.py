@@ -8,8 +8,6 @@ from manifactor._support.extras import extra
 from manifactor.cryoem.directions import SphereCells
 from manifactor.views.plots.appearance import LINE_MAP, MIDDLE
 
-Polygon = np.ndarray  # (n_corners, 2)
-
 TILTS = np.arange(0, 181, 30)
 ROTS = np.arange(-180, 181, 60)
 
@@ -37,10 +35,13 @@ def sphere(
     marks : sequence of ndarray of shape (3,)
         Directions to number, from 1.
     """
-    filled = np.flatnonzero(values > 0).tolist()
-    polygons = [_outline(*_bounds(cells, cell)) for cell in filled]
+    filled = np.flatnonzero(values > 0)
     collection = extra("matplotlib.collections").PolyCollection(
-        polygons, array=values[filled], cmap=LINE_MAP, edgecolors="face", linewidths=0.2
+        _outlines(*_bounds(cells, filled)),
+        array=values[filled],
+        cmap=LINE_MAP,
+        edgecolors="face",
+        linewidths=0.2,
     )
     # Colours start at 0: the shade of a cell is its share of the fullest.
     collection.set_clim(0, max(float(np.max(values, initial=0)), 1e-12))
@@ -72,28 +73,32 @@ def mollweide(rot: np.ndarray, height: np.ndarray) -> np.ndarray:
     return np.column_stack([x, np.sqrt(2) * np.sin(auxiliary)])
 
 
-def _bounds(cells: SphereCells, cell: int) -> tuple[float, float, float, float]:
-    """Return the lowest and highest rot and cos(tilt) of a cell."""
+def _bounds(cells: SphereCells, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the lowest and highest rot and cos(tilt) of cells."""
     ends = np.cumsum(cells.per_band)
-    band = int(np.searchsorted(ends, cell, side="right"))
+    band = np.searchsorted(ends, chosen, side="right")
     count = cells.per_band[band]
-    position = cell - (ends[band] - count)
-    left, right = -180 + 360 * np.array([position, position + 1]) / count
-    top, bottom = cells.heights[[band, band + 1]]
-    return left, right, bottom, top
+    position = chosen - (ends[band] - count)
+    left, right = (-180 + 360 * (position + side) / count for side in (0, 1))
+    return left, right, cells.heights[band + 1], cells.heights[band]
 
 
-def _outline(
-    left: float, right: float, bottom: float, top: float, *, n_points: int = 7
-) -> Polygon:
-    """Return the outline of a cell on the map."""
+def _outlines(
+    left: np.ndarray,
+    right: np.ndarray,
+    bottom: np.ndarray,
+    top: np.ndarray,
+    *,
+    n_points: int = 7,
+) -> np.ndarray:
+    """Return the outlines of cells on the map, (n_cells, n_corners, 2)."""
     # Meridians are curved; parallels are straight, and need their ends only. Points
     # are even in tilt, as heights hardly change near the poles.
-    tilts = np.linspace(np.arccos(bottom), np.arccos(top), n_points)
-    heights = np.cos(tilts)
-    up = mollweide(np.full(n_points, left), heights)
-    down = mollweide(np.full(n_points, right), heights[::-1])
-    return np.concatenate([up, down])
+    tilts = np.linspace(np.arccos(bottom), np.arccos(top), n_points, axis=1)
+    rots = np.repeat(np.column_stack([left, right]), n_points, axis=1)
+    heights = np.cos(np.hstack([tilts, tilts[:, ::-1]]))
+    # All cells at once: there are thousands.
+    return mollweide(rots.ravel(), heights.ravel()).reshape(len(left), -1, 2)
 
 
 def _draw_grid(ax) -> None:

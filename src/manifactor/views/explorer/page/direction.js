@@ -42,19 +42,21 @@ function cellOf(directions, view) {
   return best;
 }
 
-const seen = ([rot, tilt]) => `rot ${Math.round(rot)}°, tilt ${Math.round(tilt)}°`;
+export const seen = ([rot, tilt]) => `rot ${Math.round(rot)}°, tilt ${Math.round(tilt)}°`;
 
 /** What is known of the direction, in words. */
-export function described({ directions, counts, deviations, unknown }, view) {
+export function described({ directions, counts, deviations, unknown, expected }, view) {
   const cell = cellOf(directions, view);
+  const start = `The molecule at the chosen places, seen from ${seen(view)}, without CTF.`;
+  if (!counts[cell]) return `${start} No particle is seen from there.`;
   const each = deviations.map((of, f) =>
     of[cell] === null ? `nothing of factor ${f + 1}` : `${Math.round(100 * of[cell])}% of factor ${f + 1}`,
   );
-  const places = counts[cell]
-    ? `Places of its ${whole(counts[cell])} particles deviate by ${each.join(" and ")}; ` +
-      `${Math.round(100 * unknown)}% if images show nothing.`
-    : "No particle is seen from there.";
-  return `The molecule at the chosen places, seen from ${seen(view)}, without CTF. ${places}`;
+  const nothing = `${Math.round(100 * unknown)}% if images show nothing.`;
+  const told = expected
+    ? `A place that one of the ${whole(counts[cell])} images from there tells deviates by about`
+    : `Places of its ${whole(counts[cell])} particles deviate by`;
+  return `${start} ${told} ${each.join(" and ")}; ${nothing}`;
 }
 
 /** Build the picker; `moved` is told each new [rot, tilt]. Returns show(view). */

@@ -43,9 +43,10 @@ const safely =
 
 const askNear = latest(
   safely(async () => {
-    const { at, factor, mode, count, axis, depth, view } = state;
+    const { at, factor, mode, count, axis, depth, view, source } = state;
     const seen = { ...state };
-    showNear(await ask("near", { at, factor, mode, count, axis, depth, view }), about, seen);
+    const wanted = { at, factor, mode, count, axis, depth, view, ...(source ? { source } : {}) };
+    showNear(await ask("near", wanted), about, seen);
     document.body.dataset.near = JSON.stringify(at);
   }),
 );
@@ -94,7 +95,8 @@ function turned(view) {
 }
 
 function showPlaces() {
-  const only = state.mode === "matched" && about.factors.length > 1;
+  const averaged = !about.preview.views || state.source === "images";
+  const only = averaged && state.mode === "matched" && about.factors.length > 1;
   controls.forEach((each, f) => {
     each.show(state.at[f]);
     each.card.classList.toggle("active", only && f === state.factor);
@@ -156,10 +158,8 @@ function describeRun() {
     about.shown < about.samples
       ? `${whole(about.shown)} of ${whole(about.samples)} samples are drawn; counts and files are of all.`
       : "";
-  const modelled = Boolean(about.preview.views);
-  byId("modes").hidden = modelled || about.factors.length < 2;
-  byId("count").parentElement.hidden = modelled;
-  byId("direction").hidden = !modelled;
+  byId("direction").hidden = !about.preview.views;
+  listSources();
   byId("count").max = about.most_averaged;
   byId("cut").hidden = about.preview.kind !== "volumes";
   byId("colour").append(...options(about));
@@ -176,10 +176,29 @@ function describeRun() {
   byId("save").hidden = !about.saves;
 }
 
+/** What can be shown of particles of all views, one of which is chosen. */
+function listSources() {
+  const sources = Object.entries(about.preview.sources);
+  byId("sources").hidden = sources.length < 2;
+  byId("sources").append(
+    ...sources.map(([value, title]) =>
+      html("label", { title }, html("input", { type: "radio", name: "source", value }), ` ${value}`),
+    ),
+  );
+}
+
+/** Settings of a mean of samples, where one is shown. */
+function showSource() {
+  const averaged = !about.preview.views || state.source === "images";
+  byId("modes").hidden = !averaged || about.factors.length < 2;
+  byId("count").parentElement.hidden = !averaged;
+}
+
 function showSettings() {
-  for (const name of ["mode", "tool"])
+  for (const name of ["mode", "tool", "source"])
     for (const choice of document.getElementsByName(name)) choice.checked = choice.value === state[name];
   for (const name of ["count", "axis", "depth", "colour"]) byId(name).value = state[name];
+  showSource();
   showView(state.view);
   views.at(-1).show();
 }
@@ -204,6 +223,11 @@ function listen() {
       }),
     );
   bind([...document.getElementsByName("mode")], "mode", String, () => {
+    showPlaces();
+    askNear();
+  });
+  bind([...document.getElementsByName("source")], "source", String, () => {
+    showSource();
     showPlaces();
     askNear();
   });

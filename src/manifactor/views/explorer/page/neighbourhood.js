@@ -1,6 +1,6 @@
 // The neighbourhood of the chosen place: a mean image, slice or features, and the nearest samples.
 
-import { described } from "./direction.js";
+import { described, seen as seenFrom } from "./direction.js";
 import { byId, html, short, svg, ticks, whole } from "./elements.js";
 
 /** Words for a distance on a factor. */
@@ -12,8 +12,10 @@ const within = (factor, reach, [at]) =>
       : `${short(reach)} of the place chosen`;
 
 export function showNear(found, about, state) {
-  byId("caption").textContent = (CAPTIONS[about.preview.kind] ?? caption)(found, about, state);
+  const said = CAPTIONS[state.source || about.preview.kind] ?? caption;
+  byId("caption").textContent = said(found, about, state);
   if (found.image) showImage(found.image, about, state);
+  else if (found.cone) byId("seen").replaceChildren();
   if (found.mean) showFeatures(found, about);
   byId("samples").replaceChildren(...(found.thumbnails ? thumbnails(found, about) : [table(found, about)]));
 }
@@ -21,9 +23,19 @@ export function showNear(found, about, state) {
 const CAPTIONS = {
   nothing: (_, about) => about.preview.why,
   molecule: (_, about, state) => described(about.preview.views, state.view),
+  volumes: (found, about, state) => (found.volume ? volume(found.volume, state) : caption(found, about, state)),
 };
 
-const things = ({ kind }) => (["images", "volumes"].includes(kind) ? kind : "samples");
+const things = ({ kind }, { source }) => (["images", "volumes"].includes(source || kind) ? source || kind : "samples");
+
+const volume = ({ name, place, factor, of }, { view }) =>
+  `${name}, the nearest of ${whole(of)} volumes, at ${place} on factor ${factor}, seen from ${seenFrom(view)}.`;
+
+/** Which images were averaged, where a direction is chosen. */
+function from({ width, images, corrected }, { view }) {
+  const ctf = corrected ? ", corrected for the CTF" : "";
+  return ` of ${whole(images)} within ${width}° of ${seenFrom(view)} (mirrored from behind)${ctf}`;
+}
 
 /** How many samples the mean is of, how near they are, and what of the other factors. */
 function caption(found, about, state) {
@@ -35,16 +47,21 @@ function caption(found, about, state) {
   const alone = state.mode === "held" || about.factors.length === 1;
   const others = alone ? "" : `, spread over the other ${one} as all samples are`;
   const note = about.preview.why ? ` ${about.preview.why}` : "";
-  return `${cut} of ${whole(found.count)} ${things(about.preview)}, nine in ten ${near.join(", ")}${others}.${note}`;
+  const cone = found.cone ? from(found.cone, state) : "";
+  if (!found.count) return `No images${cone}. Choose another direction.${note}`;
+  return `${cut} of ${whole(found.count)} ${things(about.preview, state)}${cone}, ` +
+    `nine in ten ${near.join(", ")}${others}.${note}`;
 }
 
 function showImage(address, about, state) {
   const seen = byId("seen");
-  if (!seen.querySelector("img")) frame(seen, about.preview.bar);
+  const bar = state.source ? about.preview.bars[state.source] : about.preview.bar;
+  if (seen.querySelector("img") === null || seen.dataset.source !== state.source) frame(seen, bar);
+  seen.dataset.source = state.source;
   const where = state.at.map((at, f) => `${at.map((value) => short(value, 1)).join(", ")} on factor ${f + 1}`);
   for (const image of document.querySelectorAll(".framed img")) {
     image.src = address;
-    image.alt = `Mean of ${things(about.preview)} at ${where.join(" and ")}`;
+    image.alt = `Mean of ${things(about.preview, state)} at ${where.join(" and ")}`;
   }
 }
 
@@ -55,7 +72,7 @@ function frame(seen, bar) {
   const large = byId("large");
   large.querySelector(".framed").replaceChildren(...parts());
   opener.addEventListener("click", () => large.showModal());
-  byId("smaller").addEventListener("click", () => large.close());
+  byId("smaller").onclick = () => large.close();
   seen.replaceChildren(opener);
 }
 

@@ -7,8 +7,9 @@ export function initial(about) {
     page: "explore",
     at: about.factors.map(({ start }) => start),
     factor: 0,
-    // The image of a model is one state of the molecule.
+    // The molecule is shown in one state.
     mode: about.preview.views ? "held" : "matched",
+    source: Object.keys(about.preview.sources)[0] ?? "",
     view: about.preview.views?.best[0] ?? [0, 0],
     count: about.preview.count,
     axis: 0,
@@ -29,7 +30,7 @@ const PAIR = "~"; // between the names of two columns
 /** The state as text: only what differs from the initial state. */
 export function written(state, first) {
   const out = new URLSearchParams();
-  for (const name of ["page", "factor", "mode", "count", "axis", "depth", "tool", "colour"]) {
+  for (const name of ["page", "factor", "mode", "source", "count", "axis", "depth", "tool", "colour"]) {
     if (state[name] !== first[name]) out.set(name, state[name]);
   }
   if (String(state.at) !== String(first.at))
@@ -57,6 +58,7 @@ export function restored(text, about) {
   const whole = (low, high) => (value) => Number.isInteger(value) && between(low, high)(value);
   take("page", (name) => ["explore", "spectrum", "angles", "evidence"].includes(name));
   take("mode", (name) => ["matched", "held"].includes(name));
+  take("source", (name) => Object.hasOwn(about.preview.sources, name));
   take("tool", (name) => ["lasso", "box", "zoom"].includes(name));
   take("colour", shown);
   take("factor", whole(0, about.factors.length - 1), Number);

@@ -1,0 +1,146 @@
+"""`fit --all-views`: what it refuses, and how it is resumed."""
+
+import os
+
+import mrcfile
+import numpy as np
+import pytest
+
+from manifactor.cryoem.all_views.principal import PrincipalVolumes
+from manifactor.cryoem.mrc import write_stack
+
+from .conftest import interrupt_at, manifactor, refusal
+
+N, SIZE = 40, 16
+POSE = ("rlnAngleRot", "rlnAngleTilt", "rlnAnglePsi")
+
+
+def write_star(path, columns, *, stack="stack.mrcs"):
+    """Particles with columns of numbers, images of 16 pixels of 5 A."""
+    rows = np.column_stack(list(columns.values()))
+    labels = "".join(f"_{name} #{i}\n" for i, name in enumerate(columns, start=3))
+    lines = "".join(
+        f"{i}@{stack} 1 {' '.join(f'{value:.6f}' for value in row)}\n"
+        for i, row in enumerate(rows, start=1)
+    )
+    path.write_text(
+        "data_optics\n\nloop_\n_rlnOpticsGroup #1\n_rlnImagePixelSize #2\n"
+        "_rlnVoltage #3\n_rlnSphericalAberration #4\n_rlnAmplitudeContrast #5\n"
+        "1 5.0 300 2.7 0.1\n\ndata_particles\n\nloop_\n_rlnImageName #1\n"
+        f"_rlnOpticsGroup #2\n{labels}{lines}\n"
+    )
+
+
+@pytest.fixture
+def particles(folder, rng):
+    """Images of noise, from all directions."""
+    images = rng.standard_normal((N, SIZE, SIZE), dtype=np.float32)
+    write_stack(folder / "stack.mrcs", images, pixel_size=5.0)
+    rot, psi = rng.uniform(-180, 180, (2, N))
+    tilt = np.degrees(np.arccos(rng.uniform(-1, 1, N)))
+    poses = dict(zip(POSE, (rot, tilt, psi), strict=True))
+    write_star(folder / "all.star", poses)
+    write_star(folder / "one.star", {**poses, POSE[0]: 0 * rot, POSE[1]: 0 * tilt})
+    write_star(folder / "none.star", {"rlnRandomSubset": np.ones(N)})
+    return poses
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("fit all.star --all-views --symmetry X2", "Cn, Dn, T, O, or I1 to I4"),
+        ("fit all.star --all-views --dry-run --symmetry X2", "Cn, Dn, T, O, or I1"),
+        ("fit none.star --all-views", "need poses; none.star has none"),
+        ("fit none.star --all-views --dry-run", "need poses; none.star has none"),
+        ("fit one.star --all-views", "the angles of one.star are in-plane only"),
+        ("fit all.star --all-views --reuse run", "--reuse does not go with"),
+        ("fit all.star --all-views --columns 1", "--columns does not go with"),
+        ("fit all.star --all-views --fit-samples 9", "--fit-samples does not go"),
+        ("fit all.star --all-views --preparation none", "--preparation does not go"),
+        ("fit all.star --all-views --out .", "all.star lies in ."),
+        ("fit all.star --symmetry C4", "--symmetry goes with --all-views"),
+        ("fit stack.mrcs --all-views", "needs one STAR or .cs file"),
+    ],
+)
+def test_what_all_views_cannot_use_is_refused(particles, folder, capsys, line, message):
+    assert message in refusal(line, folder, capsys)
+
+
+def test_stacks_without_images_are_refused(particles, folder, capsys):
+    size = (folder / "stack.mrcs").stat().st_size
+    os.truncate(folder / "stack.mrcs", 1024)
+    os.truncate(folder / "stack.mrcs", size)  # a hole, which reads as zeros
+    message = refusal("fit all.star --all-views", folder, capsys)
+    assert "images must differ from each other" in message
+
+
+def test_a_ctf_needs_a_pixel_size(particles, folder, capsys):
+    write_star(folder / "ctf.star", {**particles, "rlnDefocusU": np.full(N, 1e4)})
+    text = (folder / "ctf.star").read_text().replace("_rlnImagePixelSize", "_rlnOther")
+    (folder / "ctf.star").write_text(text)
+    with mrcfile.open(folder / "stack.mrcs", mode="r+") as stack:
+        stack.voxel_size = 0.0
+    message = refusal("fit ctf.star --all-views", folder, capsys)
+    assert "need a pixel size" in message
+    assert "--pixel-size" in message
+
+
+def test_a_dry_run_reads_no_images(particles, folder, capsys, monkeypatch):
+    def blocks(*_):
+        raise AssertionError("images were read")
+
+    monkeypatch.setattr("manifactor.cryoem.stacks.ImageSource.blocks", blocks)
+    assert manifactor("fit all.star --all-views --dry-run") == 0
+    assert capsys.readouterr().out.startswith("The fit will take about ")
+
+
+def test_more_particles_than_memory_can_hold_are_refused(
+    particles, folder, capsys, monkeypatch
+):
+    monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 5e8)
+    message = refusal("fit all.star --all-views --dry-run", folder, capsys)
+    assert "memory; 40 particles need about " in message
+
+
+FIT = "fit all.star --all-views --out run"
+PRINCIPAL = "manifactor.cryoem.all_views.factoring.principal_volumes"
+
+
+def no_motion(transforms, **_):
+    """Principal volumes of a rigid molecule, without looking for them."""
+    n = len(transforms)
+    return PrincipalVolumes(
+        volumes=np.zeros((1, transforms.grid.size), complex),
+        coordinates=np.zeros((n, 0)),
+        covariance=np.zeros((n, 0, 0)),
+        information=np.zeros(0),
+        agreement=np.full(1, 0.1),
+    )
+
+
+def never(*_, **__):
+    raise AssertionError("this was done before")
+
+
+def test_a_resumed_fit_repeats_no_finished_stage(
+    particles, folder, capsys, monkeypatch, every_stage_is_long
+):
+    with monkeypatch.context() as patch:
+        interrupt_at("principal volumes", 0.0, patch)
+        assert manifactor(FIT) == 130
+    assert "repeat the command with --resume" in capsys.readouterr().err
+    monkeypatch.setattr("manifactor.cryoem.stacks.ImageSource.blocks", never)
+    monkeypatch.setattr(PRINCIPAL, no_motion)
+    assert manifactor(f"{FIT} --resume") == 2
+    assert "must show a motion" in capsys.readouterr().err
+    monkeypatch.setattr(PRINCIPAL, never)
+    assert "must show a motion" in refusal(f"{FIT} --resume", folder, capsys)
+
+
+def test_a_fit_is_not_resumed_with_other_poses(
+    particles, folder, capsys, monkeypatch, every_stage_is_long
+):
+    monkeypatch.setattr(PRINCIPAL, no_motion)
+    assert manifactor(FIT) == 2
+    write_star(folder / "all.star", {**particles, POSE[2]: 5 + particles[POSE[2]]})
+    assert "must belong to this fit" in refusal(f"{FIT} --resume", folder, capsys)

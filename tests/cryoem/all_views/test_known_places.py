@@ -1,0 +1,111 @@
+"""Volumes from places that another program told."""
+
+import numpy as np
+import pytest
+
+from manifactor.cryoem.all_views.known_places import model_of_places
+from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.place_features import PlaceFeatures
+from manifactor.cryoem.particles import euler_matrices
+
+from .molecules import random_rotations, shifting, transforms_of, turning
+
+N = 500
+UNKNOWN = np.sqrt(1 / 12)
+
+
+@pytest.fixture(scope="module")
+def told():
+    """Images of a molecule that shifts along x and turns about z, and its places."""
+    rng = np.random.default_rng(0)
+    shift, turn = rng.uniform(size=(2, N))
+    points = shifting(turning(2 * np.pi * turn), 0.3 * (shift - 0.5))
+    return transforms_of(points, random_rotations(N), noise=1.0, scale=3.0), shift, turn
+
+
+def model(images, topologies, places):
+    return model_of_places(images, topologies, places, rng=np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def found(told):
+    images, shift, turn = told
+    places = [shift[:, None], turn[:, None]]
+    return model(images, ["interval", "circle"], places)
+
+
+def likeness(one, other):
+    return np.corrcoef(one.ravel(), other.ravel())[0, 1]
+
+
+def true_image(shift, turn, view):
+    """The image of the molecule without noise, from volumes that know the truth."""
+    points = shifting(
+        turning(np.array([2 * np.pi * turn])), np.array([0.3 * (shift - 0.5)])
+    )
+    return transforms_of(points, view).values[0]
+
+
+def test_the_molecule_is_that_of_the_places(found):
+    view = euler_matrices(np.array([[90.0, 90.0, 0.0]]))
+    for shift, turn in ((0.1, 0.2), (0.9, 0.7)):
+        state = found.state(np.array([shift, turn]))
+        seen = found.grid.slices(view) @ found.grid.sharpened(state[None])[0]
+        truth = true_image(shift, turn, view)
+        cosine = np.abs(np.vdot(seen, truth)) / np.linalg.norm(seen)
+        assert cosine / np.linalg.norm(truth) > 0.97
+
+
+def test_a_direction_along_the_motion_shows_nothing_of_it(found):
+    views = found.views
+    along_x = np.abs(views.directions[:, 0])
+    deviation = views.deviations[:, 0]
+    blind = deviation[(along_x > 0.97) & (views.counts > 0)]
+    seeing = deviation[(along_x < 0.5) & (views.counts > 0)]
+    assert np.nanmin(blind) > 2 * np.nanmedian(seeing)
+    assert np.nanmax(views.deviations) < UNKNOWN + 1e-9
+    assert (found.consistency > 0.8).all()
+
+
+def test_places_that_tell_nothing_have_no_volumes_in_common(told):
+    images, _, turn = told
+    chance = np.random.default_rng(5).uniform(size=(N, 1))
+    one = model(images, ["interval", "circle"], [chance, turn[:, None]])
+    assert abs(one.consistency[0]) < 0.3
+    assert one.consistency[1] > 0.7
+    assert np.nanmedian(one.views.deviations[:, 0]) > 0.7 * UNKNOWN
+
+
+def test_a_surface_is_shown_by_its_embedding(told, found):
+    images, shift, turn = told
+    angle = 2 * np.pi * turn
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    embedded = model(images, ["interval", "other"], [shift[:, None], circle])
+    assert embedded.motions.widths == [1, 2]
+    view = euler_matrices(np.array([[30.0, 40.0, 0.0]]))
+    at = np.array([0.3, 0.25])
+    same = np.array([0.3, 0.0, 1.0])
+    images = found.images(at, view)[0], embedded.images(same, view)[0]
+    assert likeness(*images) > 0.95
+    assert np.nanmedian(embedded.views.deviations[:, 1]) < 0.3 * UNKNOWN
+
+
+def test_features_of_intervals_and_circles_are_those_of_motions():
+    rng = np.random.default_rng(0)
+    places = rng.uniform(size=(50, 2))
+    topologies = ("interval", "circle")
+    mine = PlaceFeatures.of(topologies, [places[:, :1], places[:, 1:]])
+    # Cubic on the interval, two harmonics on the circle, no products.
+    theirs = Motions(topologies, added=((2, 0), (3, 0), (0, 2)))
+    our_values, their_values = mine.features(places), theirs.features(places)
+    assert our_values.shape == their_values.shape
+    for factor in (0, 1):
+        np.testing.assert_allclose(
+            our_values[:, mine.own_columns(factor)],
+            their_values[:, theirs.own_columns(factor)],
+        )
+    # Once around a circle, sqrt(2) cos(2 pi k t) has the mean squared slope (2 pi k)^2.
+    slopes = np.diag(mine.slopes(1))
+    np.testing.assert_allclose(
+        np.sort(slopes)[[0, 3]], (2 * np.pi * np.array([1, 2])) ** 2, rtol=1e-3
+    )

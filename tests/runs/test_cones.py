@@ -1,0 +1,87 @@
+"""The direction from which images along a factor are averaged."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from manifactor.cryoem.particles import Particles, euler_matrices, view_directions
+from manifactor.cryoem.stacks import ImageArray
+from manifactor.cryoem.views import View
+from manifactor.runs.cones import Cone, ConeSettings, choose_cone, given_cone
+from manifactor.runs.motions import RunMotions
+
+from ..cryoem.moving import moving_model
+
+FEW = ConeSettings(enough=30)
+
+
+@pytest.fixture(scope="module")
+def directions():
+    vectors = np.random.default_rng(0).standard_normal((2000, 3))
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def test_the_direction_shows_the_motion_and_is_populated(directions):
+    motions = RunMotions(moving_model(), ())
+    cone = choose_cone(directions, motions, 0, settings=FEW)
+    (centre,) = view_directions(np.array([[*cone.view, 0.0]]))
+    assert abs(centre[0]) < 0.6  # the interval moves along x
+    assert cone.n_images >= 30
+    # Seen from within 60 degrees of x only, the best direction is at their edge.
+    some = directions[np.abs(directions[:, 0]) > 0.5]
+    edge = choose_cone(some, motions, 0, settings=FEW)
+    (centre,) = view_directions(np.array([[*edge.view, 0.0]]))
+    assert 0.4 < abs(centre[0]) < 0.8
+
+
+def test_without_a_model_the_fullest_direction_is_taken(directions):
+    crowd = np.concatenate([directions, np.tile([0.0, 0.0, -1.0], (500, 1))])
+    cone = choose_cone(crowd, None, 0)
+    assert cone.width == 10
+    assert cone.view[1] > 170 or cone.view[1] < 10
+    assert cone.n_images >= 500
+
+
+def test_a_cone_is_widened_until_it_has_enough_images(directions):
+    narrow = given_cone(directions, (30.0, 60.0), 5.0, settings=FEW)
+    wide = given_cone(directions, (30.0, 60.0), None, settings=FEW)
+    few = given_cone(directions[:20], (30.0, 60.0), None, settings=FEW)
+    assert (narrow.width, wide.width, few.width) == (5, 15, 30)
+    assert narrow.n_images < 30 <= wide.n_images
+    # A view and the one from behind count as one.
+    behind = given_cone(directions, (210.0, 120.0), None, settings=FEW)
+    assert behind.n_images == wide.n_images
+    text = str(Cone((30.0, 60.0), 10.0, 1234))
+    assert text == "1,234 images within 10° of rot 30°, tilt 60° (mirrored from behind)"
+
+
+@pytest.mark.parametrize("size", [24, 25])
+def test_images_from_behind_show_the_front_when_mirrored(size):
+    model = moving_model()
+    front, place = (40.0, 70.0), np.array([0.8, 0.3])
+    # The opposite direction, turned in its plane and shifted.
+    angles = np.array([[*front, 25.0], [front[0] + 180, 180 - front[1], 110.0]])
+    shift = np.array([[2.0, -1.0], [1.0, 3.0]])
+    seen = model.images(place, euler_matrices(angles), size=size)
+    moved = [
+        np.roll(image, (-y, -x), (0, 1))
+        for image, (x, y) in zip(seen, shift.astype(int), strict=True)
+    ]
+    found = Particles(Path("a.star"), np.arange(2), angles=angles, shift=shift)
+    facing, mirrored = found.facing(front)
+    assert mirrored.tolist() == [False, True]
+    view = View(
+        ImageArray(np.stack(moved), 1.0), facing, frame=front, mirrored=mirrored
+    )
+    ((_, aligned),) = view.blocks()
+    truth = model.images(place, euler_matrices(np.array([[*front, 0.0]])), size=size)[0]
+    for image in aligned:
+        assert np.corrcoef(image.ravel(), truth.ravel())[0, 1] > 0.99
+
+
+def test_particles_without_angles_face_any_view():
+    found = Particles(Path("a.star"), np.arange(3))
+    facing, mirrored = found.facing((0.0, 0.0))
+    assert facing is found
+    assert not mirrored.any()
