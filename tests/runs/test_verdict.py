@@ -36,12 +36,21 @@ def test_places_that_depend_on_the_view_lower_the_verdict():
     assert json.dumps(found.tests[-1].value) == "0.24"
 
 
+def test_places_that_drift_with_the_view_lower_the_verdict():
+    found = run_evidence(fitted(), record(all_views={"consistency": [1.0, 0.12]}))
+    assert found.verdict == "partial"
+    assert found.reason == (
+        "a place does not mean the same in all views: factor 2 (0.12)"
+    )
+
+
 @pytest.mark.parametrize(
     "given",
     [
         record(0.02, 0.03),
         record(0.24, 0.24, p=0.3),
         record(),
+        record(all_views={"consistency": [1.0, 0.97]}),
         {"confounders": record(0.24)["confounders"]},  # of one view
     ],
 )

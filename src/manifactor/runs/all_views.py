@@ -198,7 +198,10 @@ class AllViewsTask:
 
 
 def _consistency(found: AllViews) -> list[float]:
-    return [] if found.placed is None else found.placed.consistency.tolist()
+    """How much views predict of views far from them; empty if that is not known."""
+    if found.placed is None or np.isnan(found.placed.consistency).any():
+        return []
+    return found.placed.consistency.tolist()
 
 
 def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:

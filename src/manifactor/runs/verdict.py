@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging.criterion import Criterion, at_most
+from manifactor.factoring.judging.criterion import Test, at_least, at_most
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.runs.confounders import ConfounderSettings
 
@@ -14,10 +14,11 @@ def run_evidence(
     *,
     settings: ConfounderSettings = ConfounderSettings(),
 ) -> Evidence:
-    """Return the evidence of a fit, with one more test for particles of all views.
+    """Return the evidence of a fit, with more tests for particles of all views.
 
-    The test is failed where places depend on the viewing direction: then factors are
-    not independent of it.
+    One is failed where places depend on the viewing direction: then factors are not
+    independent of it. Another is failed where volumes of some views are not those of
+    views far from them: then a place does not mean the same in all views.
 
     Parameters
     ----------
@@ -27,29 +28,48 @@ def run_evidence(
     settings : ConfounderSettings
     """
     evidence = fit.evidence_
-    if "all_views" not in record:
-        return evidence
+    for test in (_of_views(record, settings), _of_consistency(record, settings)):
+        evidence = evidence if test is None else evidence.with_test(test)
+    return evidence
+
+
+def _of_views(record: Mapping, settings: ConfounderSettings) -> Test | None:
     explained = {
         found["factor"]: found["r2"] if found["p"] <= settings.significance else 0.0
         for found in record.get("confounders", [])
         if found["name"] == "view" and found["factor"] > 0
     }
-    if not explained:
-        return evidence
+    if "all_views" not in record or not explained:
+        return None
     dependent = ", ".join(
         f"factor {number} (R^2 {r2:.2f})"
         for number, r2 in explained.items()
         if r2 > settings.view_r2
     )
-    test = _views(settings).judge(max(explained.values()), dependent=dependent)
-    return evidence.with_test(test)
-
-
-def _views(settings: ConfounderSettings) -> Criterion:
-    return at_most(
+    criterion = at_most(
         "views",
         settings.view_r2,
         "all views: largest R^2 with which the viewing direction predicts places on a "
         "factor",
         "places depend on the viewing direction: {dependent}",
     )
+    return criterion.judge(max(explained.values()), dependent=dependent)
+
+
+def _of_consistency(record: Mapping, settings: ConfounderSettings) -> Test | None:
+    found = record.get("all_views", {}).get("consistency", [])
+    if not found:
+        return None
+    drifting = ", ".join(
+        f"factor {number} ({share:.2f})"
+        for number, share in enumerate(found, start=1)
+        if share < settings.consistent
+    )
+    criterion = at_least(
+        "consistency",
+        settings.consistent,
+        "all views: smallest share of a motion in some views that views far from them "
+        "predict",
+        "a place does not mean the same in all views: {drifting}",
+    )
+    return criterion.judge(min(found), drifting=drifting)

@@ -183,8 +183,9 @@ def all_views_sentences(record: dict) -> list[str]:
     if consistency:
         each = [f"{r:.2f} on factor {f}" for f, r in enumerate(consistency, start=1)]
         sentences.append(
-            "Consistency between views, the correlation of volumes from two sets of "
-            f"views: {_listed(each)}; 1 if a place means the same in all views."
+            "Consistency between views, the share of a motion in some views that views "
+            f"far from them predict: {_listed(each)}; 1 if a place means the same in "
+            "all views."
         )
     return [*sentences, *_motion_sentences(found.get("motions", []))]
 

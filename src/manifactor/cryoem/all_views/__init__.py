@@ -3,6 +3,7 @@
 transforms : low Fourier coefficients of all images, read once
 symmetry : the rotations of point groups
 slices : a volume's Fourier transform, and the slices of it that images show
+equations : normal equations of volumes, one small system for each frequency
 regression : volumes from images and what is known of them, and back
 nuisances : changes of images that are no motion: errors of poses, and contrast
 principal : the mean volume and the principal volumes, in which all particles differ

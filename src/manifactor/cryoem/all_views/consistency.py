@@ -12,9 +12,9 @@ import numpy as np
 
 from manifactor._support.arithmetic import quotient
 from manifactor._support.threads import map_threads
+from manifactor.cryoem.all_views.equations import Equations
 from manifactor.cryoem.all_views.learning import Learned
 from manifactor.cryoem.all_views.regression import (
-    Equations,
     RegressionSettings,
     normal_equations,
 )

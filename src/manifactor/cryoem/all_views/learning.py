@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manifactor._support.arithmetic import quotient
+from manifactor.cryoem.all_views.equations import Equations
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
-    Equations,
     Features,
     RegressionSettings,
     normal_equations,
