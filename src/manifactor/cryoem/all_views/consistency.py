@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manifactor._support.arithmetic import quotient
-from manifactor._support.threads import map_threads
 from manifactor.cryoem.all_views.equations import Equations
 from manifactor.cryoem.all_views.learning import Learned
 from manifactor.cryoem.all_views.regression import (
@@ -79,7 +78,8 @@ def view_consistency(
         )
 
     populated = np.flatnonzero(counts >= settings.at_least)
-    powers = map_threads(compared, populated.tolist())
+    # One after the other: each takes some 300 MB.
+    powers = [compared(own) for own in populated.tolist()]
     if not powers:
         return np.full(len(learned.motions.topologies), np.nan)
     predicted, shown = np.sum(powers, axis=0)

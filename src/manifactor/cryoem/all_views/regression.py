@@ -61,8 +61,9 @@ class Features:
 
     def repeated(self, times: int) -> "Features":
         """Return the features with every particle some times in a row."""
-        order = np.repeat(np.arange(len(self.mean)), times)
-        return self[order]
+        if times == 1:
+            return self
+        return self[np.repeat(np.arange(len(self.mean)), times)]
 
 
 @dataclass(frozen=True)
