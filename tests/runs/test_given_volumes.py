@@ -87,7 +87,8 @@ def test_volumes_that_cannot_be_shown_are_refused(run, folder, tmp_path):
         read_volumes(folder, run, factor=3)
     sheet = Place(np.zeros((200, 2)), "other")
     with pytest.raises(
-        ValueError, match=r"an interval or a circle; the run's are \[2\]"
+        ValueError,
+        match=r"an interval or a circle; those of this run are factors \[2\]",
     ):
         read_volumes(folder, replace(run, places=(sheet, run.places[1])), factor=1)
     few = GivenVolumeSettings(most=5)

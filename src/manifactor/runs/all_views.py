@@ -197,11 +197,12 @@ class AllViewsTask:
         }
 
 
-def _consistency(found: AllViews) -> list[float]:
-    """How much views predict of views far from them; empty if that is not known."""
-    if found.placed is None or np.isnan(found.placed.consistency).any():
+def _consistency(found: AllViews) -> list[float | None]:
+    """How much views predict of views far from them; None where it is not known."""
+    if found.placed is None:
         return []
-    return found.placed.consistency.tolist()
+    shares = found.placed.consistency.tolist()
+    return [None if np.isnan(share) else share for share in shares]
 
 
 def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:

@@ -157,7 +157,12 @@ def _points(folder: Path, run: Run, count: int) -> np.ndarray | None:
         return None
     points = np.loadtxt(path, ndmin=2)
     samples = np.asarray(read_samples(run.input), dtype=float)
-    if points.shape != (count, samples.shape[1]) or len(samples) != len(run.rows):
+    if len(samples) != len(run.rows):
+        raise ValueError(
+            f"{run.input} has {len(samples)} samples now and had {len(run.rows)}. Fit "
+            f"again, or move {path} away for volumes at even distances."
+        )
+    if points.shape != (count, samples.shape[1]):
         raise ValueError(
             f"{path} must have a line of {samples.shape[1]} numbers for each of "
             f"{count} volumes; it has {len(points)} of {points.shape[1]}. Export and "
@@ -175,10 +180,15 @@ def _factor(run: Run, factor: int | None, points: np.ndarray | None) -> int:
     ]
     if factor is not None:
         run.place(factor)
-    if not lines or factor not in (None, *lines):
+    if not lines:
         raise ValueError(
-            "volumes are shown along an interval or a circle; the run's are "
-            f"{lines or 'none'}. Choose one with --volumes-along."
+            "volumes are shown along an interval or a circle, and this run has none. "
+            "Leave --volumes out."
+        )
+    if factor not in (None, *lines):
+        raise ValueError(
+            "volumes are shown along an interval or a circle; those of this run are "
+            f"factors {lines}. Choose one with --volumes-along."
         )
     if factor is not None:
         return factor

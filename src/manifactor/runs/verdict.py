@@ -57,12 +57,17 @@ def _of_views(record: Mapping, settings: ConfounderSettings) -> Test | None:
 
 
 def _of_consistency(record: Mapping, settings: ConfounderSettings) -> Test | None:
-    found = record.get("all_views", {}).get("consistency", [])
+    shares = record.get("all_views", {}).get("consistency", [])
+    found = {
+        number: share
+        for number, share in enumerate(shares, start=1)
+        if share is not None
+    }
     if not found:
         return None
     drifting = ", ".join(
         f"factor {number} ({share:.2f})"
-        for number, share in enumerate(found, start=1)
+        for number, share in found.items()
         if share < settings.consistent
     )
     criterion = at_least(
@@ -72,4 +77,4 @@ def _of_consistency(record: Mapping, settings: ConfounderSettings) -> Test | Non
         "predict",
         "a place does not mean the same in all views: {drifting}",
     )
-    return criterion.judge(min(found), drifting=drifting)
+    return criterion.judge(min(found.values()), drifting=drifting)

@@ -179,9 +179,9 @@ def all_views_sentences(record: dict) -> list[str]:
         f"{_count(rank, 'principal volume')}, on which two half sets of images agree "
         f"(correlations {correlations}).",
     ]
-    consistency = found.get("consistency")
-    if consistency:
-        each = [f"{r:.2f} on factor {f}" for f, r in enumerate(consistency, start=1)]
+    consistency = enumerate(found.get("consistency", []), start=1)
+    each = [f"{r:.2f} on factor {f}" for f, r in consistency if r is not None]
+    if each:
         sentences.append(
             "Consistency between views, the share of a motion in some views that views "
             f"far from them predict: {_listed(each)}; 1 if a place means the same in "

@@ -129,7 +129,6 @@ def test_places_that_drift_with_the_view_are_found_out():
     )
     assert turn_agreement(right.places[:, 0], places[:, 0]) > 0.8
     assert turn_agreement(wrong.places[:, 0], places[:, 0]) < 0.2
-    print(right.consistency, wrong.consistency)
     assert right.consistency[0] > 0.8
     assert wrong.consistency[0] < 0.2
 

@@ -83,3 +83,11 @@ def test_blocks_do_not_change_the_posterior():
 def test_the_grid_of_many_motions_stays_small():
     motions = Motions(("interval", "interval", "circle", "interval"))
     assert len(motions.grid) <= motions.settings.max_points
+
+
+def test_terms_stop_where_features_are_many():
+    circles = Motions(3 * ("circle",))
+    for _ in range(5):
+        circles = circles.grown()
+    count = circles.features(np.zeros((1, 3))).shape[1]
+    assert 30 < count <= circles.settings.max_features

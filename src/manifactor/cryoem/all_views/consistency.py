@@ -12,11 +12,13 @@ import numpy as np
 
 from manifactor._support.arithmetic import quotient
 from manifactor.cryoem.all_views.equations import Equations
-from manifactor.cryoem.all_views.learning import Learned
+from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
+    Features,
     RegressionSettings,
     normal_equations,
 )
+from manifactor.cryoem.all_views.transforms import Transforms
 from manifactor.cryoem.directions import half_sphere_cells
 
 
@@ -27,40 +29,48 @@ class ConsistencySettings:
     regression: RegressionSettings = field(default_factory=RegressionSettings)
     # Images that are compared, at most.
     compared: int = 4000
-    # Bands of cells of the half sphere, some 40 degrees wide, and how far away views
-    # must be to predict those of a cell, in degrees: nearer ones agree even where
-    # places drift.
+    # Bands of cells of the half sphere, ten cells some 45 degrees wide, and how far
+    # views must be from the centre of a cell to predict its views, in degrees. Views
+    # beside it agree even where places drift.
     bands: int = 2
     apart: float = 45.0
-    # Images of a cell whose volumes are compared.
+    # Images of a cell and of the others that volumes need.
     at_least: int = 40
+    # Standard errors over the cells that the power of a motion must have.
+    significant: float = 3.0
 
 
 def view_consistency(
-    learned: Learned, *, settings: ConsistencySettings = ConsistencySettings()
+    transforms: Transforms,
+    features: Features,
+    motions: Motions,
+    *,
+    settings: ConsistencySettings = ConsistencySettings(),
 ) -> np.ndarray:
     """Return how much of a motion in some views the other views predict.
 
     Parameters
     ----------
-    learned : Learned
-        With images in random order.
+    transforms : Transforms
+        In random order, without symmetry mates: noise must be independent.
+    features : Features
+        Of the images.
+    motions : Motions
     settings : ConsistencySettings
 
     Returns
     -------
     ndarray of shape (n_motions,)
         Near 1 if a place means the same in all views, near 0 if each view has its own
-        places, nan if too few images were given. Noise does not change the mean.
+        places, nan if a motion is too weak, or images are too few, to tell.
     """
-    transforms = learned.transforms[: settings.compared]
-    features = learned.features[: settings.compared]
+    transforms = transforms[: settings.compared]
+    features = features[: settings.compared]
     directions = transforms.rotations[:, 2]
     sphere = half_sphere_cells(settings.bands)
     cell = sphere.index(directions)
     # The view from behind shows the same.
     towards = np.abs(directions @ sphere.centres.T)
-    counts = np.bincount(cell, minlength=len(sphere))
     apart = np.cos(np.radians(settings.apart))
 
     def summed(rows: np.ndarray) -> Equations:
@@ -69,27 +79,27 @@ def view_consistency(
         )
         return equations
 
-    def compared(own: int) -> np.ndarray:
-        rows = np.flatnonzero(cell == own)
-        halves = np.array_split(rows, 2)
-        others = np.flatnonzero(towards[:, own] < apart)
-        return _shared_power(
-            [summed(half) for half in halves], summed(others), learned, settings
-        )
-
-    populated = np.flatnonzero(counts >= settings.at_least)
+    powers = []
     # One after the other: each takes some 300 MB.
-    powers = [compared(own) for own in populated.tolist()]
+    for own in range(len(sphere)):
+        rows = np.flatnonzero(cell == own)
+        others = np.flatnonzero(towards[:, own] < apart)
+        if min(len(rows), len(others)) >= settings.at_least:
+            halves = [summed(half) for half in np.array_split(rows, 2)]
+            powers.append(_powers(halves, summed(others), motions, settings))
     if not powers:
-        return np.full(len(learned.motions.topologies), np.nan)
+        return np.full(len(motions.topologies), np.nan)
     predicted, shown = np.sum(powers, axis=0)
-    return np.clip(quotient(predicted, np.maximum(shown, 0)), 0, 1)
+    error = np.sqrt(len(powers)) * np.std(powers, axis=0)[1]
+    known = shown > settings.significant * error
+    share = np.clip(quotient(predicted, np.where(known, shown, 1)), 0, 1)
+    return np.where(known, share, np.nan)
 
 
-def _shared_power(
+def _powers(
     halves: Sequence[Equations],
     others: Equations,
-    learned: Learned,
+    motions: Motions,
     settings: ConsistencySettings,
 ) -> np.ndarray:
     """Return products of a cell's volumes with the others', and of its two halves.
@@ -103,7 +113,6 @@ def _shared_power(
     here, there = (halves[0] + halves[1]).coverage, others.coverage
     # Frequencies that both show.
     weight = quotient(here * there, here + there)
-    motions = learned.motions
     out = []
     for motion in range(len(motions.topologies)):
         own = motions.own_columns(motion)

@@ -34,11 +34,6 @@ class Equations:
             self.grid, self.products + other.products, self.images + other.images
         )
 
-    def __sub__(self, other: "Equations") -> "Equations":
-        return Equations(
-            self.grid, self.products - other.products, self.images - other.images
-        )
-
     def of(self, columns: np.ndarray) -> "Equations":
         """Return the equations of some of the features, ascending."""
         chosen = np.isin(np.arange(self.n_features), columns)
@@ -51,7 +46,10 @@ class Equations:
 
     @property
     def coverage(self) -> np.ndarray:
-        """Images that show each frequency, weighted by their CTF, (grid.size,)."""
+        """Sum of the squared CTFs of images that show each frequency, (grid.size,).
+
+        The first feature must be the constant 1.
+        """
         seen = self.products[:, 0]
         coverage = np.zeros(self.grid.size)
         coverage[self.grid.inside] = seen + seen[::-1]

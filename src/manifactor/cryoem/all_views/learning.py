@@ -29,7 +29,8 @@ class LearningSettings:
 
     regression: RegressionSettings = field(default_factory=RegressionSettings)
     # Least correlation of a term's volumes of two half sets. At a third, the volume of
-    # both together has as much signal as noise.
+    # both together has as much signal as noise; a little above it, terms that chance
+    # favours stay out.
     reproducible: float = 0.4
 
 
@@ -110,11 +111,11 @@ def learn(
         Of `motions`, learned before; they are improved.
     settings : LearningSettings
     """
-    if volumes is None:
-        volumes = np.zeros((0, transforms.grid.size), complex)
-    n_added = features.mean.shape[1] - len(volumes)
-    known = np.concatenate([volumes, np.zeros((n_added, transforms.grid.size))])
-    pairs = _equations_of_halves(transforms, features, known, settings)
+    known = np.zeros((features.mean.shape[1], transforms.grid.size), complex)
+    if volumes is not None:
+        known[: len(volumes)] = volumes
+    explained = None if volumes is None else known
+    pairs = _equations_of_halves(transforms, features, explained, settings)
     halves, rests = zip(*pairs, strict=True)
     weak = settings.regression.prior_variance
     found = [half.solved(prior_variance=weak) for half in halves]
@@ -125,8 +126,8 @@ def learn(
     chosen = motions.with_terms(kept)
     columns = tried.columns(chosen.terms)
     power = shared_power(found[0][columns], found[1][columns], transforms.grid)
-    # The ball leaves a small share of the noise of single frequencies, and with it of
-    # the weight that a prior must have.
+    # Inside the ball neighbouring frequencies are averaged, which leaves the share
+    # `filled` of their noise. The prior of single frequencies is weaker by as much.
     prior = power / transforms.grid.filled
     equations = (rests[0] + rests[1]).of(columns)
     change = equations.solved(prior_variance=prior, about=known[columns])
@@ -201,8 +202,10 @@ def unexplained(learned: Learned, *, most: int = 2000) -> np.ndarray:
     most : int
         Images that are looked at.
     """
-    images = learned.transforms[:most]
-    squares = residuals(images, learned.volumes, learned.features.mean[:most])
+    # Symmetry mates are neighbours: steps take images of different particles.
+    rows = slice(None, None, max(1, len(learned.transforms) // most))
+    images = learned.transforms[rows]
+    squares = residuals(images, learned.volumes, learned.features.mean[rows])
     shell = np.rint(np.hypot(*images.grid.plane.T)).astype(int)
     mean = np.bincount(shell, squares)[shell] / np.bincount(shell)[shell]
     return np.maximum(mean, 1)

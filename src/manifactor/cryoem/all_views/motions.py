@@ -26,9 +26,11 @@ class MotionSettings:
     """Settings of `Motions`."""
 
     # Highest degree of an interval or harmonic of a circle, and their highest sum in a
-    # product of two motions: a molecule has some five resolved widths to move by.
+    # product of two motions: a motion spans some five resolved widths.
     max_level: int = 6
     max_product: int = 4
+    # Features of all terms: normal equations take memory with their square.
+    max_features: int = 40
     # Points of the grid of places in all, and along one motion.
     max_points: int = 4000
     max_along: int = 48
@@ -86,10 +88,12 @@ class Motions:
         return constant_term(count), *first_terms(count), *self.added
 
     def grown(self) -> "Motions":
-        """Return the same motions with all terms that may follow."""
+        """Return the same motions with the terms that may follow, the lowest first."""
         most = self.settings.max_level, self.settings.max_product
-        more = next_terms(self.terms, max_levels=most)
-        return self.with_terms(more)
+        more = sorted(next_terms(self.terms, max_levels=most), key=sum)
+        widths = np.cumsum([self._width(term) for term in (*self.terms, *more)])
+        room = int(np.count_nonzero(widths <= self.settings.max_features))
+        return self.with_terms(more[: max(0, room - len(self.terms))])
 
     def with_terms(self, more: Sequence[Term]) -> "Motions":
         """Return the same motions with more terms."""
@@ -98,7 +102,7 @@ class Motions:
     def features(self, places: np.ndarray) -> np.ndarray:
         """Return the features of places, (n, n_features).
 
-        The first is the constant 1; all have unit variance on even places.
+        The first is the constant 1; all have mean square 1 on even places.
         """
         return np.hstack(
             [term_features(self.topologies, places, term) for term in self.terms]
@@ -111,9 +115,12 @@ class Motions:
 
     def columns(self, terms: Sequence[Term]) -> np.ndarray:
         """Return which columns of the features belong to some of the terms."""
-        n_circles = [np.count_nonzero(self.are_circles * term) for term in self.terms]
-        widths = 2 ** np.array(n_circles)
+        widths = [self._width(term) for term in self.terms]
         return np.flatnonzero(np.repeat([term in terms for term in self.terms], widths))
+
+    def _width(self, term: Term) -> int:
+        """Return how many features a term has: cosine and sine of each circle."""
+        return int(2 ** np.count_nonzero(self.are_circles * term))
 
     def own_terms(self, motion: int) -> list[Term]:
         """Return the terms that depend on one motion alone."""
@@ -260,7 +267,7 @@ def _parts(rows: np.ndarray, size: int) -> list[np.ndarray]:
 
 
 def _probabilities(score: np.ndarray) -> np.ndarray:
-    """Return what log-likelihoods of points make of them, (n, n_points)."""
+    """Return the probability of each point from log-likelihoods, (n, n_points)."""
     weights = np.exp(score - score.max(axis=1, keepdims=True))
     return weights / weights.sum(axis=1, keepdims=True)
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.stats import rankdata
 
-from manifactor.cryoem.all_views.consistency import view_consistency
+from manifactor.cryoem.all_views.consistency import (
+    ConsistencySettings,
+    view_consistency,
+)
 from manifactor.cryoem.all_views.learning import (
     LearningSettings,
     learn,
@@ -30,6 +33,7 @@ class PlacingSettings:
 
     regression: RegressionSettings = field(default_factory=RegressionSettings)
     learning: LearningSettings = field(default_factory=LearningSettings)
+    consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
     # Images that volumes are learned from, symmetry mates included, and rounds of
     # expectation maximisation: in an example the turn correlated .949, .964, .965 and
     # .965 with the truth after 0 to 3 of them.
@@ -141,7 +145,12 @@ def place_particles(
         volumes,
         places=found,
         deviations=deviations * np.sqrt(1 + ratio),
-        consistency=view_consistency(learned),
+        consistency=view_consistency(
+            learned.transforms[:: len(mates)],
+            learned.features[:: len(mates)],
+            motions,
+            settings=settings.consistency,
+        ),
     )
 
 

@@ -159,7 +159,7 @@ def _summed(
     size = int(transforms.grid.inside.sum())
     products = np.zeros((size, len(upper[0])), np.float32)
     images = np.zeros((size, 2 * count), np.float32)
-    rest = np.zeros((size, 2 * count), np.float32)
+    rest = images if columns is None else np.zeros_like(images)
     for rows in _blocks(len(transforms), settings.block):
         block = transforms[rows]
         inserted = block.grid.inner_slices(block.rotations).T
@@ -173,7 +173,7 @@ def _summed(
         if columns is not None:
             shown -= _expected(block, columns, features.products[rows])
             rest += inserted @ _parts(shown * transfer[..., None])
-    return products, images, images if columns is None else rest
+    return products, images, rest
 
 
 def _parts(values: np.ndarray) -> np.ndarray:

@@ -29,7 +29,7 @@ def term_features(
     Returns
     -------
     ndarray of shape (n, n_features)
-        Of unit variance on even places; two features for each circle of the term.
+        Of mean square 1 on even places; two features for each circle of the term.
     """
     parts = [
         LEVELS[topology](place, level)
