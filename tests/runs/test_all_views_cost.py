@@ -7,10 +7,8 @@ from manifactor.runs.all_views_cost import forecast_all_views
 
 # Images, pixels, seconds of the CPU and gigabytes of fits of the simulated channel.
 MEASURED = [
-    (3_000, 256, 52, 0.77),
-    (4_000, 48, 67, 0.94),
-    (20_000, 48, 164, 1.05),
-    (100_000, 256, 263, 1.36),
+    (4_000, 48, 75, 0.98),
+    (20_000, 48, 222, 1.34),
 ]
 
 

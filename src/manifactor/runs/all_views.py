@@ -27,13 +27,12 @@ from manifactor.cryoem.formats import particles_with
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.factors.factor import Factor
 from manifactor.inputs.one_view import is_one_view
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.runs.all_views_cost import forecast_all_views
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.folder import write_run
-from manifactor.runs.motions import MODEL_FILE, UNKNOWN, even_scale
+from manifactor.runs.motions import MODEL_FILE, UNKNOWN, EvenScale, scales_of
 from manifactor.runs.places import Place, all_places, coordinate_columns
 from manifactor.runs.run import last_changed
 from manifactor.runs.task import changed_options, choices_as_json, repeated_options
@@ -99,7 +98,8 @@ class AllViewsTask:
 
     def forecast(self, source: ImageSource) -> Forecast:
         """Return what the fit costs; refuse more than the machine's memory."""
-        cost = forecast_all_views(len(source), source.shape[0])
+        n_mates = len(point_group(self.symmetry))
+        cost = forecast_all_views(len(source), source.shape[0], n_mates=n_mates)
         if not cost.fits:
             raise MemoryError(
                 f"the fit must fit into memory; {len(source)} particles need {cost}, "
@@ -242,22 +242,28 @@ def places_of(found: AllViews) -> tuple[Place, ...]:
     """Return the places of all particles on the factors."""
     if found.placed is None:
         return all_places(found.fit, samples_of(found.principal))
+    scales = scales_of(found.fit, quantiles=quantiles_of(found.placed))
     return tuple(
-        _place(factor, found.placed.places[:, k], found.placed.deviations[:, k])
-        for k, factor in enumerate(found.fit.factors_)
+        _place(scale, found.placed.places[:, k], found.placed.deviations[:, k])
+        for k, scale in enumerate(scales)
+        if isinstance(scale, EvenScale)
     )
 
 
-def _place(factor: Factor, place: np.ndarray, deviation: np.ndarray) -> Place:
-    """Return even places in the coordinate of a factor."""
-    scale = even_scale(factor)
+def quantiles_of(placed: Placed, *, n_levels: int = 41) -> np.ndarray:
+    """Return quantiles of the places of all particles, (n_motions, n_levels)."""
+    return np.quantile(placed.places, np.linspace(0, 1, n_levels), axis=0).T
+
+
+def _place(scale: EvenScale, place: np.ndarray, deviation: np.ndarray) -> Place:
+    """Return places in the coordinate of a factor."""
     # The slope over a tenth of the motion: between two samples it is accidental.
     ends = [scale.coordinates(place + side) for side in (-0.05, 0.05)]
     slope = (ends[1] - ends[0]) / 0.1
     found = scale.coordinates(place)
     return Place(
-        found % (2 * np.pi) if factor.topology == "circle" else found,
-        factor.topology,
+        found % (2 * np.pi) if scale.topology == "circle" else found,
+        scale.topology,
         # An image that shows nothing has no confidence.
         confidence=np.clip(1 - deviation / UNKNOWN, 0, 1),
         deviation=deviation * slope,
@@ -273,4 +279,5 @@ def model_of(transforms: Transforms, placed: Placed) -> MotionModel:
         volumes=placed.volumes.astype(np.complex64),
         views=view_map(transforms.rotations, placed.deviations),
         consistency=placed.consistency,
+        quantiles=quantiles_of(placed),
     )

@@ -85,10 +85,20 @@ class EmbeddedScale:
 Scale = EvenScale | EmbeddedScale
 
 
-def even_scale(factor: Factor) -> EvenScale:
-    """Return the scale of an interval or a circle, from the samples fitted."""
+def even_scale(factor: Factor, reached: np.ndarray | None = None) -> EvenScale:
+    """Return the scale of an interval or a circle, from the samples fitted.
+
+    Parameters
+    ----------
+    factor : Factor
+    reached : ndarray of shape (n_levels,) or None
+        Quantiles of the places of all particles, which may be uneven along an interval:
+        particles then have coordinates like those of the samples fitted.
+    """
     coordinate = np.sort(np.asarray(factor.coordinate))
     even = even_places(coordinate)
+    if reached is not None and factor.topology == "interval":
+        even = np.interp(even, np.linspace(0, 1, len(reached)), reached)
     if factor.topology == "circle":
         even = np.concatenate([even - 1, even, even + 1])
         turns = [coordinate - 2 * np.pi, coordinate, coordinate + 2 * np.pi]
@@ -264,18 +274,31 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
             f"{path} must have the {len(fit.factors_)} factors of the run; it has "
             f"{len(model.motions.topologies)}. Fit again."
         )
-    return RunMotions(model, scales_of(fit), not is_of_all_views(run.record))
+    scales = scales_of(fit, quantiles=model.quantiles)
+    return RunMotions(model, scales, not is_of_all_views(run.record))
 
 
 def scales_of(
-    fit: ManifoldFactorizer, *, settings: KnownPlaceSettings = KnownPlaceSettings()
+    fit: ManifoldFactorizer,
+    *,
+    quantiles: np.ndarray | None = None,
+    settings: KnownPlaceSettings = KnownPlaceSettings(),
 ) -> tuple[Scale, ...]:
-    """Return the scale of every factor."""
+    """Return the scale of every factor.
+
+    Parameters
+    ----------
+    fit : ManifoldFactorizer
+    quantiles : ndarray of shape (n_factors, n_levels) or None
+        Of the places of all particles on each factor.
+    settings : KnownPlaceSettings
+    """
+    reached = len(fit.factors_) * [None] if quantiles is None else quantiles
     return tuple(
         EmbeddedScale(factor.embedding.mean(axis=0)[: settings.columns])
         if factor.coordinate is None
-        else even_scale(factor)
-        for factor in fit.factors_
+        else even_scale(factor, own)
+        for factor, own in zip(fit.factors_, reached, strict=True)
     )
 
 

@@ -28,6 +28,8 @@ class MotionModel:
     consistency : ndarray of shape (n_motions,)
         How much of a motion in some views the other views predict; if another program
         told the places, the correlation of volumes from two half sets of images.
+    quantiles : ndarray of shape (n_motions, n_levels) or None
+        Of the places of all particles, from 0 to 1; None if another program told them.
     """
 
     grid: VolumeGrid
@@ -36,6 +38,7 @@ class MotionModel:
     volumes: np.ndarray
     views: ViewMap
     consistency: np.ndarray
+    quantiles: np.ndarray | None = None
 
     def state(self, places: np.ndarray) -> np.ndarray:
         """Return the transform of the molecule at places on all motions, (size,)."""

@@ -150,7 +150,8 @@ class Motions:
         places = np.empty((n_images, n_motions))
         deviations = np.empty_like(places)
         mean = np.empty((n_images, n_features))
-        products = np.empty((n_images, n_features, n_features))
+        # The largest array of all; sums over images need no more digits.
+        products = np.empty((n_images, n_features, n_features), np.float32)
         for start in range(0, n_images, self.settings.block):
             rows = slice(start, start + self.settings.block)
             weights = self._weights(terms.linear[rows], terms.quadratic[rows])
