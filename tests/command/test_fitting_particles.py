@@ -231,6 +231,10 @@ def test_uncorrected_defocus_is_named(folder, capsys):
             "two angles in degrees, ROT,TILT; got '180'",
         ),
         (
+            "data/particles.star --view 0,999",
+            "tilt of a view must lie between -180 and 180 degrees; got '0,999'",
+        ),
+        (
             "data/particles.star --view 0,0",
             "within 10 degrees of rot 0, tilt 0 there are 0",
         ),

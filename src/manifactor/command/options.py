@@ -4,6 +4,8 @@ from argparse import ArgumentTypeError
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import numpy as np
+
 
 class Options(Protocol):
     """What options are added to: a parser, or a group of options with a heading."""
@@ -74,4 +76,8 @@ def view(text: str) -> tuple[float, float]:
         raise ArgumentTypeError(
             f"a view must be two angles in degrees, ROT,TILT; got {text!r}"
         ) from None
+    if not (np.isfinite(rot) and -180 <= tilt <= 180):
+        raise ArgumentTypeError(
+            f"the tilt of a view must lie between -180 and 180 degrees; got {text!r}"
+        )
     return rot, tilt

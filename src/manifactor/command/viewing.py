@@ -86,7 +86,7 @@ def _note_few_particles(best: PopulatedView, *, enough: int = 300) -> None:
     if best.n_particles < enough:
         note(
             f"a fit of one view needs some hundreds of particles; the fullest has "
-            f"{best.n_particles}. Enlarge --width."
+            f"{best.n_particles}. Enlarge --width, or fit all views (--all-views)."
         )
 
 

@@ -15,6 +15,7 @@ from manifactor.cryoem.all_views.factoring import (
 )
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.placing import Placed
+from manifactor.cryoem.all_views.principal import PrincipalSettings
 from manifactor.cryoem.all_views.symmetry import point_group
 from manifactor.cryoem.all_views.transforms import (
     Transforms,
@@ -216,12 +217,13 @@ def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
         ),
         "principal volumes": Choice(
             principal.rank,
-            "two half sets of images agree about them (correlations "
-            f"{_listed(principal.agreement[: principal.rank + 1])})",
+            "two half sets of images agree about them: correlations above "
+            f"{PrincipalSettings().reproducible:g} ("
+            f"{_listed(principal.agreement[: principal.rank])})",
         ),
         "samples fitted": Choice(
             f"{fitted:,} of {total:,}",
-            "their views show all motions best; the others are placed",
+            "their views show all motions best; all are placed by their images",
         ),
         "preparation": Choice(
             "principal volumes", "noise is removed where images become coordinates"

@@ -8,6 +8,7 @@ from textwrap import fill
 
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
+from manifactor.runs.motions import is_of_all_views
 from manifactor.runs.shown import Shown
 from manifactor.runs.verdict import run_evidence
 from manifactor.views import tables
@@ -108,6 +109,8 @@ def samples_sentence(record: dict, fit: ManifoldFactorizer) -> str:
     """Return how many samples there are, and how many were fitted."""
     fitted = len(fit.spectrum_.weights)
     total = record.get("n_samples", fitted)
+    if is_of_all_views(record):
+        return f"{total:,} particles, all placed; the motions were found in {fitted:,}."
     if fitted == total:
         return f"{total:,} samples, all of them fitted."
     return f"{total:,} samples: {fitted:,} were fitted, the others placed beside them."
@@ -151,6 +154,9 @@ def about_particles(record: dict) -> list[str]:
     placed = []
     if fitted is not None and total > fitted:
         placed = [f"{fitted} of {total} samples were fitted, the others placed."]
+        if is_of_all_views(record):
+            # Places are estimated from images, for those that were fitted, too.
+            placed = [f"The motions were found in {fitted} of {total} particles."]
     return [*preparation_sentences(record), *placed, *confounder_sentences(record)]
 
 

@@ -112,8 +112,8 @@ class Request:
             raise ValueError(
                 "this needs the coordinates that the program itself found; "
                 f"{self.run.folder} was fitted to images of all views. For volumes "
-                "along its motions, use manifactor average, or export to relion, "
-                "aspire or cryosparc."
+                "along its motions, use manifactor average, or export to relion or "
+                "aspire (STAR files) or cryosparc (.cs files)."
             )
         if path.suffix.lower() == ".cs":
             raise ValueError(
