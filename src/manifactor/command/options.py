@@ -2,9 +2,8 @@
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, Protocol
-
-import numpy as np
 
 
 class Options(Protocol):
@@ -76,7 +75,7 @@ def view(text: str) -> tuple[float, float]:
         raise ArgumentTypeError(
             f"a view must be two angles in degrees, ROT,TILT; got {text!r}"
         ) from None
-    if not (np.isfinite(rot) and -180 <= tilt <= 180):
+    if not (isfinite(rot) and -180 <= tilt <= 180):
         raise ArgumentTypeError(
             f"the tilt of a view must lie between -180 and 180 degrees; got {text!r}"
         )
