@@ -260,8 +260,10 @@ def quantiles_of(placed: Placed, *, n_levels: int = 41) -> np.ndarray:
 def _place(scale: EvenScale, place: np.ndarray, deviation: np.ndarray) -> Place:
     """Return places in the coordinate of a factor."""
     # The slope over a tenth of the motion: between two samples it is accidental.
-    ends = [scale.coordinates(place + side) for side in (-0.05, 0.05)]
-    slope = (ends[1] - ends[0]) / 0.1
+    low, high = place - 0.05, place + 0.05
+    if scale.topology == "interval":
+        low, high = np.maximum(low, 0), np.minimum(high, 1)
+    slope = (scale.coordinates(high) - scale.coordinates(low)) / (high - low)
     found = scale.coordinates(place)
     return Place(
         found % (2 * np.pi) if scale.topology == "circle" else found,
