@@ -9,6 +9,7 @@ from manifactor.runs.all_views_cost import forecast_all_views
 MEASURED = [
     (4_000, 48, 75, 0.98),
     (20_000, 48, 185, 1.28),
+    (100_000, 256, 336, 1.58),
 ]
 
 
