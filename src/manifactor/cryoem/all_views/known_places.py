@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from manifactor._support.arithmetic import quotient
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.place_features import PlaceFeatures
 from manifactor.cryoem.all_views.regression import (
@@ -17,6 +16,7 @@ from manifactor.cryoem.all_views.regression import (
     RegressionSettings,
     volumes_from,
 )
+from manifactor.cryoem.all_views.slices import volume_correlation
 from manifactor.cryoem.all_views.transforms import Transforms
 from manifactor.cryoem.all_views.view_map import ViewMap, view_map
 from manifactor.cryoem.particles import Particles, euler_matrices
@@ -101,13 +101,8 @@ def half_set_correlation(
     -------
     ndarray of shape (n_factors,)
     """
-    out = []
-    for factor in range(len(features.topologies)):
-        own = features.own_columns(factor)
-        ours, yours = first[own].ravel(), second[own].ravel()
-        lengths = float(np.linalg.norm(ours) * np.linalg.norm(yours))
-        out.append(quotient(np.vdot(ours, yours).real, lengths))
-    return np.array(out)
+    columns = map(features.own_columns, range(len(features.topologies)))
+    return np.array([volume_correlation(first[own], second[own]) for own in columns])
 
 
 def expected_views(

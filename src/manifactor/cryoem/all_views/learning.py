@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manifactor._support.arithmetic import quotient
 from manifactor.cryoem.all_views.equations import Equations
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
@@ -18,7 +17,7 @@ from manifactor.cryoem.all_views.regression import (
     normal_equations,
     residuals,
 )
-from manifactor.cryoem.all_views.slices import VolumeGrid
+from manifactor.cryoem.all_views.slices import VolumeGrid, volume_correlation
 from manifactor.cryoem.all_views.terms import Term
 from manifactor.cryoem.all_views.transforms import Transforms
 
@@ -206,7 +205,7 @@ def unexplained(learned: Learned, *, most: int = 2000) -> np.ndarray:
     rows = slice(None, None, max(1, len(learned.transforms) // most))
     images = learned.transforms[rows]
     squares = residuals(images, learned.volumes, learned.features.mean[rows])
-    shell = np.rint(np.hypot(*images.grid.plane.T)).astype(int)
+    shell = images.grid.plane_shells
     mean = np.bincount(shell, squares)[shell] / np.bincount(shell)[shell]
     return np.maximum(mean, 1)
 
@@ -229,10 +228,8 @@ def term_agreement(
     terms : sequence of Term
     """
     first, second = (half * np.sqrt(weight) for half in halves)
-    out = {}
-    for term in terms:
-        own = motions.columns([term])
-        ours, yours = first[own].ravel(), second[own].ravel()
-        lengths = float(np.linalg.norm(ours) * np.linalg.norm(yours))
-        out[term] = float(quotient(np.vdot(ours, yours).real, lengths))
-    return out
+    columns = {term: motions.columns([term]) for term in terms}
+    return {
+        term: volume_correlation(first[own], second[own])
+        for term, own in columns.items()
+    }

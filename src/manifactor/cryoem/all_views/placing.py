@@ -11,6 +11,7 @@ from manifactor.cryoem.all_views.consistency import (
     view_consistency,
 )
 from manifactor.cryoem.all_views.learning import (
+    Learned,
     LearningSettings,
     learn,
     learn_known,
@@ -35,8 +36,7 @@ class PlacingSettings:
     learning: LearningSettings = field(default_factory=LearningSettings)
     consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
     # Images that volumes are learned from, symmetry mates included, and rounds of
-    # expectation maximisation: in an example the turn correlated .949, .964, .965 and
-    # .965 with the truth after 0 to 3 of them.
+    # expectation maximisation: seven of them placed two stretches no better.
     learned: int = 30_000
     rounds: int = 3
     # Images that are placed twice, to see how much the noise of volumes matters.
@@ -112,18 +112,7 @@ def place_particles(
     )
     drawn = rng.permutation(len(transforms))[:most]
     for turn in range(settings.rounds):
-        images = replace(transforms[drawn], noise=unexplained(learned))
-        terms = likelihood(images, learned.volumes, settings=settings.regression)
-        tried = learned.motions.grown()
-        features = learned.motions.posterior(terms, described=tried).features
-        learned = learn(
-            images.with_mates(mates),
-            learned.motions,
-            tried,
-            features.repeated(len(mates)),
-            volumes=learned.volumes,
-            settings=settings.learning,
-        )
+        learned = _learned_again(transforms[drawn], learned, mates, settings)
         report((turn + 1) / (settings.rounds + 2))
     motions, volumes = learned.motions, learned.volumes
     noise = unexplained(learned)
@@ -151,6 +140,27 @@ def place_particles(
             motions,
             settings=settings.consistency,
         ),
+    )
+
+
+def _learned_again(
+    transforms: Transforms,
+    learned: Learned,
+    mates: np.ndarray,
+    settings: PlacingSettings,
+) -> Learned:
+    """Learn volumes from images that are placed by the volumes learned before."""
+    images = replace(transforms, noise=unexplained(learned))
+    seen = likelihood(images, learned.volumes, settings=settings.regression)
+    tried = learned.motions.grown()
+    features = learned.motions.posterior(seen, described=tried).features
+    return learn(
+        images.with_mates(mates),
+        learned.motions,
+        tried,
+        features.repeated(len(mates)),
+        volumes=learned.volumes,
+        settings=settings.learning,
     )
 
 

@@ -277,7 +277,11 @@ def _compared(block: Transforms, columns: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def residuals(
-    transforms: Transforms, volumes: np.ndarray, features: np.ndarray
+    transforms: Transforms,
+    volumes: np.ndarray,
+    features: np.ndarray,
+    *,
+    settings: RegressionSettings = RegressionSettings(),
 ) -> np.ndarray:
     """Return the mean square of what volumes leave of images, by frequency, (m,).
 
@@ -287,10 +291,11 @@ def residuals(
         A few thousand: all of them at a time.
     volumes : complex ndarray of shape (n_features, grid.size)
     features : ndarray of shape (n, n_features)
+    settings : RegressionSettings
     """
     sharp = transforms.grid.sharpened(volumes).T.astype(np.complex64)
     squares = np.zeros(transforms.values.shape[1])
-    for rows in _blocks(len(transforms), RegressionSettings().block):
+    for rows in _blocks(len(transforms), settings.block):
         block = transforms[rows]
         shown = block.grid.slices(block.rotations) @ sharp
         shown = shown.reshape(*block.values.shape, -1)

@@ -7,6 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import fft
 
+from manifactor._support.arithmetic import quotient
+
 
 @dataclass(frozen=True)
 class VolumeGrid:
@@ -69,6 +71,11 @@ class VolumeGrid:
         one_of_two = (x > 0) | (y > 0)
         keep = inside & one_of_two
         return np.column_stack([x[keep], y[keep]])
+
+    @property
+    def plane_shells(self) -> np.ndarray:
+        """Distance of the frequencies of an image from 0, in whole cycles, (m,)."""
+        return np.rint(np.hypot(*self.plane.T)).astype(int)
 
     @cached_property
     def inside(self) -> np.ndarray:
@@ -180,3 +187,10 @@ class VolumeGrid:
     def _distance(axis: np.ndarray) -> np.ndarray:
         squared = axis**2
         return np.sqrt(squared[:, None, None] + squared[:, None] + squared)
+
+
+def volume_correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the correlation of two sets of volumes, given by their transforms."""
+    ours, yours = first.ravel(), second.ravel()
+    lengths = float(np.linalg.norm(ours) * np.linalg.norm(yours))
+    return float(quotient(float(np.vdot(ours, yours).real), lengths))

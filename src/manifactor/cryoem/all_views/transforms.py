@@ -247,5 +247,5 @@ def _noise(
             f"images must differ from each other; the {len(rows)} in which noise was "
             "measured are all alike. Check that their stacks hold images."
         )
-    shell = np.rint(np.hypot(*grid.plane.T)).astype(int)
+    shell = grid.plane_shells
     return spectra.noise[np.minimum(shell, len(spectra.noise) - 1)]
