@@ -13,6 +13,7 @@ from manifactor._support.files import whole_folder
 from manifactor.command import terminal
 from manifactor.command.fit_options import SETTINGS
 from manifactor.command.outputs import require_new_folder
+from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
@@ -259,16 +260,14 @@ def _with_checkpoints(
     # Hidden, and beside the run folder: that one appears only when it is complete.
     folder = out.parent / f".{out.name}.stages"
     stages = _checkpoints(folder, arguments)
-    try:
-        with ProgressBars() as bars:
-            found = work(stages, bars)
-    except KeyboardInterrupt:
+
+    def left() -> str:
         # Stages of a few seconds are not written, so there may be nothing to resume.
-        if not folder.is_dir():
-            raise
-        raise KeyboardInterrupt(
-            "checkpoints are kept; repeat the command with --resume to continue"
-        ) from None
+        text = "checkpoints are kept; repeat the command with --resume to continue"
+        return text if folder.is_dir() else ""
+
+    with leaving(left), ProgressBars() as bars:
+        found = work(stages, bars)
     shutil.rmtree(folder, ignore_errors=True)
     return found
 

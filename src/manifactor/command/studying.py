@@ -9,6 +9,7 @@ from manifactor._support.extras import extra
 from manifactor._support.files import make_folder, write_whole
 from manifactor._support.parameters import require_count
 from manifactor.command.outputs import require_new_file
+from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, counted, note, show
 
 # The studies are imported by the functions: they import much that nothing else needs,
@@ -161,14 +162,11 @@ def _recorded(
             f"continuing after {len(kept)} of {total} {unit}, which are in {part}; "
             "--overwrite starts again."
         )
-    try:
+    text = f"finished {unit} are kept in {part}; repeat the command to continue"
+    with leaving(lambda: text):
         further = keep(out, kept, run(len(kept)))
         yield [*kept, *counted(further, total, unit, n_done=len(kept))]
         finish(out)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"finished {unit} are kept in {part}; repeat the command to continue"
-        ) from None
 
 
 def _write_bytes(path: Path, content: bytes) -> None:
@@ -181,21 +179,17 @@ def reproduce(arguments: Namespace) -> None:
     from manifactor.studies.paper.section import Settings
 
     out = Path(arguments.out)
-    try:
-        with ProgressBars() as bars:
-            results = recipes.reproduce(
-                arguments.recipes,
-                out,
-                Settings(quick=arguments.quick, seed=arguments.seed),
-                overwrite=arguments.overwrite,
-                callback=bars,
-            )
-            for name, seconds in results:
-                show(f"{name:<8} {_outcome(seconds)}")
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            "finished recipes are kept; repeat the command to continue"
-        ) from None
+    text = "finished recipes are kept; repeat the command to continue"
+    with leaving(lambda: text), ProgressBars() as bars:
+        results = recipes.reproduce(
+            arguments.recipes,
+            out,
+            Settings(quick=arguments.quick, seed=arguments.seed),
+            overwrite=arguments.overwrite,
+            callback=bars,
+        )
+        for name, seconds in results:
+            show(f"{name:<8} {_outcome(seconds)}")
     show(f"Report: {out / 'index.html'}. All numbers: {out / 'numbers.json'}.")
     show("The figures are in the same folder, as PDF and PNG.")
 

@@ -28,9 +28,9 @@ def error(text: object) -> None:
     _report("error: ", text)
 
 
-def interrupted(text: object) -> None:
-    """Print that the command was interrupted, and what is left of it."""
-    _report("interrupted; ", text)
+def interrupted(text: object, *, how: str = "interrupted") -> None:
+    """Print how the command was interrupted, and what is left of it."""
+    _report(f"{how}; ", text)
 
 
 @contextmanager
