@@ -4,7 +4,7 @@ import pickle
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from multiprocessing import active_children, resource_tracker
 from typing import Any, Literal, Protocol
@@ -42,7 +42,7 @@ class Outcome:
     error: Exception | None = None
 
 
-def _ignored(fraction: float) -> None:
+def ignored(fraction: float) -> None:
     """Report to nobody."""
 
 
@@ -64,7 +64,7 @@ class Workers(Protocol):
         work: Callable[..., Any],
         jobs: Sequence[tuple],
         *,
-        report: Callable[[float], None] = _ignored,
+        report: Callable[[float], None] = ignored,
     ) -> Iterator[Any]:
         """Yield ``work(*job)`` of each job, in input order.
 
@@ -77,7 +77,7 @@ class Workers(Protocol):
         work: Callable[..., Any],
         jobs: Sequence[tuple],
         *,
-        report: Callable[[float], None] = _ignored,
+        report: Callable[[float], None] = ignored,
     ) -> Iterator[Outcome]:
         """Yield the outcome of each job as soon as it is done, in any order.
 
@@ -95,7 +95,7 @@ class Here:
         work: Callable[..., Any],
         jobs: Sequence[tuple],
         *,
-        report: Callable[[float], None] = _ignored,
+        report: Callable[[float], None] = ignored,
     ) -> Iterator[Any]:
         """Yield ``work(*job)`` of each job, in input order."""
         return _reported((work(*job) for job in jobs), len(jobs), report)
@@ -105,7 +105,7 @@ class Here:
         work: Callable[..., Any],
         jobs: Sequence[tuple],
         *,
-        report: Callable[[float], None] = _ignored,
+        report: Callable[[float], None] = ignored,
     ) -> Iterator[Outcome]:
         """Yield the outcome of each job, in input order."""
         done = (outcome(index, work, job) for index, job in enumerate(jobs))
@@ -138,7 +138,7 @@ class Processes:
         work: Callable[..., Any],
         jobs: Sequence[tuple],
         *,
-        report: Callable[[float], None] = _ignored,
+        report: Callable[[float], None] = ignored,
     ) -> Iterator[Any]:
         """Yield ``work(*job)`` of each job, in input order."""
         results = self._results(work, jobs, "generator")
@@ -149,7 +149,7 @@ class Processes:
         work: Callable[..., Any],
         jobs: Sequence[tuple],
         *,
-        report: Callable[[float], None] = _ignored,
+        report: Callable[[float], None] = ignored,
     ) -> Iterator[Outcome]:
         """Yield the outcome of each job as soon as it is done."""
         numbered = [(index, work, job) for index, job in enumerate(jobs)]
@@ -218,6 +218,23 @@ def _reported(
             yield result
     finally:
         results.close()
+
+
+def in_order(outcomes: Generator[Outcome, None, None]) -> Iterator[Any]:
+    """Yield the results of outcomes in the order of their jobs; raise an error at once.
+
+    Results that come too early are held back.
+    """
+    early: dict[int, Any] = {}
+    due = 0
+    with closing(outcomes):
+        for done in outcomes:
+            if done.error is not None:
+                raise done.error
+            early[done.index] = done.result
+            while due in early:
+                yield early.pop(due)
+                due += 1
 
 
 def outcome(index: int, work: Callable[..., Any], job: tuple) -> Outcome:
