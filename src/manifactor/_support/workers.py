@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from multiprocessing import active_children, resource_tracker
+from multiprocessing import active_children
 from typing import Any, Literal, Protocol
 
 from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend
 
-from manifactor._support.threads import interrupts_held
+from manifactor._support.threads import interrupts_held, start_trackers
 
 
 class WorkersLost(OSError):
@@ -166,10 +166,9 @@ class Processes:
         if not jobs:
             return
         n_jobs = min(self.count, len(jobs))
+        # Before interrupts are held: they let them through when they start.
+        start_trackers()
         with _ended_at_exit(Parallel(n_jobs=n_jobs, return_as=order)) as parallel:
-            # Both trackers, joblib's and this one, let interrupts through when they
-            # start: they must run before interrupts are held.
-            resource_tracker.ensure_running()
             # Ctrl-C reaches all processes of a terminal; only this one must answer it.
             with interrupts_held():
                 results = parallel(delayed(work)(*job) for job in jobs)

@@ -1,5 +1,6 @@
 """The grammar of the command `fit`."""
 
+from manifactor.command.clusters import add_cluster
 from manifactor.command.options import (
     Options,
     add,
@@ -122,11 +123,15 @@ def _start_options(start: Options) -> None:
     text = "print the expected memory and time, and exit"
     add(start, "--dry-run", text, action="store_true")
     # A checkpoint has a key of samples and settings; with other options none matches.
-    text = "continue an interrupted fit from its checkpoints; repeat all other options"
+    text = (
+        "continue an interrupted fit from its checkpoints, or several views with those "
+        "that are not finished; repeat all other options"
+    )
     add(start, "--resume", text, action="store_true")
     # Another --n-factors or --method needs the same neighbours and the same spectrum.
     text = "take the stages that would be the same from an earlier run"
     add(start, "--reuse", text, metavar="RUN")
+    add_cluster(start, "fits of several inputs or views, or the pieces of --all-views,")
 
 
 def _table_options(tables: Options) -> None:

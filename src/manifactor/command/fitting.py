@@ -9,10 +9,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from manifactor._support.files import whole_folder
-from manifactor.command import terminal
 from manifactor.command.fit_options import SETTINGS
-from manifactor.command.outputs import require_new_folder
+from manifactor.command.fitting_views import fit_views
+from manifactor.command.resuming import checkpoint_folder, delete_checkpoints
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, note, show
 from manifactor.estimators import ManifoldFactorizer
@@ -24,7 +23,7 @@ from manifactor.runs.all_views import AllViewsTask
 from manifactor.runs.archive import is_run, load
 from manifactor.runs.checkpoints import Checkpoints
 from manifactor.runs.folder import require_new_run
-from manifactor.runs.several import fit_side_by_side
+from manifactor.runs.several import finished_runs
 from manifactor.runs.task import Task
 from manifactor.spectral.forecast import Forecast
 from manifactor.spectral.pipeline import kept_stages
@@ -65,7 +64,7 @@ def fit(arguments: Namespace) -> None:
     _require_compatible(arguments, n_tasks=len(tasks))
     _require_inputs_outside(tasks, out)
     if len(tasks) > 1:
-        _fit_views(tasks, out, overwrite=arguments.overwrite)
+        fit_views(tasks, out, arguments)
     else:
         _fit_one(tasks[0], out, arguments)
 
@@ -111,10 +110,9 @@ def _particle_choice(arguments: Namespace) -> ParticleChoice:
 
 def _require_compatible(arguments: Namespace, *, n_tasks: int) -> None:
     """Refuse options that exclude each other."""
-    single = arguments.dry_run or arguments.resume or arguments.reuse
-    if n_tasks > 1 and single:
+    if n_tasks > 1 and (arguments.dry_run or arguments.reuse):
         raise ValueError(
-            "--dry-run, --resume and --reuse work with one input and one view; "
+            "--dry-run and --reuse work with one input and one view; "
             f"got {n_tasks}. Remove the option, or fit the views one by one."
         )
     if arguments.resume and arguments.reuse:
@@ -122,17 +120,6 @@ def _require_compatible(arguments: Namespace, *, n_tasks: int) -> None:
             "--resume continues this run and --reuse starts from another one; "
             "pass only one of them."
         )
-
-
-def _fit_views(tasks: list[Task], out: Path, *, overwrite: bool) -> None:
-    """Fit views at the same time and print one row for each."""
-    require_new_folder(out, mark="views.csv", overwrite=overwrite)
-    with whole_folder(out) as folder:
-        rows = fit_side_by_side(tasks, folder)
-    show(terminal.aligned([list(rows[0]), *(list(row.values()) for row in rows)]))
-    failed = sum(row["verdict"] == "failed" for row in rows)
-    failures = f"; {failed} failed" if failed else ""
-    show(f"A run folder for each view, and this table as views.csv: {out}{failures}")
 
 
 def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
@@ -257,8 +244,7 @@ def _with_checkpoints(
     out: Path, arguments: Namespace, work: Callable[[Checkpoints, ProgressBars], Found]
 ) -> Found:
     """Do the work of a fit, and keep long stages until its run folder is written."""
-    # Hidden, and beside the run folder: that one appears only when it is complete.
-    folder = out.parent / f".{out.name}.stages"
+    folder = checkpoint_folder(out)
     stages = _checkpoints(folder, arguments)
 
     def left() -> str:
@@ -274,12 +260,14 @@ def _with_checkpoints(
 
 def _checkpoints(folder: Path, arguments: Namespace) -> Checkpoints:
     """Return what is kept of an interrupted fit or of an earlier run."""
-    if folder.is_dir() and not arguments.resume:
-        note(
-            f"deleting the checkpoints of an interrupted fit in {folder}; "
-            "--resume would have continued it."
+    if not arguments.resume:
+        delete_checkpoints(folder)
+    elif finished_runs(folder):
+        raise ValueError(
+            f"the checkpoints in {folder} must belong to this fit; they are of several "
+            "inputs or views. Repeat the command that was stopped with all its "
+            "options, or leave --resume out and start afresh."
         )
-        shutil.rmtree(folder, ignore_errors=True)
     stages = Checkpoints(folder, resume=arguments.resume)
     if arguments.reuse is not None:
         stages.kept = kept_stages(load(arguments.reuse).diffusion_).kept

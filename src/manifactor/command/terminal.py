@@ -2,13 +2,15 @@
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tqdm import tqdm
 
 # The start of every progress bar, in tqdm's format.
 BAR = "{desc:<12} |{bar:24}|"
+# Of many pieces of one kind the remaining time can be told.
+COUNTED = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
 
 
 def show(text: str) -> None:
@@ -103,9 +105,24 @@ def counted(items: Iterable, total: int, unit: str, *, n_done: int = 0) -> tqdm:
         Number of items that were done before. They took no time now, so the remaining
         time is estimated without them.
     """
-    # Many items of one kind: here the remaining time can be told.
-    layout = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
-    return _tqdm(items, total=total, initial=n_done, desc=unit, bar_format=layout)
+    return _tqdm(items, total=total, initial=n_done, desc=unit, bar_format=COUNTED)
+
+
+@contextmanager
+def counted_pieces(
+    total: int, unit: str, *, n_done: int = 0
+) -> Iterator[Callable[[float], None]]:
+    """Yield a function that shows the share of the pieces to do that is done.
+
+    The parameters are those of `counted`.
+    """
+    with counted((), total, unit, n_done=n_done) as bar:
+
+        def report(fraction: float) -> None:
+            done = n_done + round(fraction * (total - n_done))
+            bar.update(done - bar.n)
+
+        yield report
 
 
 def _bar(stage: str) -> tqdm:

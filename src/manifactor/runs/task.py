@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +90,22 @@ class Task:
             *changed_options({"seed": self.seed}, {"seed": usual.seed}),
         ]
 
+    @property
+    def reproduce(self) -> str:
+        """The command that repeats this fit, from any folder."""
+        return shlex.join(["manifactor", *self.arguments])
+
+    @property
+    def anywhere(self) -> "Task":
+        """The same task for a process that may work in another folder."""
+        return replace(
+            self,
+            path=self.path.absolute(),
+            particles=absolute(self.particles),
+            indices=absolute(self.indices),
+            choice=replace(self.choice, datadir=absolute(self.choice.datadir)),
+        )
+
     def read(self) -> Input:
         """Return the samples of the input."""
         return read_input(
@@ -164,7 +180,7 @@ class Task:
             "particle_choice": self.choice.record,
             "arguments": self.settings,
             "fit_samples": self.n_fitted,
-            "reproduce": shlex.join(["manifactor", *self.arguments]),
+            "reproduce": self.reproduce,
             "input_changed": last_changed(self.path),
             **given.record,
             "n_samples": len(given.rows),
