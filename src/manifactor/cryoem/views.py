@@ -85,8 +85,8 @@ class View:
             # The phases only: multiplying by the CTF itself would weight the spectrum,
             # and the noise would no longer be the same in all images.
             factor = np.sign(particle_ctf(here, size, pixel_size))
-        transformed = fft.rfft2(images, workers=-1) * factor
-        return fft.irfft2(transformed, s=images.shape[1:], workers=-1)
+        transformed = fft.rfft2(images, workers=cores()) * factor
+        return fft.irfft2(transformed, s=images.shape[1:], workers=cores())
 
     def _faced(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if self.mirrored is None or not self.mirrored[rows].any():
