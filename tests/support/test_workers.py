@@ -7,13 +7,13 @@ import time
 
 import pytest
 
-from manifactor.studies.processes import map_processes
+from manifactor._support.workers import Processes
 
 WAITING = """
 import time
-from manifactor.studies.processes import map_processes
+from manifactor._support.workers import Processes
 try:
-    for _ in map_processes(time.sleep, [(0,)] + 9 * [(600,)], n_jobs=2):
+    for _ in Processes(2).map(time.sleep, [(0,)] + 9 * [(600,)]):
         print("one is done", flush=True)
 except KeyboardInterrupt:
     print("interrupted")
@@ -34,19 +34,19 @@ def ended(name, folder, awaited):
 @pytest.mark.slow
 def test_results_come_in_the_order_of_the_jobs(tmp_path):
     jobs = [("first", tmp_path, "second"), ("second", tmp_path, None)]
-    assert list(map_processes(ended, jobs, n_jobs=2)) == ["first", "second"]
+    assert list(Processes(2).map(ended, jobs)) == ["first", "second"]
 
 
 @pytest.mark.parametrize("jobs", [[(4, 2), (9, 3), (1, 1)], []])
 def test_one_process_does_all_jobs_in_turn(jobs):
-    found = map_processes(operator.floordiv, jobs, n_jobs=1)
+    found = Processes(1).map(operator.floordiv, jobs)
     assert list(found) == [a // b for a, b in jobs]
 
 
 def test_there_are_no_more_processes_than_cores_that_may_be_used(monkeypatch):
     # As taskset and the schedulers of clusters restrict a process.
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
-    assert set(map_processes(os.getpid, 3 * [()])) == {os.getpid()}
+    assert set(Processes().map(os.getpid, 3 * [()])) == {os.getpid()}
 
 
 @pytest.mark.slow
