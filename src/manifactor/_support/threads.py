@@ -76,15 +76,35 @@ def map_threads(work: Callable[..., T], *items: Sequence) -> list[T]:
 
 
 def _mapped(work: Callable[..., T], *items: Sequence, n_threads: int | None) -> list[T]:
-    """Map `work` over items in threads, each item in a copy of the caller's context.
+    """Map `work` over items in threads, each item in a copy of the caller's context."""
+    tasks = _in_context(work, *items)
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(lambda task: task(), tasks))
+
+
+def _in_context(work: Callable[..., T], *items: Sequence) -> list[Callable[[], T]]:
+    """Return a task for each item that runs in a copy of the caller's context.
 
     Its context variables say, for instance, where warnings are collected.
     """
-    tasks = [
+    return [
         partial(copy_context().run, work, *each) for each in zip(*items, strict=True)
     ]
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(lambda task: task(), tasks))
+
+
+def over_cores(work: Callable[..., T], *items: Sequence) -> Iterator[T]:
+    """Yield `work` of each item in input order, computed on all cores.
+
+    Only results that wait for an earlier one are in memory.
+    """
+    tasks = _in_context(work, *items)
+    # One item, or one core, needs no thread.
+    if min(len(tasks), cores()) < 2:
+        for task in tasks:
+            yield task()
+        return
+    with ThreadPoolExecutor(cores()) as pool:
+        yield from pool.map(lambda task: task(), tasks)
 
 
 def map_panels(
