@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from manifactor._support.workers import Here, Workers
+from manifactor.command.clusters import chosen_workers
 from manifactor.command.fit_options import SETTINGS
 from manifactor.command.fitting_views import fit_views
 from manifactor.command.resuming import checkpoint_folder, delete_checkpoints
@@ -115,6 +117,12 @@ def _require_compatible(arguments: Namespace, *, n_tasks: int) -> None:
             "--dry-run and --reuse work with one input and one view; "
             f"got {n_tasks}. Remove the option, or fit the views one by one."
         )
+    if n_tasks == 1 and arguments.cluster is not None:
+        raise ValueError(
+            "--cluster divides several inputs or views, or particles of --all-views, "
+            "among workers; one fit is not divided and runs in this process, on all "
+            "its cores. Leave it out."
+        )
     if arguments.resume and arguments.reuse:
         raise ValueError(
             "--resume continues this run and --reuse starts from another one; "
@@ -142,7 +150,7 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     estimator, record = _with_checkpoints(
         out,
         arguments,
-        lambda stages, bars: task.fit(
+        lambda stages, bars, workers: task.fit(
             given, out, overwrite=arguments.overwrite, stages=stages, callback=bars
         ),
     )
@@ -177,13 +185,14 @@ def _fit_all_views(arguments: Namespace) -> None:
     estimator, record = _with_checkpoints(
         out,
         arguments,
-        lambda stages, bars: task.fit(
+        lambda stages, bars, workers: task.fit(
             particles,
             source,
             out,
             overwrite=arguments.overwrite,
             stages=stages,
             callback=bars,
+            workers=workers,
         ),
     )
     found = [*all_views_lines(record), *about_particles(record)]
@@ -241,7 +250,9 @@ def _require_usable_paths(out: Path, arguments: Namespace) -> None:
 
 
 def _with_checkpoints(
-    out: Path, arguments: Namespace, work: Callable[[Checkpoints, ProgressBars], Found]
+    out: Path,
+    arguments: Namespace,
+    work: Callable[[Checkpoints, ProgressBars, Workers], Found],
 ) -> Found:
     """Do the work of a fit, and keep long stages until its run folder is written."""
     folder = checkpoint_folder(out)
@@ -252,8 +263,12 @@ def _with_checkpoints(
         text = "checkpoints are kept; repeat the command with --resume to continue"
         return text if folder.is_dir() else ""
 
-    with leaving(left), ProgressBars() as bars:
-        found = work(stages, bars)
+    with (
+        leaving(left),
+        chosen_workers(arguments, Here()) as workers,
+        ProgressBars() as bars,
+    ):
+        found = work(stages, bars, workers)
     shutil.rmtree(folder, ignore_errors=True)
     return found
 

@@ -196,7 +196,8 @@ def reproduce(arguments: Namespace) -> None:
     with (
         leaving(lambda: text),
         chosen_workers(arguments, Processes()) as workers,
-        ProgressBars() as bars,
+        # The fits of a recipe are its pieces.
+        ProgressBars(steady=recipes.RECIPES) as bars,
     ):
         results = recipes.reproduce(
             arguments.recipes,

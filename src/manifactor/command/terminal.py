@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tqdm import tqdm
@@ -66,16 +66,22 @@ class ProgressBars:
     """One progress bar for each stage on a terminal, nothing in a pipe or a file.
 
     Called as ``bars(stage, fraction)``; a bar is closed when its fraction reaches 1.
+
+    Parameters
+    ----------
+    steady : collection of str
+        Stages of many pieces of one kind, whose remaining time can be told.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, steady: Collection[str] = ("images", "places")) -> None:
         """Start without bars."""
+        self.steady = steady
         self.open: dict[str, tqdm] = {}
 
     def __call__(self, stage: str, fraction: float) -> None:
         """Show the fraction of a stage that is done."""
         if stage not in self.open:
-            self.open[stage] = _bar(stage)
+            self.open[stage] = _bar(stage, steady=stage in self.steady)
         bar = self.open[stage]
         bar.update(fraction - bar.n)
         if fraction >= 1:
@@ -125,10 +131,10 @@ def counted_pieces(
         yield report
 
 
-def _bar(stage: str) -> tqdm:
-    # Stages take unequal times, so a remaining time would mislead; only elapsed seconds
-    # are shown.
-    return _tqdm(total=1.0, desc=stage, bar_format=f"{BAR} {{elapsed_s:.1f}} s")
+def _bar(stage: str, *, steady: bool) -> tqdm:
+    # The parts of most stages take unequal times, so a remaining time would mislead.
+    shown = "{elapsed}, {remaining} left" if steady else "{elapsed_s:.1f} s"
+    return _tqdm(total=1.0, desc=stage, bar_format=f"{BAR} {shown}")
 
 
 def _tqdm(*items: Iterable, **options) -> tqdm:
