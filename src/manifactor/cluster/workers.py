@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
 from manifactor._support.workers import (
     Outcome,
@@ -144,6 +143,6 @@ def lost_named() -> Iterator[None]:
         raise
     except (OSError, TimeoutError, CancelledError) as error:
         raise WorkersLost(
-            f"the connection to the Dask scheduler is lost ({first_sentence(error)}). "
-            "Start it again, and repeat the command with --resume."
+            "the connection to the Dask scheduler is lost. Start it again, and repeat "
+            "the command with --resume."
         ) from error
