@@ -83,7 +83,7 @@ def test_workers_share_the_cores(workers):
 
 
 def test_there_is_a_worker_for_each_gpu(workers):
-    seen = workers.client.run(os.environ.get, "CUDA_VISIBLE_DEVICES")
+    seen = workers.client.run(os.getenv, "CUDA_VISIBLE_DEVICES")
     assert sorted(seen.values()) == ["3", "5"]
 
 

@@ -3,7 +3,7 @@
 import pickle
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ class ClusterWorkers:
         jobs: Sequence[tuple],
         *,
         report: Callable[[float], None] = ignored,
-    ) -> Iterator[Outcome]:
+    ) -> Generator[Outcome, None, None]:
         """Yield the outcome of each job as soon as it is done."""
         waiting = enumerate(jobs)
         under_way: dict[Any, int] = {}
