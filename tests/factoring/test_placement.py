@@ -5,12 +5,8 @@ import pytest
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring.factors.factor import make_factors, selection
-from manifactor.factoring.placement import (
-    PlacementSettings,
-    place,
-    prepared_noise,
-    signal_shares,
-)
+from manifactor.factoring.noisy_places import prepared_noise, signal_shares
+from manifactor.factoring.placement import PlacementSettings, place
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum

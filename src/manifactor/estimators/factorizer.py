@@ -9,11 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 from manifactor.estimators.base import SpectralEstimator, blas_threads, rows_at_a_time
 from manifactor.estimators.column_words import column_labels
 from manifactor.estimators.finding import find_factors
+from manifactor.factoring.noisy_places import checked_noise
 from manifactor.factoring.placement import (
     Placed,
     PlacementSettings,
-    checked_noise,
-    place_on,
+    place_blocks,
+    placer_on,
 )
 from manifactor.factoring.settings import (
     SUM_NAMES,
@@ -284,7 +285,8 @@ class ManifoldFactorizer(SpectralEstimator):
         """Return embedding and coordinate of new samples on each factor."""
         prepared = self._prepared(X)  # first, as it checks that there is a fit
         if self.sum_ is not None:
-            return [placed[:2] for placed in place_on(self.factorization_, prepared)]
+            placer = placer_on(self.factorization_, n_new=len(prepared))
+            return [placed[:2] for placed in place_blocks(prepared, placer)]
         functions = self.diffusion_.extended(prepared)
         return [factor.place(functions) for factor in self.factors_]
 
@@ -330,8 +332,8 @@ class ManifoldFactorizer(SpectralEstimator):
         check_is_fitted(self)
         # Blocks are checked and prepared one by one: X may be larger than the memory.
         settings = PlacementSettings(block=rows_at_a_time(X))
-        found = self.factorization_
-        return place_on(found, X, prepare=self._prepared, settings=settings)
+        placer = placer_on(self.factorization_, n_new=np.shape(X)[0])
+        return place_blocks(X, placer, prepare=self._prepared, settings=settings)
 
     def restore(self) -> None:
         """Make an estimator that was read from an archive ready for use."""
