@@ -58,20 +58,17 @@ def place(
     factors: Sequence[Factor],
     diffusion: Diffusion,
     *,
-    prepare: Callable[[Any], np.ndarray] | None = None,
     terms: Sum | None = None,
     divided: Sequence[DividedTerm] = (),
     settings: PlacementSettings = PlacementSettings(),
 ) -> list[Placed]:
-    """Return where new samples lie on each factor, placed a block at a time.
+    """Return where new, prepared samples lie on each factor.
 
     Parameters
     ----------
     X : ndarray of shape (n, n_features)
     factors, diffusion, terms, divided
         As in `make_placer`.
-    prepare : callable or None
-        As in `place_blocks`.
     settings : PlacementSettings
     """
     placer = make_placer(
@@ -82,7 +79,7 @@ def place(
         divided=divided,
         settings=settings,
     )
-    return place_blocks(X, placer, prepare=prepare, settings=settings)
+    return place_blocks(X, placer, settings=settings)
 
 
 def make_placer(
@@ -131,7 +128,7 @@ def place_blocks(
     X: Any,
     placer: Placer,
     *,
-    prepare: Callable[[Any], np.ndarray] | None = None,
+    prepare: Callable[[Any, int], np.ndarray] | None = None,
     settings: PlacementSettings = PlacementSettings(),
 ) -> list[Placed]:
     """Return where samples lie on each factor, placed a block at a time.
@@ -143,8 +140,8 @@ def place_blocks(
     placer : callable
         What `make_placer` returns.
     prepare : callable or None
-        What to do to a block of samples before it is placed; None where `X` is
-        prepared as the training samples are.
+        What to do to a block of samples, and the number of its first row, before it
+        is placed; None where `X` is prepared as the training samples are.
     settings : PlacementSettings
     """
     rows = getattr(X, "iloc", X) if hasattr(X, "shape") else np.asarray(X)
@@ -155,7 +152,7 @@ def place_blocks(
     for start, stop in pairwise(edges):
         # Block by block: samples on disk are never in memory as a whole.
         block = rows[start:stop]
-        blocks.append(placer(block if prepare is None else prepare(block)))
+        blocks.append(placer(block if prepare is None else prepare(block, start)))
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
 
 
