@@ -14,8 +14,10 @@ from manifactor.inputs.one_view import checked_width
 from manifactor.runs import averaging, bridges
 from manifactor.runs.average_files import write_averages
 from manifactor.runs.model_volumes import volumes_along
+from manifactor.runs.parts import has_parts
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import selected, selection
+from manifactor.runs.streamed import select_from_parts
 
 
 def select(arguments: Namespace) -> None:
@@ -23,15 +25,19 @@ def select(arguments: Namespace) -> None:
     ranges = _ranges(arguments)
     out = Path(arguments.out)
     require_new_file(out, overwrite=arguments.overwrite)
-    run = open_run(arguments.run)
+    how = {
+        "columns": _column_ranges(arguments),
+        "least_confidence": arguments.min_confidence,
+        "inverted": arguments.invert,
+    }
+    folder = Path(arguments.run)
+    if has_parts(folder):
+        count, total = select_from_parts(folder, out, ranges, **how)
+        show(f"{out}: {count} of {total} samples")
+        return
+    run = open_run(folder)
     _require_not_an_input(out, run)
-    chosen = selected(
-        run,
-        ranges,
-        columns=_column_ranges(arguments),
-        least_confidence=arguments.min_confidence,
-        inverted=arguments.invert,
-    )
+    chosen = selected(run, ranges, **how)
     # The whole content before the file is opened: a problem leaves no empty file.
     content = selection(run, chosen, out.suffix.lower())
     write_whole(out, lambda file: file.write(content))

@@ -96,8 +96,9 @@ SETTINGS: dict[str, dict] = {
 def fit_options(command) -> None:
     """Add the options of `fit`."""
     text = (
-        "samples, one a row: .npy .npz .csv .tsv .txt .parquet .pkl .cs; "
-        "images of one view: .star .cs .mrcs .mrc; or a folder of .mrc volumes. "
+        "samples, one a row: .npy .npz .csv .tsv .txt .parquet .pkl .cs, a Zarr store "
+        "or a folder of .parquet files; images of one view: .star .cs .mrcs .mrc; or a "
+        "folder of .mrc volumes. "
         "Several inputs are fitted as several views"
     )
     add(command, "input", text, metavar="INPUT", nargs="+")
@@ -112,6 +113,13 @@ def fit_options(command) -> None:
     )
     number = whole_number_or("auto", "all")
     add(command, "--fit-samples", text, type=number, default="auto", metavar="N")
+    text = (
+        "csv: one table of coordinates, from a table that is read as a whole; parquet: "
+        "a folder of parts, from a table of any size. auto: parquet for more than a "
+        "million rows, or a gigabyte"
+    )
+    formats = {"choices": ["auto", "csv", "parquet"], "default": "auto"}
+    add(command, "--coordinates", text, **formats)
     _start_options(command.add_argument_group("cost, and work already done"))
     _table_options(command.add_argument_group("tables"))
     _particle_options(command.add_argument_group("particles"))

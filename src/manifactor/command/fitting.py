@@ -44,6 +44,7 @@ NOT_OF_ALL_VIEWS = (
     "columns",
     "drop",
     "fit_samples",
+    "coordinates",
     "preparation",
     "reuse",
 )
@@ -98,6 +99,7 @@ def _task(arguments: Namespace, path: Path, view: tuple[float, float] | None) ->
         settings={name: getattr(arguments, name) for name in SETTINGS},
         seed=arguments.seed,
         n_fitted=arguments.fit_samples,
+        coordinates=arguments.coordinates,
     )
 
 
@@ -156,7 +158,9 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     )
     _note_unused_run(arguments.reuse, estimator)
     show("\n".join([summary(record, estimator), *about_particles(record), ""]))
-    show(f"Coordinates of every sample: {out / 'coordinates.csv'}.")
+    in_parts = "parts" in record
+    coordinates = "coordinates/part-*.parquet" if in_parts else "coordinates.csv"
+    show(f"Coordinates of every sample: {out / coordinates}.")
     show(f"For the details, run: manifactor report {out}")
 
 

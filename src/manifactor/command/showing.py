@@ -31,7 +31,7 @@ def report(arguments: Namespace) -> None:
     # Before anything is drawn, which takes seconds.
     out = _page_of(arguments)
     # The text first: it needs no matplotlib, the page does.
-    run = open_run(folder)
+    run = open_run(folder, some=True)
     wanted = _wanted(arguments, run)
     show(report_text(record, estimator))
     shown = _shown(run, estimator, wanted)
@@ -95,7 +95,7 @@ def explore(arguments: Namespace) -> None:
         require_writable(folder)
     # Other users of this machine can reach the port; the token keeps them out.
     token = token_urlsafe(16)
-    run = open_run(arguments.run)
+    run = open_run(arguments.run, some=True)
     wanted = _wanted(arguments, run)
     with listening(arguments.port) as bound:
         shown = _shown(run, read_run(run.folder)[1], wanted)

@@ -24,6 +24,7 @@ from manifactor.inputs.one_view import (
 )
 from manifactor.inputs.pairing import paired_particles
 from manifactor.inputs.particle_choice import ParticleChoice
+from manifactor.inputs.stores import is_stored
 from manifactor.inputs.tables import line_of
 
 
@@ -55,6 +56,11 @@ class Input:
     columns: Columns | None = None
     path: Path | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples of the input."""
+        return len(self.rows)
 
     @property
     def record(self) -> dict:
@@ -157,7 +163,7 @@ def read_input(
     choice.require_folder()
     angle = checked_width(width, view)
     given = Given(particles, indices, view, settings, columns, choice)
-    if path.is_dir():
+    if path.is_dir() and not is_stored(path):
         given.require_volumes()
         return _from_volumes(path)
     if path.suffix.lower() in STACK_SUFFIXES:

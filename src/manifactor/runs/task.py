@@ -8,15 +8,27 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.choices import Choice
-from manifactor._support.stages import Stages
+from manifactor._support.stages import Stages, fingerprint
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.formats import particles_with
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
+from manifactor.inputs.given import Given
+from manifactor.inputs.large import LargeInput
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import ImageSettings, Input, read_input
+from manifactor.inputs.stored import in_parts, stored_table
 from manifactor.runs.confounders import confounder_records
-from manifactor.runs.fitting import fit_input, plan_fit
+from manifactor.runs.fitting import FitPlan, fit_input, plan_fit
 from manifactor.runs.folder import write_run
+from manifactor.runs.large import (
+    draw_large,
+    fit_large,
+    how_many_drawn,
+    table_state,
+    work_folder,
+)
+from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.places import Place, coordinate_columns
 from manifactor.runs.run import last_changed
 from manifactor.spectral.forecast import Forecast
@@ -41,6 +53,8 @@ class Task:
     seed : int
     n_fitted : int, "auto" or "all"
         As in `plan_fit`.
+    coordinates : "auto", "csv" or "parquet"
+        As in `in_parts`.
     """
 
     path: Path
@@ -54,6 +68,7 @@ class Task:
     settings: dict = field(default_factory=dict)
     seed: int = 0
     n_fitted: int | str = "auto"
+    coordinates: str = "auto"
 
     @property
     def name(self) -> str:
@@ -87,6 +102,9 @@ class Task:
             *changed_options(
                 {"fit_samples": self.n_fitted}, {"fit_samples": usual.n_fitted}
             ),
+            *changed_options(
+                {"coordinates": self.coordinates}, {"coordinates": usual.coordinates}
+            ),
             *changed_options({"seed": self.seed}, {"seed": usual.seed}),
         ]
 
@@ -107,7 +125,15 @@ class Task:
         )
 
     def read(self) -> Input:
-        """Return the samples of the input."""
+        """Return the samples of the input; of a large table, those that are drawn."""
+        if in_parts(self.path, self.coordinates):
+            return self._read_large()
+        if self.coordinates == "parquet":
+            raise ValueError(
+                "--coordinates parquet goes with tables whose rows can be read in "
+                f"parts (.npy, .parquet, Zarr, a folder of .parquet); {self.path} is "
+                "none. Leave it out."
+            )
         return read_input(
             self.path,
             particles=self.particles,
@@ -118,6 +144,25 @@ class Task:
             columns=self.columns,
             choice=self.choice,
             rng=np.random.default_rng(self.seed),
+        )
+
+    def _read_large(self) -> LargeInput:
+        """Return the samples that are drawn of a large table."""
+        given = Given(
+            self.particles,
+            self.indices,
+            self.view,
+            self.images,
+            self.columns,
+            self.choice,
+        )
+        given.require_large_table(self.path)
+        return draw_large(
+            stored_table(self.path, self.columns),
+            settings=self.settings,
+            seed=self.seed,
+            n_fitted=self.n_fitted,
+            standardise=self.images.standardise,
         )
 
     def forecast(self, given: Input) -> Forecast:
@@ -136,8 +181,12 @@ class Task:
         overwrite: bool = False,
         stages: Stages | None = None,
         callback=None,
+        workers: Workers = Here(),
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit the samples and write the run folder.
+
+        The samples of a large table are placed by `workers`, which must see it and the
+        folder of `out` by the same paths.
 
         Returns
         -------
@@ -149,9 +198,11 @@ class Task:
         plan = plan_fit(
             given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
         )
+        if isinstance(given, LargeInput):
+            how = {"stages": stages, "callback": callback, "workers": workers}
+            return self._fit_large(given, plan, out, overwrite=overwrite, **how)
         fit, places = fit_input(given, plan, stages=stages, callback=callback)
-        choices = {**plan.choices, **_missing(fit.choices_, plan.choices)}
-        record = {**self._record(given, fit), "choices": choices_as_json(choices)}
+        record = self._full_record(given, plan, fit)
         files: dict[str, bytes] = {}
         if given.particles is not None:
             record["confounders"] = self._confounders(given, places)
@@ -169,6 +220,37 @@ class Task:
         )
         return fit, record
 
+    def _fit_large(
+        self,
+        given: LargeInput,
+        plan: FitPlan,
+        out: Path,
+        *,
+        overwrite: bool,
+        stages: Stages | None,
+        **how,
+    ) -> tuple[ManifoldFactorizer, dict]:
+        """Fit what was drawn, place all in parts, and write the run folder."""
+        key = fingerprint(self.arguments, *table_state(given.table))
+        with work_folder(out, stages) as work:
+            fit, n_parts = fit_large(
+                given, plan, work=work, key=key, stages=stages, **how
+            )
+            record = {**self._full_record(given, plan, fit), "parts": n_parts}
+            parts = work / PARTS_FOLDER
+            write_run(fit, out, record=record, parts=parts, overwrite=overwrite)
+        return fit, record
+
+    def _full_record(
+        self, given: Input, plan: FitPlan, fit: ManifoldFactorizer
+    ) -> dict:
+        """Return what run.json says of the input, the fit, and what was chosen."""
+        chosen = dict(plan.choices)
+        if isinstance(given, LargeInput):
+            chosen["samples fitted"] = how_many_drawn(given, self.n_fitted)
+        choices = {**chosen, **_missing(fit.choices_, chosen)}
+        return {**self._record(given, fit), "choices": choices_as_json(choices)}
+
     def _record(self, given: Input, fit: ManifoldFactorizer) -> dict:
         return {
             "command": "fit",
@@ -183,7 +265,7 @@ class Task:
             "reproduce": self.reproduce,
             "input_changed": last_changed(self.path),
             **given.record,
-            "n_samples": len(given.rows),
+            "n_samples": given.n_samples,
             "n_fitted": len(fit.spectrum_.weights),
             "neighbors": {
                 "search": fit.neighbors_,

@@ -1,0 +1,52 @@
+"""A table that is not read as a whole: the samples that are drawn of it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manifactor.inputs.columns import unit_scale
+from manifactor.inputs.reading import Input
+from manifactor.inputs.stored import StoredTable
+
+
+@dataclass(frozen=True)
+class LargeInput(Input):
+    """Samples drawn of a table on disk, and where all of them are.
+
+    Attributes
+    ----------
+    samples : ndarray of shape (n_drawn, n_features)
+    rows : ndarray of int of shape (n_drawn,)
+        Their numbers in the table, ascending.
+    table : StoredTable
+        All samples.
+    """
+
+    table: StoredTable = field(kw_only=True)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of all samples."""
+        return self.table.n_samples
+
+
+def read_large(
+    table: StoredTable, rows: np.ndarray, *, standardise: bool = False
+) -> LargeInput:
+    """Read some samples of a table, chunk by chunk.
+
+    Parameters
+    ----------
+    table : StoredTable
+    rows : ndarray of int
+        Ascending.
+    standardise : bool
+        Whether to scale columns to unit variance: that of the samples drawn.
+    """
+    samples = table.take(rows)
+    if standardise:
+        table = table.scaled(*unit_scale(samples))
+        samples = table.columns.scaled(samples)
+    return LargeInput(
+        samples, rows, columns=table.columns, path=table.path, table=table
+    )
