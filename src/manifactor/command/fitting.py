@@ -24,7 +24,7 @@ from manifactor.inputs.reading import ImageSettings, Input
 from manifactor.runs.all_views import AllViewsTask
 from manifactor.runs.archive import is_run, load
 from manifactor.runs.checkpoints import Checkpoints
-from manifactor.runs.folder import require_new_run
+from manifactor.runs.folder import coordinates_of, require_new_run
 from manifactor.runs.several import finished_runs
 from manifactor.runs.task import Task
 from manifactor.spectral.forecast import Forecast
@@ -64,7 +64,7 @@ def fit(arguments: Namespace) -> None:
     # Absolute, since "." and ".." have no name; a link keeps its own.
     first = Path(os.path.abspath(tasks[0].path))
     out = Path(arguments.out or f"{first.stem}-run")
-    _require_compatible(arguments, n_tasks=len(tasks))
+    _require_compatible(arguments, tasks)
     _require_inputs_outside(tasks, out)
     if len(tasks) > 1:
         fit_views(tasks, out, arguments)
@@ -112,18 +112,19 @@ def _particle_choice(arguments: Namespace) -> ParticleChoice:
     )
 
 
-def _require_compatible(arguments: Namespace, *, n_tasks: int) -> None:
+def _require_compatible(arguments: Namespace, tasks: Sequence[Task]) -> None:
     """Refuse options that exclude each other."""
+    n_tasks = len(tasks)
     if n_tasks > 1 and (arguments.dry_run or arguments.reuse):
         raise ValueError(
             "--dry-run and --reuse work with one input and one view; "
             f"got {n_tasks}. Remove the option, or fit the views one by one."
         )
-    if n_tasks == 1 and arguments.cluster is not None:
+    if n_tasks == 1 and arguments.cluster is not None and not tasks[0].in_parts:
         raise ValueError(
-            "--cluster divides several inputs or views, or particles of --all-views, "
-            "among workers; one fit is not divided and runs in this process, on all "
-            "its cores. Leave it out."
+            "--cluster divides several inputs or views, particles of --all-views, or "
+            "a table placed in parts among workers; one fit is not divided and runs in "
+            "this process, on all its cores. Leave it out."
         )
     if arguments.resume and arguments.reuse:
         raise ValueError(
@@ -153,14 +154,17 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
         out,
         arguments,
         lambda stages, bars, workers: task.fit(
-            given, out, overwrite=arguments.overwrite, stages=stages, callback=bars
+            given,
+            out,
+            overwrite=arguments.overwrite,
+            stages=stages,
+            callback=bars,
+            workers=workers,
         ),
     )
     _note_unused_run(arguments.reuse, estimator)
     show("\n".join([summary(record, estimator), *about_particles(record), ""]))
-    in_parts = "parts" in record
-    coordinates = "coordinates/part-*.parquet" if in_parts else "coordinates.csv"
-    show(f"Coordinates of every sample: {out / coordinates}.")
+    show(f"Coordinates of every sample: {out / coordinates_of(record)}.")
     show(f"For the details, run: manifactor report {out}")
 
 

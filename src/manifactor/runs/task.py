@@ -124,15 +124,19 @@ class Task:
             choice=replace(self.choice, datadir=absolute(self.choice.datadir)),
         )
 
+    @property
+    def in_parts(self) -> bool:
+        """Whether the input is a table that is read and placed in parts."""
+        return in_parts(self.path, self.coordinates)
+
     def read(self) -> Input:
         """Return the samples of the input; of a large table, those that are drawn."""
-        if in_parts(self.path, self.coordinates):
+        if self.in_parts:
             return self._read_large()
         if self.coordinates == "parquet":
             raise ValueError(
-                "--coordinates parquet goes with tables whose rows can be read in "
-                f"parts (.npy, .parquet, Zarr, a folder of .parquet); {self.path} is "
-                "none. Leave it out."
+                "--coordinates parquet goes with .npy, .parquet, Zarr, and folders of "
+                f".parquet, of which rows are read; got {self.path}. Leave it out."
             )
         return read_input(
             self.path,
@@ -185,8 +189,8 @@ class Task:
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit the samples and write the run folder.
 
-        The samples of a large table are placed by `workers`, which must see it and the
-        folder of `out` by the same paths.
+        Samples of a large table are placed by `workers`, who see it, and the folder of
+        `out`, by the same paths.
 
         Returns
         -------
