@@ -28,7 +28,7 @@ class PartSettings:
     """Settings of parts."""
 
     # Samples of a part: 10 MB of coordinates, and some seconds of work.
-    rows: int = 250_000
+    rows: int = 2**18
 
     # Numbers of the samples of a part, 128 MB in double precision.
     numbers: int = 2**24
