@@ -1,5 +1,6 @@
 """Who does independent pieces of work: this process, or others."""
 
+import os
 import pickle
 import traceback
 import warnings
@@ -116,7 +117,8 @@ class Here:
 class Processes:
     """Processes of this machine, or the workers of the active backend of joblib.
 
-    An interrupt, or the end of the iteration, ends the processes at once.
+    Processes share the cores. An interrupt, or the end of the iteration, ends them at
+    once.
 
     Attributes
     ----------
@@ -171,7 +173,7 @@ class Processes:
             # start: they must run before interrupts are held.
             resource_tracker.ensure_running()
             # Ctrl-C reaches all processes of a terminal; only this one must answer it.
-            with interrupts_held():
+            with interrupts_held(), _cores_of_children(max(1, cpu_count() // n_jobs)):
                 results = parallel(delayed(work)(*job) for job in jobs)
             try:
                 for result in results:  # noqa: UP028, `yield from` would close them
@@ -185,6 +187,20 @@ class Processes:
                 # joblib warns of results that nobody takes; an interrupt wants none.
                 with warnings.catch_warnings(action="ignore"):
                     results.close()
+
+
+@contextmanager
+def _cores_of_children(count: int) -> Iterator[None]:
+    """Have processes that start meanwhile use so many cores, see `threads.cores`."""
+    name = "LOKY_MAX_CPU_COUNT"
+    before = os.environ.get(name)
+    os.environ[name] = str(count)
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
 
 
 @contextmanager

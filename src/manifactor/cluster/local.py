@@ -9,8 +9,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
 from typing import Any
 
+from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
 from manifactor._support.threads import cores, interrupts_held
+from manifactor._support.workers import WorkersLost
 
 
 @contextmanager
@@ -70,9 +72,14 @@ def _local_cluster(number: int, share: int, gpus: Sequence[str]) -> Any:
     with dask.config.set(_configuration(share)), warnings.catch_warnings():
         # On a busy machine, it warns that directories are made slowly.
         warnings.filterwarnings("ignore", message="Creating scratch directories")
-        return distributed.SpecCluster(
-            workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL
-        )
+        try:
+            return distributed.SpecCluster(
+                workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL
+            )
+        except Exception as error:  # whatever a process raises that does not start
+            raise WorkersLost(
+                f"the workers did not start ({first_sentence(error)}). Ask for fewer."
+            ) from error
 
 
 def _configuration(share: int) -> dict[str, Any]:
@@ -87,7 +94,11 @@ def _configuration(share: int) -> dict[str, Any]:
         },
         # A piece that waits at a worker that dies would be blamed for it as well.
         "distributed.scheduler.worker-saturation": 1.0,
-        # On a busy machine a worker takes long to start anew.
+        # Its nanny sees when a worker of this machine dies. One that computes in a
+        # library for minutes does not answer, and lives.
+        "distributed.scheduler.worker-ttl": None,
+        # On a busy machine a worker takes long to start, and to start anew.
+        "distributed.comm.timeouts.connect": "1 minute",
         "distributed.deploy.lost-worker-timeout": "5 minutes",
     }
 
