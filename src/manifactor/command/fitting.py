@@ -1,37 +1,30 @@
 """The command `fit`: an input, or several views of a molecule, to run folders."""
 
 import os
-import shutil
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
-from manifactor._support.workers import Here, Workers
-from manifactor.command.clusters import chosen_workers
 from manifactor.command.fit_options import SETTINGS
 from manifactor.command.fitting_views import fit_views
-from manifactor.command.resuming import checkpoint_folder, delete_checkpoints
-from manifactor.command.signals import leaving
-from manifactor.command.terminal import ProgressBars, note, show
+from manifactor.command.resuming import with_checkpoints
+from manifactor.command.terminal import note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.files import array_name
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import ImageSettings, Input
+from manifactor.inputs.stored import in_parts
 from manifactor.runs.all_views import AllViewsTask
-from manifactor.runs.archive import is_run, load
-from manifactor.runs.checkpoints import Checkpoints
-from manifactor.runs.folder import coordinates_of, require_new_run
-from manifactor.runs.several import finished_runs
-from manifactor.runs.task import Task
+from manifactor.runs.archive import is_run
+from manifactor.runs.folder import require_new_run
+from manifactor.runs.task import Task, absolute
 from manifactor.spectral.forecast import Forecast
-from manifactor.spectral.pipeline import kept_stages
 from manifactor.views.words import about_particles, all_views_lines, summary
 
-Found = TypeVar("Found")
 # Options that have no effect on particles of all views.
 NOT_OF_ALL_VIEWS = (
     "view",
@@ -61,11 +54,14 @@ def fit(arguments: Namespace) -> None:
             "--all-views, or leave it out."
         )
     tasks = tasks_of(arguments)
+    _require_compatible(arguments, tasks)
     # Absolute, since "." and ".." have no name; a link keeps its own.
     first = Path(os.path.abspath(tasks[0].path))
     out = Path(arguments.out or f"{first.stem}-run")
-    _require_compatible(arguments, tasks)
     _require_inputs_outside(tasks, out)
+    if arguments.cluster is not None:
+        # Workers may work in another folder.
+        tasks, out = [task.anywhere for task in tasks], out.absolute()
     if len(tasks) > 1:
         fit_views(tasks, out, arguments)
     else:
@@ -120,11 +116,12 @@ def _require_compatible(arguments: Namespace, tasks: Sequence[Task]) -> None:
             "--dry-run and --reuse work with one input and one view; "
             f"got {n_tasks}. Remove the option, or fit the views one by one."
         )
-    if n_tasks == 1 and arguments.cluster is not None and not tasks[0].in_parts:
+    divided = n_tasks > 1 or in_parts(tasks[0].path, tasks[0].coordinates)
+    if arguments.cluster is not None and not divided:
         raise ValueError(
             "--cluster divides several inputs or views, particles of --all-views, or "
-            "a table placed in parts among workers; one fit is not divided and runs in "
-            "this process, on all its cores. Leave it out."
+            "the rows of a large table among workers; this is one fit, which runs in "
+            "one process on all cores. Leave it out."
         )
     if arguments.resume and arguments.reuse:
         raise ValueError(
@@ -150,7 +147,7 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
         return
     _note_constant_columns(given)
     note_long_fit(cost, where)
-    estimator, record = _with_checkpoints(
+    estimator, record = with_checkpoints(
         out,
         arguments,
         lambda stages, bars, workers: task.fit(
@@ -164,7 +161,9 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     )
     _note_unused_run(arguments.reuse, estimator)
     show("\n".join([summary(record, estimator), *about_particles(record), ""]))
-    show(f"Coordinates of every sample: {out / coordinates_of(record)}.")
+    parts = "coordinates/part-*.parquet"
+    coordinates = parts if "parts" in record else "coordinates.csv"
+    show(f"Coordinates of every sample: {out / coordinates}.")
     show(f"For the details, run: manifactor report {out}")
 
 
@@ -175,9 +174,14 @@ def _fit_all_views(arguments: Namespace) -> None:
     _require_outside([path], out)
     if not arguments.dry_run:
         require_new_run(out, overwrite=arguments.overwrite)
+    choice = _particle_choice(arguments)
+    if arguments.cluster is not None:
+        # Workers may work in another folder.
+        path, out = path.absolute(), out.absolute()
+        choice = replace(choice, datadir=absolute(choice.datadir))
     task = AllViewsTask(
         path,
-        choice=_particle_choice(arguments),
+        choice=choice,
         symmetry=arguments.symmetry,
         low_pass=arguments.low_pass,
         mask_radius=arguments.mask_radius,
@@ -190,7 +194,7 @@ def _fit_all_views(arguments: Namespace) -> None:
         show(f"The fit will take {cost}.")
         return
     note_long_fit(cost, "")
-    estimator, record = _with_checkpoints(
+    estimator, record = with_checkpoints(
         out,
         arguments,
         lambda stages, bars, workers: task.fit(
@@ -255,46 +259,6 @@ def _require_usable_paths(out: Path, arguments: Namespace) -> None:
             "--reuse must name the folder of an earlier run; "
             f"{arguments.reuse} is not one."
         )
-
-
-def _with_checkpoints(
-    out: Path,
-    arguments: Namespace,
-    work: Callable[[Checkpoints, ProgressBars, Workers], Found],
-) -> Found:
-    """Do the work of a fit, and keep long stages until its run folder is written."""
-    folder = checkpoint_folder(out)
-    stages = _checkpoints(folder, arguments)
-
-    def left() -> str:
-        # Stages of a few seconds are not written, so there may be nothing to resume.
-        text = "checkpoints are kept; repeat the command with --resume to continue"
-        return text if folder.is_dir() else ""
-
-    with (
-        leaving(left),
-        chosen_workers(arguments, Here()) as workers,
-        ProgressBars() as bars,
-    ):
-        found = work(stages, bars, workers)
-    shutil.rmtree(folder, ignore_errors=True)
-    return found
-
-
-def _checkpoints(folder: Path, arguments: Namespace) -> Checkpoints:
-    """Return what is kept of an interrupted fit or of an earlier run."""
-    if not arguments.resume:
-        delete_checkpoints(folder)
-    elif finished_runs(folder):
-        raise ValueError(
-            f"the checkpoints in {folder} must belong to this fit; they are of several "
-            "inputs or views. Repeat the command that was stopped with all its "
-            "options, or leave --resume out and start afresh."
-        )
-    stages = Checkpoints(folder, resume=arguments.resume)
-    if arguments.reuse is not None:
-        stages.kept = kept_stages(load(arguments.reuse).diffusion_).kept
-    return stages
 
 
 def _note_missing_angles(given: Input) -> None:

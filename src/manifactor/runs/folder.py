@@ -292,11 +292,6 @@ def _whole_columns(columns: dict | None) -> bool:
     )
 
 
-def coordinates_of(record: dict) -> str:
-    """Return the name of the files with the coordinates of a run's samples."""
-    return "coordinates/part-*.parquet" if "parts" in record else "coordinates.csv"
-
-
 def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
     """Return the numbers of a run's samples in the input, and their places."""
     folder = Path(folder)

@@ -23,7 +23,12 @@ Row = dict[str, str]
 
 
 def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
-    """Return tasks by distinct names; in RELION every job's file has the same one."""
+    """Return tasks by distinct names."""
+    return dict(zip(distinct_names(tasks), tasks, strict=True))
+
+
+def distinct_names(tasks: Sequence[Task]) -> list[str]:
+    """Return a name for every task; in RELION every job's file has the same one."""
     names = [task.name for task in tasks]
     if len(set(names)) < len(names):
         names = [f"{task.path.resolve().parent.name}_{task.name}" for task in tasks]
@@ -32,7 +37,7 @@ def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
             f"the inputs must have different names; got {', '.join(names)}. "
             "Rename them."
         )
-    return dict(zip(names, tasks, strict=True))
+    return names
 
 
 def finished_runs(folder: Path) -> list[Path]:
