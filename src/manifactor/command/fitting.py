@@ -11,6 +11,7 @@ import numpy as np
 
 from manifactor._support.files import whole_folder
 from manifactor.command import terminal
+from manifactor.command.costs import elsewhere, note_long_fit, show_cost
 from manifactor.command.fit_options import SETTINGS
 from manifactor.command.outputs import require_new_folder
 from manifactor.command.terminal import ProgressBars, note, show
@@ -19,13 +20,14 @@ from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.files import array_name
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import ImageSettings, Input
+from manifactor.inputs.unread import UnreadImages
 from manifactor.runs.all_views import AllViewsTask
 from manifactor.runs.archive import is_run, load
 from manifactor.runs.checkpoints import Checkpoints
 from manifactor.runs.folder import require_new_run
 from manifactor.runs.several import fit_side_by_side
+from manifactor.runs.several_cost import forecast_side_by_side
 from manifactor.runs.task import Task
-from manifactor.spectral.forecast import Forecast
 from manifactor.spectral.pipeline import kept_stages
 from manifactor.views.words import about_particles, all_views_lines, summary
 
@@ -63,7 +65,9 @@ def fit(arguments: Namespace) -> None:
     out = Path(arguments.out or f"{first.stem}-run")
     _require_compatible(arguments, n_tasks=len(tasks))
     _require_inputs_outside(tasks, out)
-    if len(tasks) > 1:
+    if len(tasks) > 1 and arguments.dry_run:
+        show_cost(forecast_side_by_side(tasks), of="view")
+    elif len(tasks) > 1:
         _fit_views(tasks, out, overwrite=arguments.overwrite)
     else:
         _fit_one(tasks[0], out, arguments)
@@ -110,10 +114,10 @@ def _particle_choice(arguments: Namespace) -> ParticleChoice:
 
 def _require_compatible(arguments: Namespace, *, n_tasks: int) -> None:
     """Refuse options that exclude each other."""
-    single = arguments.dry_run or arguments.resume or arguments.reuse
+    single = arguments.resume or arguments.reuse
     if n_tasks > 1 and single:
         raise ValueError(
-            "--dry-run, --resume and --reuse work with one input and one view; "
+            "--resume and --reuse work with one input and one view; "
             f"got {n_tasks}. Remove the option, or fit the views one by one."
         )
     if arguments.resume and arguments.reuse:
@@ -137,20 +141,19 @@ def _fit_views(tasks: list[Task], out: Path, *, overwrite: bool) -> None:
 def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     """Fit one input, or print what that would cost."""
     _require_usable_paths(out, arguments)
-    given = task.read()
-    for text in given.notes:
+    opened = task.open()
+    for text in opened.notes:
         note(text)
-    _note_missing_angles(given)
-    _note_array(given)
-    cost = task.forecast(given)
-    # The forecast was measured on CPUs; a device is faster by an unknown factor.
-    on_device = arguments.device not in (None, "cpu")
-    where = " on the CPU, and less on the device" if on_device else ""
+    _note_missing_angles(opened)
+    _note_array(opened)
+    cost = task.forecast(opened)
+    where = elsewhere(arguments.device, cost)
     if arguments.dry_run:
-        show(f"The fit will take {cost}{where}.")
+        show_cost(cost, where)
         return
-    _note_constant_columns(given)
     note_long_fit(cost, where)
+    given = task.read(opened)
+    _note_constant_columns(given)
     estimator, record = _with_checkpoints(
         out,
         arguments,
@@ -183,7 +186,7 @@ def _fit_all_views(arguments: Namespace) -> None:
     particles, source = task.read()
     cost = task.forecast(source)
     if arguments.dry_run:
-        show(f"The fit will take {cost}.")
+        show_cost(cost)
         return
     note_long_fit(cost, "")
     estimator, record = _with_checkpoints(
@@ -287,18 +290,18 @@ def _checkpoints(folder: Path, arguments: Namespace) -> Checkpoints:
     return stages
 
 
-def _note_missing_angles(given: Input) -> None:
+def _note_missing_angles(opened: Input | UnreadImages) -> None:
     # Without angles nothing shows whether the images are of one view, which the fit
     # assumes: images of several views differ mostly by the view.
-    particles = given.particles
-    images = given.components is not None
+    particles = opened.particles
+    images = isinstance(opened, UnreadImages)
     if images and particles is not None and particles.angles is None:
         note("the particles have no angles; all images are taken as one view.")
 
 
-def _note_array(given: Input) -> None:
+def _note_array(opened: Input | UnreadImages) -> None:
     # An archive may hold labels only: the name tells whether these are the samples.
-    path = given.path
+    path = opened.path
     if path is None or path.suffix.lower() != ".npz":
         return
     name = array_name(path)
@@ -321,13 +324,6 @@ def _note_constant_columns(given: Input, *, many: int = 64) -> None:
             f"{len(constant)} of {n_columns} columns are constant and have no effect; "
             f"the first is column {label!r}."
         )
-
-
-def note_long_fit(cost: Forecast, where: str, *, patience: float = 20.0) -> None:
-    """Announce a fit that takes longer than `patience`, in seconds."""
-    # Shorter fits are over before the forecast has been read.
-    if cost.seconds > patience:
-        note(f"the fit will take {cost}{where}.")
 
 
 def _note_unused_run(reused: str | None, estimator: ManifoldFactorizer) -> None:

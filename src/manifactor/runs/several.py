@@ -20,7 +20,7 @@ def fit_side_by_side(tasks: Sequence[Task], folder: Path) -> list[dict[str, str]
     list of dict
         The rows of a table, which is also written to views.csv.
     """
-    names = _distinct_names(tasks)
+    names = distinct_names(tasks)
     rows = Parallel(n_jobs=-1)(
         delayed(_fit_row)(task, folder / name)
         for task, name in zip(tasks, names, strict=True)
@@ -37,7 +37,7 @@ def fit_side_by_side(tasks: Sequence[Task], folder: Path) -> list[dict[str, str]
     return rows
 
 
-def _distinct_names(tasks: Sequence[Task]) -> list[str]:
+def distinct_names(tasks: Sequence[Task]) -> list[str]:
     """Return a name for every task; in RELION every job's file has the same one."""
     names = [task.name for task in tasks]
     if len(set(names)) < len(names):

@@ -13,13 +13,15 @@ from manifactor.cryoem.formats import particles_with
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.particle_choice import ParticleChoice
-from manifactor.inputs.reading import ImageSettings, Input, read_input
+from manifactor.inputs.reading import ImageSettings, Input, open_input, read_opened
+from manifactor.inputs.unread import UnreadImages
 from manifactor.runs.confounders import confounder_records
+from manifactor.runs.cost import Cost
 from manifactor.runs.fitting import fit_input, plan_fit
 from manifactor.runs.folder import write_run
+from manifactor.runs.input_cost import forecast_input, n_columns
 from manifactor.runs.places import Place, coordinate_columns
 from manifactor.runs.run import last_changed
-from manifactor.spectral.forecast import Forecast
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Task:
     images : ImageSettings
     columns : ColumnChoice
     choice : ParticleChoice
-        These seven as in `read_input`.
+        These seven as in `open_input`.
     settings : dict
         Parameters of the factorizer.
     seed : int
@@ -90,9 +92,9 @@ class Task:
             *changed_options({"seed": self.seed}, {"seed": usual.seed}),
         ]
 
-    def read(self) -> Input:
-        """Return the samples of the input."""
-        return read_input(
+    def open(self) -> Input | UnreadImages:
+        """Return the samples of a table, or images that are not read yet."""
+        return open_input(
             self.path,
             particles=self.particles,
             indices=self.indices,
@@ -101,16 +103,40 @@ class Task:
             settings=self.images,
             columns=self.columns,
             choice=self.choice,
-            rng=np.random.default_rng(self.seed),
         )
 
-    def forecast(self, given: Input) -> Forecast:
-        """Return what fitting the samples costs."""
+    def read(self, opened: Input | UnreadImages | None = None) -> Input:
+        """Return the samples of the input, which may be open already."""
+        opened = self.open() if opened is None else opened
+        return read_opened(opened, np.random.default_rng(self.seed))
+
+    def forecast(
+        self,
+        opened: Input | UnreadImages,
+        *,
+        n_workers: int = 1,
+        n_cores: int | None = None,
+    ) -> Cost:
+        """Return what the fit costs, from reading to writing.
+
+        Parameters
+        ----------
+        opened : Input or UnreadImages
+        n_workers : int
+            Workers that samples are placed on.
+        n_cores : int or None
+            Cores of this process, or of each worker; None for as many as there are.
+        """
         plan = plan_fit(
-            given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
+            opened, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
         )
-        n_samples, n_features = len(plan.rows), given.samples.shape[1]
-        return plan.factorizer().forecast_shape(n_samples, n_features)
+        n_fitted = len(plan.rows)
+        fitting = plan.factorizer().forecast_shape(
+            n_fitted, n_columns(opened), n_cores=n_cores
+        )
+        return forecast_input(
+            opened, fitting, n_fitted, n_workers=n_workers, n_cores=n_cores
+        )
 
     def fit(
         self,

@@ -104,9 +104,7 @@ def _device_bytes(
     return samples + max(searching, joining, solving)
 
 
-def require_device_memory(
-    needed: Forecast, n_samples: int, available: float
-) -> None:
+def require_device_memory(needed: Forecast, n_samples: int, available: float) -> None:
     """Raise MemoryError for a fit that exceeds a device, and say which would not.
 
     Parameters
