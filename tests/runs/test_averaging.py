@@ -1,3 +1,4 @@
+from functools import partial
 from types import SimpleNamespace
 
 import mrcfile
@@ -9,6 +10,7 @@ from manifactor.cryoem.stacks import ImageArray
 from manifactor.runs.average_files import write_averages
 from manifactor.runs.averaging import AveragingSettings, average
 from manifactor.runs.halves import half_averages, half_sets
+from manifactor.runs.means import weighted_means
 from manifactor.runs.places import Place
 
 N, SIDE = 240, 16
@@ -152,7 +154,7 @@ def test_half_sets_are_those_of_the_particles(run):
 def test_a_bin_that_lacks_a_half_has_no_correlation():
     images = np.arange(8.0).reshape(2, 2, 2)
     _, found = half_averages(
-        [(np.arange(2), images)],
+        partial(weighted_means, [(np.arange(2), images)]),
         np.array([0, 1]),
         np.array([0, 1]),
         weights=np.ones(2),

@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache, partial
 from itertools import pairwise
+from multiprocessing import resource_tracker
 from threading import Lock
 from typing import TypeVar
 
 import numpy as np
 from joblib import cpu_count
+from joblib.externals.loky.backend import resource_tracker as loky_tracker
 from threadpoolctl import ThreadpoolController
 
 from manifactor._support.arithmetic import ceil_div
@@ -68,21 +70,57 @@ def cores() -> int:
     return cpu_count()
 
 
+def thread_count(n_jobs: int | None) -> int:
+    """Return how many threads `n_jobs` asks for, as in scikit-learn.
+
+    None is all cores, as is -1; -2 is all but one. Unlike joblib, which counts workers
+    of its active backend, this counts cores: the threads belong to this process.
+
+    Examples
+    --------
+    >>> thread_count(3), thread_count(-1) == thread_count(None)
+    (3, True)
+    """
+    if not n_jobs:
+        return cores()
+    return n_jobs if n_jobs > 0 else max(1, cores() + 1 + n_jobs)
+
+
 def map_threads(work: Callable[..., T], *items: Sequence) -> list[T]:
     """Map `work` over items concurrently, a thread each, in input order."""
     return _mapped(work, *items, n_threads=max(1, len(items[0])))
 
 
 def _mapped(work: Callable[..., T], *items: Sequence, n_threads: int | None) -> list[T]:
-    """Map `work` over items in threads, each item in a copy of the caller's context.
+    """Map `work` over items in threads, each item in a copy of the caller's context."""
+    tasks = _in_context(work, *items)
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(lambda task: task(), tasks))
+
+
+def _in_context(work: Callable[..., T], *items: Sequence) -> list[Callable[[], T]]:
+    """Return a task for each item that runs in a copy of the caller's context.
 
     Its context variables say, for instance, where warnings are collected.
     """
-    tasks = [
+    return [
         partial(copy_context().run, work, *each) for each in zip(*items, strict=True)
     ]
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(lambda task: task(), tasks))
+
+
+def over_cores(work: Callable[..., T], *items: Sequence) -> Iterator[T]:
+    """Yield `work` of each item in input order, computed on all cores.
+
+    Only results that wait for an earlier one are in memory.
+    """
+    tasks = _in_context(work, *items)
+    # One item, or one core, needs no thread.
+    if min(len(tasks), cores()) < 2:
+        for task in tasks:
+            yield task()
+        return
+    with ThreadPoolExecutor(cores()) as pool:
+        yield from pool.map(lambda task: task(), tasks)
 
 
 def map_panels(
@@ -117,9 +155,20 @@ def row_slices(n_rows: int, at_most: int, *, at_least: int = 1) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
+def start_trackers() -> None:
+    """Start the processes that remove what other processes leave, if they do not run.
+
+    Python and joblib have one each. They ignore what ends a command, but SIGHUP, which
+    a closed terminal sends to all processes: it is held back.
+    """
+    with interrupts_held():
+        resource_tracker.ensure_running()
+        loky_tracker.ensure_running()
+
+
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold back SIGINT inside this context.
+    """Hold back SIGINT and SIGHUP inside this context.
 
     Processes started inside inherit the mask. They never see Ctrl-C and print no
     traceback; whoever started them ends them.
@@ -127,7 +176,8 @@ def interrupts_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # not on Windows
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    held = {signal.SIGINT, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
     try:
         yield
     finally:

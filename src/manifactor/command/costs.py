@@ -1,8 +1,18 @@
 """What a fit will cost, printed before it starts."""
 
+from argparse import Namespace
+
+from manifactor._support.workers import Here, Workers
+from manifactor.command.clusters import chosen_workers
 from manifactor.command.terminal import aligned, note, show
 from manifactor.runs.cost import Cost
 from manifactor.spectral.forecast import Forecast
+
+
+def n_workers(arguments: Namespace, otherwise: Workers = Here()) -> int:
+    """Return how many workers there are: those of --cluster, or others."""
+    with chosen_workers(arguments, otherwise) as workers:
+        return workers.count
 
 
 def elsewhere(device: str | None, cost: Forecast) -> str:

@@ -21,6 +21,7 @@ from manifactor._support.parameters import (
 )
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
+from manifactor.estimators.drawing import most_that
 from manifactor.spectral.device_forecast import available_on, require_device_memory
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast, require_memory
@@ -112,6 +113,15 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             require_device_memory(cost, n_samples, available_on(self.device))
         return cost
 
+    def affordable(self, n_samples: int, n_features: int) -> int:
+        """Return how many of so many samples fit into memory when they are fitted."""
+        settings = self._diffusion_settings()
+
+        def fits(count: int) -> bool:
+            return forecast_diffusion(settings, count, n_features).fits
+
+        return most_that(fits, n_samples, min(n_samples, FEWEST_SAMPLES))
+
     @staticmethod
     def _owned(X, given):
         """Return samples that nobody else can change.
@@ -124,7 +134,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         own = is_array and not np.may_share_memory(X, given)
         return X if mapped or own else X.copy()
 
-    def _validated(self, X, *, reset: bool):
+    def _validated(self, X, *, reset: bool, first_row: int = 0):
         """Return finite floats of the right shape."""
         X = from_tensor(X)
         require_unmasked(X)
@@ -145,7 +155,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             ensure_all_finite=False,
             ensure_min_samples=FEWEST_SAMPLES if reset else 1,
         )
-        require_finite(X.data if precomputed else X)
+        require_finite(X.data if precomputed else X, first_row=first_row)
         require_squares(X.data if precomputed else X, spread=reset)
         if precomputed:
             _require_distances(X, square=reset)
@@ -161,10 +171,11 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         self.diffusion_ = found.searchable(self.n_jobs)
         self._kept = kept_stages(self.diffusion_).kept
 
-    def _prepared(self, X):
+    def _prepared(self, X, first_row: int = 0):
         """Return new samples, checked, and prepared as those of the fit were."""
         check_is_fitted(self)
-        return self.diffusion_.prepared(self._validated(X, reset=False))
+        checked = self._validated(X, reset=False, first_row=first_row)
+        return self.diffusion_.prepared(checked)
 
     def _functions_at(self, X) -> np.ndarray:
         """Return the spectrum's functions at new samples."""

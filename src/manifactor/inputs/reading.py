@@ -19,6 +19,7 @@ from manifactor.inputs.given import Given, ImageSettings, is_cs
 from manifactor.inputs.one_view import checked_width
 from manifactor.inputs.pairing import paired_particles
 from manifactor.inputs.particle_choice import ParticleChoice
+from manifactor.inputs.stores import is_stored
 from manifactor.inputs.tables import line_of
 from manifactor.inputs.unread import (
     UnreadImages,
@@ -60,8 +61,8 @@ class Input:
 
     @property
     def n_samples(self) -> int:
-        """How many samples there are."""
-        return self.samples.shape[0]
+        """Number of samples of the input."""
+        return len(self.rows)
 
     @property
     def record(self) -> dict:
@@ -158,7 +159,7 @@ def open_input(
     choice.require_folder()
     angle = checked_width(width, view)
     given = Given(particles, indices, view, settings, columns, choice)
-    if path.is_dir():
+    if path.is_dir() and not is_stored(path):
         given.require_volumes()
         return unread_volumes(path)
     if path.suffix.lower() in STACK_SUFFIXES:

@@ -8,6 +8,7 @@ import numpy as np
 
 from manifactor._support.choices import Choice
 from manifactor._support.stages import Stages
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.factoring import (
     AllViews,
     factor_all_views,
@@ -36,9 +37,10 @@ from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import Cost
 from manifactor.runs.folder import write_run
 from manifactor.runs.motions import MODEL_FILE, UNKNOWN, EvenScale, scales_of
+from manifactor.runs.options import changed_options, repeated_options
 from manifactor.runs.places import Place, all_places, coordinate_columns
 from manifactor.runs.run import last_changed
-from manifactor.runs.task import changed_options, choices_as_json, repeated_options
+from manifactor.runs.task import choices_as_json
 from manifactor.runs.visibility import motion_records
 from manifactor.spectral.forecast import available_memory
 
@@ -135,8 +137,11 @@ class AllViewsTask:
         overwrite: bool = False,
         stages: Stages | None = None,
         callback=None,
+        workers: Workers = Here(),
     ) -> tuple[ManifoldFactorizer, dict]:
         """Find the motions and write the run folder.
+
+        Images are read and placed by `workers`; results do not depend on them.
 
         Returns
         -------
@@ -152,6 +157,7 @@ class AllViewsTask:
             low_pass=self.low_pass,
             mask_radius=self.mask_radius,
             stages=stages,
+            workers=workers,
         )
         found = factor_all_views(
             transforms,
@@ -159,6 +165,7 @@ class AllViewsTask:
             symmetry=self.symmetry,
             parameters=self.settings,
             stages=stages,
+            workers=workers,
         )
         places = places_of(found)
         record = self._record(particles, transforms, found, places)

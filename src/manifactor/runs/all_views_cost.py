@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from manifactor._support.threads import cores
 from manifactor.cryoem.all_views.factoring import AllViewsSettings
 from manifactor.cryoem.all_views.transforms import TransformSettings
-from manifactor.runs.cost import Cost, PartCost, cost_of_parts
+from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_parts
 
 
 @dataclass(frozen=True)
@@ -64,11 +63,13 @@ def forecast_all_views(
     n_workers : int
         Workers that images are divided over. Volumes are solved for by one process.
     n_cores : int or None
-        Cores of this process, or of each worker; None for as many as there are.
+        Cores of this process, or of each worker; None where they share those of this
+        machine.
     settings : AllViewsSettings
     rates : AllViewsRates
     """
-    threads = min(n_cores or cores(), settings.principal.regression.max_threads)
+    most_threads = settings.principal.regression.max_threads
+    threads = min(cores_of_worker(n_workers, n_cores), most_threads)
     # Small images have no frequencies up to the usual cut.
     cut = min(1.0, (size // 2 - 1) / TransformSettings().cycles)
     volume_seconds = rates.volume_seconds * cut**3

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from manifactor._support.threads import cores
 from manifactor.spectral.forecast import Forecast, as_duration, as_size
 
 
@@ -64,6 +65,11 @@ class Cost(Forecast):
             where = " a worker" if part.on_workers and self.worker_memory else ""
             rows.append([part.name, duration, f"{as_size(part.memory)}{where}"])
         return rows
+
+
+def cores_of_worker(n_workers: int, n_cores: int | None) -> int:
+    """Return the cores of a worker; None where all share those of this machine."""
+    return n_cores or max(1, cores() // n_workers)
 
 
 def cost_of_parts(

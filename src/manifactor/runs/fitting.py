@@ -10,10 +10,14 @@ from manifactor._support.parameters import require_count
 from manifactor._support.stages import Stages
 from manifactor.cryoem.images import Components
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.inputs.large import UnreadTable
 from manifactor.inputs.reading import Input
 from manifactor.inputs.unread import UnreadImages
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.spectral.neighbors import NeighborSettings, chosen
+
+# An input whose files were checked, and not necessarily read.
+Opened = Input | UnreadImages | UnreadTable
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class FitPlan:
 
 
 def plan_fit(
-    samples: Input | UnreadImages,
+    samples: Opened,
     *,
     settings: Mapping,
     seed: int,
@@ -69,7 +73,7 @@ def plan_fit(
 
     Parameters
     ----------
-    samples : Input or UnreadImages
+    samples : Input, UnreadImages or UnreadTable
         Of images that are not read yet, the noise is not known.
     settings : mapping
         Parameters of the factorizer.
@@ -88,7 +92,7 @@ def plan_fit(
         choices["neighbours"] = near
     if isinstance(samples, UnreadImages):
         parameters["preparation"] = "none"
-    elif samples.components is not None:
+    elif isinstance(samples, Input) and samples.components is not None:
         # Noise was already removed from the images or volumes.
         parameters["preparation"] = "none"
         text = f"noise is removed where the input is read: {samples.components}"
@@ -97,11 +101,11 @@ def plan_fit(
     return FitPlan(rows, parameters, noise, choices)
 
 
-def _are_images(samples: Input | UnreadImages) -> bool:
+def _are_images(samples: Opened) -> bool:
     """Return whether samples are made of images, not of a table or of volumes."""
     if isinstance(samples, UnreadImages):
         return samples.view is not None
-    return isinstance(samples.components, Components)
+    return isinstance(samples, Input) and isinstance(samples.components, Components)
 
 
 def _neighbors_of_images(n_images: int, drawing: DrawSettings) -> Choice:
@@ -120,13 +124,13 @@ def _neighbors_of_images(n_images: int, drawing: DrawSettings) -> Choice:
 
 
 def _draw(
-    samples: Input | UnreadImages,
+    samples: Opened,
     n_fitted: int | str,
     seed: int,
     drawing: DrawSettings,
 ) -> tuple[np.ndarray, Choice]:
     """Return the samples to fit, ascending, and why so many."""
-    n_samples = samples.n_samples
+    n_samples = len(samples.rows)  # of a large table, those that were drawn
     of_images = _are_images(samples)
     most = drawing.images if of_images else drawing.others
     asked = {"auto": most, "all": max(n_samples, drawing.fewest)}

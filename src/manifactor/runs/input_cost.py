@@ -5,14 +5,16 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.threads import cores
 from manifactor.cryoem.images import ImageSettings
 from manifactor.cryoem.spectra import given_shell
 from manifactor.cryoem.volumes import VolumeSettings, ball_of
+from manifactor.inputs.large import UnreadTable
 from manifactor.inputs.reading import Input
 from manifactor.inputs.tables import DELIMITERS
 from manifactor.inputs.unread import UnreadImages
-from manifactor.runs.cost import Cost, PartCost, cost_of_parts
+from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_parts
+from manifactor.runs.fitting import Opened
+from manifactor.runs.parts import PartSettings
 from manifactor.spectral.forecast import Forecast
 
 
@@ -70,6 +72,9 @@ class InputRates:
     block_bytes: float = 1.5e8
     place_bytes: float = 100.0
 
+    # Seconds of a line of coordinates that are written in parts.
+    part_line_seconds: float = 5e-7
+
     # Seconds and bytes of a line of coordinates.csv, and of one of the particles.
     line_seconds: float = 4.5e-6
     line_bytes: float = 250.0
@@ -83,8 +88,10 @@ class InputRates:
     archive_rate: float = 5e8
 
 
-def n_columns(opened: Input | UnreadImages, rates: InputRates = InputRates()) -> int:
+def n_columns(opened: Opened, rates: InputRates = InputRates()) -> int:
     """Return how many columns the samples have; of images, how many are expected."""
+    if isinstance(opened, UnreadTable):
+        return opened.table.shape[1]
     if isinstance(opened, UnreadImages):
         return opened.settings.components or min(
             rates.n_components, opened.n_samples - 1
@@ -93,7 +100,7 @@ def n_columns(opened: Input | UnreadImages, rates: InputRates = InputRates()) ->
 
 
 def forecast_input(
-    opened: Input | UnreadImages,
+    opened: Opened,
     fitting: Forecast,
     n_fitted: int,
     *,
@@ -105,7 +112,7 @@ def forecast_input(
 
     Parameters
     ----------
-    opened : Input or UnreadImages
+    opened : Input, UnreadImages or UnreadTable
     fitting : Forecast
         Of the samples that are fitted.
     n_fitted : int
@@ -113,10 +120,12 @@ def forecast_input(
     n_workers : int
         Workers that samples are placed on.
     n_cores : int or None
-        Cores of this process, or of each worker; None for as many as there are.
+        Cores of this process, or of each worker; None where they share those of this
+        machine.
     rates : InputRates
     """
-    work = _Work(opened, n_fitted, n_workers, n_cores or cores(), rates)
+    each = cores_of_worker(n_workers, n_cores)
+    work = _Work(opened, n_fitted, n_workers, each, rates)
     if isinstance(opened, UnreadImages):
         before = _image_parts(opened, work)
     else:
@@ -132,22 +141,28 @@ def forecast_input(
 class _Work:
     """What is done to an input, and where."""
 
-    opened: Input | UnreadImages
+    opened: Opened
     n_fitted: int
     n_workers: int
     n_cores: int
     rates: InputRates
 
     @property
-    def n_samples(self) -> int:
-        """How many samples are placed, or fitted."""
-        return self.opened.n_samples
+    def n_placed(self) -> int:
+        """How many samples are placed: all, or none where all were fitted."""
+        n_samples = self.opened.n_samples
+        return 0 if self.n_fitted == n_samples and not self.in_parts else n_samples
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether samples are read where they are placed, and written there."""
+        return isinstance(self.opened, UnreadTable)
 
     @property
     def samples(self) -> float:
         """Bytes of the process with its samples, while nothing else is done."""
         rates, opened = self.rates, self.opened
-        numbers = self.n_samples * n_columns(opened, rates)
+        numbers = len(opened.rows) * n_columns(opened, rates)
         # What is read from a disk when it is needed is not held.
         mapped = isinstance(opened, Input) and not _is_held(opened.samples)
         return rates.process_bytes + (0 if mapped else rates.table_bytes * numbers)
@@ -168,18 +183,21 @@ def _is_held(samples) -> bool:
     return isinstance(samples, np.ndarray) and not isinstance(samples, np.memmap)
 
 
-def _table_seconds(given: Input, rates: InputRates) -> float:
+def _table_seconds(given: Input | UnreadTable, rates: InputRates) -> float:
     """Return the seconds of Python's start and of reading a table."""
     seconds = rates.start_seconds
     if given.particles is not None:
         seconds += rates.particle_seconds * len(given.particles)
-    if given.path is None:
-        return seconds
-    if given.path.suffix.lower() in DELIMITERS:
-        rate = rates.text_rate
-    else:
-        rate = rates.table_rate if _is_held(given.samples) else rates.disk_rate
-    return seconds + _size_on_disk(given.path) / rate
+    return seconds + _pass_seconds(given.path, rates)
+
+
+def _pass_seconds(path: Path | None, rates: InputRates) -> float:
+    """Return the seconds of reading a table once."""
+    if path is None:
+        return 0.0
+    suffix = path.suffix.lower()
+    usual = rates.disk_rate if suffix == ".npy" else rates.table_rate
+    return _size_on_disk(path) / (rates.text_rate if suffix in DELIMITERS else usual)
 
 
 def _size_on_disk(path: Path) -> int:
@@ -257,19 +275,22 @@ def _volume_work(images: UnreadImages, rates: InputRates) -> tuple[float, float]
 
 
 def _placing(work: _Work) -> PartCost:
-    rates, n = work.rates, work.n_samples
-    if work.n_fitted == n:
-        return PartCost("placing", 0.0, 0.0)
-    columns = rates.place_column_seconds * n_columns(work.opened, rates)
-    seconds = work.seconds(n, rates.place_seconds) + n * columns
+    rates, n, width = work.rates, work.n_placed, n_columns(work.opened, work.rates)
+    seconds = work.seconds(n, rates.place_seconds)
+    seconds += n * rates.place_column_seconds * width
     memory = work.fitted + rates.block_bytes
-    if work.n_workers == 1:
+    if work.in_parts:
+        seconds += _pass_seconds(work.opened.path, rates) + n * rates.part_line_seconds
+        rows = PartSettings().rows
+        memory += rows * (rates.table_bytes * width + rates.place_bytes)
+    elif work.n_workers == 1:
         memory += rates.place_bytes * n
     return PartCost("placing", seconds / work.n_workers, memory, on_workers=True)
 
 
 def _writing(work: _Work) -> PartCost:
-    rates, n = work.rates, work.n_samples
+    rates = work.rates
+    n = 0 if work.in_parts else work.opened.n_samples
     seconds = rates.line_seconds * n
     seconds += rates.fitted_bytes * work.n_fitted / rates.archive_rate
     memory = work.fitted + (rates.place_bytes + rates.line_bytes) * n

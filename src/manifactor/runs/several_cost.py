@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from manifactor._support.threads import cores
-from manifactor.runs.cost import Cost, PartCost, cost_of_pieces
+from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_pieces
 from manifactor.runs.input_cost import InputRates
-from manifactor.runs.several import distinct_names
+from manifactor.runs.several import named_tasks
 from manifactor.runs.task import Task
 
 
@@ -33,9 +33,8 @@ def forecast_side_by_side(
         With one part for each task.
     """
     count = n_workers or cores()
-    each = n_cores or max(1, cores() // count)
-    names = distinct_names(tasks)
-    pieces = [_piece(name, task, each) for name, task in zip(names, tasks, strict=True)]
+    each = cores_of_worker(count, n_cores)
+    pieces = [_piece(name, task, each) for name, task in named_tasks(tasks).items()]
     return cost_of_pieces(pieces, n_workers=count, client=rates.process_bytes)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from manifactor._support.arithmetic import quotient
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.equations import Equations
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
@@ -45,6 +46,7 @@ def view_consistency(
     features: Features,
     motions: Motions,
     *,
+    workers: Workers = Here(),
     settings: ConsistencySettings = ConsistencySettings(),
 ) -> np.ndarray:
     """Return how much of a motion in some views the other views predict.
@@ -56,6 +58,8 @@ def view_consistency(
     features : Features
         Of the images.
     motions : Motions
+    workers : Workers
+        Each does some of the cells.
     settings : ConsistencySettings
 
     Returns
@@ -72,21 +76,15 @@ def view_consistency(
     # The view from behind shows the same.
     towards = np.abs(directions @ sphere.centres.T)
     apart = np.cos(np.radians(settings.apart))
-
-    def summed(rows: np.ndarray) -> Equations:
-        equations, _ = normal_equations(
-            transforms[rows], features[rows], settings=settings.regression
-        )
-        return equations
-
-    powers = []
-    # One after the other: each takes some 300 MB.
+    jobs = []
     for own in range(len(sphere)):
         rows = np.flatnonzero(cell == own)
         others = np.flatnonzero(towards[:, own] < apart)
         if min(len(rows), len(others)) >= settings.at_least:
-            halves = [summed(half) for half in np.array_split(rows, 2)]
-            powers.append(_powers(halves, summed(others), motions, settings))
+            parts = [*np.array_split(rows, 2), others]
+            sets = [(transforms[part], features[part]) for part in parts]
+            jobs.append((sets, motions, settings))
+    powers = list(workers.map(_cell_powers, jobs))
     if not powers:
         return np.full(len(motions.topologies), np.nan)
     predicted, shown = np.sum(powers, axis=0)
@@ -94,6 +92,19 @@ def view_consistency(
     known = shown > settings.significant * error
     share = np.clip(quotient(predicted, np.where(known, shown, 1)), 0, 1)
     return np.where(known, share, np.nan)
+
+
+def _cell_powers(
+    sets: Sequence[tuple[Transforms, Features]],
+    motions: Motions,
+    settings: ConsistencySettings,
+) -> np.ndarray:
+    """Return the powers of one cell, given its two halves and the others."""
+    # One set after the other: the equations of each take some 100 MB.
+    first, second, others = (
+        normal_equations([each], settings=settings.regression)[0][0] for each in sets
+    )
+    return _powers((first, second), others, motions, settings)
 
 
 def _powers(

@@ -1,12 +1,12 @@
 """Where a sample lies on a factor: functions freed from the other factors' effects."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div, quotient
-from manifactor._support.threads import map_panels
+from manifactor._support.threads import cores, map_panels
 from manifactor.factoring.prediction import thinned
 from manifactor.spectral.spectrum import Spectrum
 
@@ -78,6 +78,21 @@ class Chart:
         """
         return np.hstack([self.functions, self.others])
 
+    def effective(self) -> "Chart":
+        """Return the same without those of the others that change nothing.
+
+        Most coefficients within their errors were shrunk to 0.
+        """
+        changes = self.mean.any(axis=1) | self.spread.any(axis=(1, 2))
+        if changes.all() or not changes.any():
+            return self
+        return replace(
+            self,
+            others=self.others[:, changes],
+            mean=self.mean[changes],
+            spread=self.spread[changes],
+        )
+
     def __call__(self, spectrum_functions: np.ndarray) -> np.ndarray:
         """Return coordinates, (n, m), given the spectrum's functions at samples."""
         coefficients = self.combinations
@@ -98,8 +113,9 @@ class Chart:
         if not others.shape[1]:
             return functions
         # Whitened and turned back, so that coordinates keep their directions.
-        centred = functions - others @ self.mean
-        spread = np.einsum("xp,pab->xab", others, self.spread, optimize=True)
+        # Not by BLAS, whose last bit depends on how many samples there are.
+        centred = functions - np.einsum("xp,pa->xa", others, self.mean)
+        spread = np.einsum("xp,pab->xab", others, self.spread)
         variance, axes = _axes(spread)
         deviation = np.sqrt(np.maximum(variance, self.floor))
         scaled = np.einsum("xab,xa->xb", axes, centred) / deviation
@@ -264,7 +280,7 @@ def _flattened(
     n_blocks = max(1, ceil_div(len(places) * k, NEIGHBORS_AT_ONCE))
     flattened = []
     for block in np.array_split(places, n_blocks):
-        nearest = tree.query(block, k, workers=-1)[1]
+        nearest = tree.query(block, k, workers=cores())[1]
         flattened.append(_projected(block, cloud[nearest], dimension))
     return np.vstack(flattened)
 
