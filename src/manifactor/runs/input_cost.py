@@ -65,8 +65,13 @@ class InputRates:
     voxel_seconds: float = 2.7e-8
     kept_voxel_seconds: float = 1.4e-7
 
-    # Seconds of a sample that is placed, and of each of its columns.
-    place_seconds: tuple[float, float] = (1.1e-5, 8e-6)
+    # Bytes of a fit whatever its size: those of its threads, and of the samples that
+    # tests are made with.
+    fit_bytes: float = 1.5e8
+
+    # Seconds of a sample that is placed, and of each of its columns. On factors of
+    # several dimensions it takes several times as long.
+    place_seconds: tuple[float, float] = (6e-6, 1e-5)
     place_column_seconds: float = 1e-8
     # Bytes of a block of samples that is placed, and of a place.
     block_bytes: float = 1.5e8
@@ -130,7 +135,8 @@ def forecast_input(
         before = _image_parts(opened, work)
     else:
         before = [PartCost("reading", _table_seconds(opened, rates), work.samples)]
-    fit = PartCost("fitting", fitting.seconds, work.samples + fitting.memory)
+    memory = work.samples + rates.fit_bytes + fitting.memory
+    fit = PartCost("fitting", fitting.seconds, memory)
     parts = [*before, fit, _placing(work), _writing(work)]
     return cost_of_parts(
         parts, n_workers=n_workers, device_memory=fitting.device_memory
