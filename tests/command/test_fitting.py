@@ -86,7 +86,7 @@ def test_the_record_says_how_neighbours_were_found(data, folder):
 def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):
     assert manifactor("fit data.npz --dry-run") == 0
     said, _, *table = capsys.readouterr().out.splitlines()
-    assert said.startswith("The fit will take about 0.2 GB and ")
+    assert said.startswith("The fit will take about 0.3 GB and ")
     parts = [line.split()[0] for line in table]
     assert parts == ["part", "reading", "fitting", "writing"]
     assert sorted(path.name for path in folder.iterdir()) == ["data.npz"]

@@ -67,7 +67,7 @@ class InputRates:
 
     # Bytes of a fit whatever its size: those of its threads, and of the samples that
     # tests are made with.
-    fit_bytes: float = 1.5e8
+    fit_bytes: float = 1e8
 
     # Seconds of a sample that is placed, and of each of its columns. On factors of
     # several dimensions it takes several times as long.
