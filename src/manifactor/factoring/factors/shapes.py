@@ -1,12 +1,13 @@
 """Shape of a factor, read from its functions, and places on it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from manifactor._support.regression import neighbour_means
+from manifactor._support.threads import map_panels
 from manifactor.factoring.factors.charts import Cloud
 from manifactor.factoring.factors.circles import (
     angle_of,
@@ -311,26 +312,27 @@ def place_on_shape(
     """
     # Only an interval has ends.
     if ends is not None:
-        return _place_on_interval(chart_values, ends)
+        coordinate = _in_panels(partial(_along_interval, ends=ends), chart_values)
+        return coordinate[:, None], coordinate
     if topology == "circle":
-        return _place_on_circle(chart_values)
+        angle = _in_panels(angle_of, chart_values)
+        return _in_panels(on_circle, angle), angle
     return (chart_values if cloud is None else cloud.pull(chart_values)), None
 
 
-def _place_on_interval(
-    functions: np.ndarray, ends: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None]:
+def _in_panels(
+    work: Callable[[np.ndarray], np.ndarray], values: np.ndarray
+) -> np.ndarray:
+    """What `work` makes of each sample, computed on all cores."""
+    panels = map_panels(lambda rows: work(values[rows]), len(values))
+    return np.concatenate(panels)
+
+
+def _along_interval(functions: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Arc length: the lowest function of an interval is cos(pi t).
 
     It is stretched and moved a little where the interval is not even.
     """
     # New samples may lie a little beyond the ends, where arccos is not defined.
     cosine = (functions[:, 0] - ends.mean()) / (ends[0] - ends.mean())
-    t = np.arccos(np.clip(cosine, -1, 1)) / np.pi
-    return t[:, None], t
-
-
-def _place_on_circle(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Angle of the two lowest functions, a cosine and a sine."""
-    angle = angle_of(functions)
-    return on_circle(angle), angle
+    return np.arccos(np.clip(cosine, -1, 1)) / np.pi

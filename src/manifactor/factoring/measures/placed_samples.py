@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.regression import neighbour_sums
+from manifactor._support.threads import cores
 from manifactor.factoring.prediction import thinned
 
 
@@ -113,7 +114,8 @@ class PlacedSamples:
         """Return for each node the nearest of some samples, (m, count), by place."""
         joint = self.joint
         count = min(count, len(rows))
-        near = KDTree(joint[rows]).query(joint[self.nodes], count)[1]
+        tree = KDTree(joint[rows])
+        near = tree.query(joint[self.nodes], count, workers=cores())[1]
         return rows[near.reshape(len(self.nodes), count)]
 
     @cached_property
