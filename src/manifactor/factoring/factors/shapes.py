@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from manifactor._support.regression import neighbour_means
-from manifactor._support.threads import map_panels
+from manifactor._support.threads import map_panels, map_threads
 from manifactor.factoring.factors.charts import Cloud
 from manifactor.factoring.factors.circles import (
     angle_of,
@@ -233,9 +233,9 @@ def find_topology(
     some = spectrum.functions[thin]
     functions = some @ block[:, : settings.described_functions]
     foreign = some @ others
-    goes_round = _is_closed(places[thin], foreign, settings) and _angle_tells_all(
-        places[thin], functions, foreign, settings
-    )
+    closed = partial(_is_closed, places[thin], foreign, settings)
+    tells_all = partial(_angle_tells_all, places[thin], functions, foreign, settings)
+    goes_round = all(map_threads(lambda test: test(), [closed, tells_all]))
     return "circle" if goes_round else "other"
 
 
@@ -253,11 +253,13 @@ def _is_closed(
     radius = np.hypot(places[:, 0], places[:, 1])
     k = min(settings.prediction.n_neighbors, len(places) - 1)
     angle = unit_vectors(places)
-    rests = []
-    for known in (angle, np.hstack([angle, foreign])):
+
+    def rest_beside(known: np.ndarray) -> float:
         # Two functions of a square fill a square instead, those of a star its arms.
         rest = radius - neighbour_means(known, k)(radius[:, None])[:, 0]
-        rests.append((rest**2).mean())
+        return (rest**2).mean()
+
+    rests = map_threads(rest_beside, [angle, np.hstack([angle, foreign])])
     return bool(np.sqrt(min(rests)) < settings.round * radius.mean())
 
 
@@ -275,8 +277,9 @@ def _angle_tells_all(
     """
     predict = partial(predictability, target=functions)
     angle = unit_vectors(places)
-    by_place = predict(places, settings=settings.prediction)
-    by_angle = predict(angle, settings=settings.prediction)
+    by_place, by_angle = map_threads(
+        lambda known: predict(known, settings=settings.prediction), [places, angle]
+    )
     told = (by_place - by_angle).max() < settings.beside_angle
     if not told and foreign.shape[1]:
         helped = predict(np.hstack([angle, foreign]), settings=settings.prediction)

@@ -308,7 +308,8 @@ def _regression(
     # A sample that has no neighbours but copies has no extent.
     penalty = ridge * np.maximum(extent, 1e-6 * extent.max())
     regular = spread + penalty[:, None, None] * np.eye(spread.shape[1])
-    return np.linalg.solve(regular, joint)
+    # Inverses first: each of these small matrices has many right-hand sides.
+    return np.linalg.inv(regular) @ joint
 
 
 def _padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
