@@ -8,7 +8,7 @@ import time
 from multiprocessing import active_children
 
 import pytest
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky import get_reusable_executor
 
 from manifactor._support.workers import (
@@ -18,7 +18,7 @@ from manifactor._support.workers import (
     WorkersLost,
     in_order,
 )
-from tests.pieces import divided, ended, killed
+from tests.pieces import cores_seen, divided, ended, killed
 
 WAITING = """
 import time
@@ -57,6 +57,14 @@ def test_no_process_is_left_after_an_error_or_an_early_end():
         assert active_children() != []
         break
     assert active_children() == []
+
+
+@pytest.mark.slow
+def test_processes_share_the_cores():
+    share = max(1, cpu_count() // 2)
+    found = Processes(2).map(cores_seen, 2 * [()])
+    assert {cores for cores, _ in found} == {share}
+    assert os.environ.get("LOKY_MAX_CPU_COUNT") is None
 
 
 @pytest.mark.slow

@@ -130,8 +130,9 @@ def map_panels(
     smallest: int = 20_000,
     largest: int = 50_000,
 ) -> list[T]:
-    """Map `work` over slices of rows on all cores; fewer than two panels run here.
+    """Map `work` over slices of rows on all cores; a single one is done here.
 
+    The slices are those of `row_slices`, the same on any number of cores.
     Below 20,000 rows a thread costs more than it saves; above 50,000 the panels of
     two threads no longer share the cache.
     """
@@ -145,16 +146,26 @@ def map_slices(work: Callable[[slice], T], slices: Sequence[slice]) -> list[T]:
     return _mapped(work, slices, n_threads=cores())
 
 
-def row_slices(n_rows: int, at_most: int, *, at_least: int = 1) -> list[slice]:
-    """Return equal slices of rows within the limits, a multiple of the cores if enough.
+def row_slices(
+    n_rows: int, at_most: int, *, at_least: int = 1, suits: int = 16
+) -> list[slice]:
+    """Return equal slices of rows within the limits, the same on all machines.
+
+    Sums over slices depend on how many there are, in the last digits. So their number
+    does not depend on the cores but suits most numbers of them: it is a multiple of
+    `suits`, or of a power of two if there are not enough rows.
 
     Examples
     --------
     >>> row_slices(10, 10, at_least=10)
     [slice(0, 10, None)]
+    >>> [len(row_slices(n, 50_000, at_least=20_000)) for n in (70_000, 10**5, 10**6)]
+    [2, 4, 32]
     """
-    wanted = cores() * ceil_div(n_rows, cores() * at_most)
-    count = max(1, min(n_rows // at_least, wanted))
+    most = max(1, n_rows // at_least)
+    fewest = ceil_div(n_rows, at_most)
+    multiple = min(suits, _power_of_two(most))
+    count = min(most, multiple * max(1, ceil_div(fewest, multiple)))
     edges = np.linspace(0, n_rows, count + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
@@ -168,6 +179,11 @@ def start_trackers() -> None:
     with interrupts_held():
         resource_tracker.ensure_running()
         loky_tracker.ensure_running()
+
+
+def _power_of_two(limit: int) -> int:
+    """Return the largest power of two up to a limit."""
+    return 1 << (limit.bit_length() - 1)
 
 
 @contextmanager

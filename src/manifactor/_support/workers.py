@@ -1,5 +1,6 @@
 """Who does independent pieces of work: this process, or others."""
 
+import os
 import pickle
 import traceback
 import warnings
@@ -116,7 +117,8 @@ class Here:
 class Processes:
     """Processes of this machine, or the workers of the active backend of joblib.
 
-    An interrupt, or the end of the iteration, ends the processes at once.
+    Processes share the cores. An interrupt, or the end of the iteration, ends them at
+    once.
 
     Attributes
     ----------
@@ -151,26 +153,44 @@ class Processes:
         *,
         report: Callable[[float], None] = ignored,
     ) -> Iterator[Outcome]:
-        """Yield the outcome of each job as soon as it is done."""
-        numbered = [(index, work, job) for index, job in enumerate(jobs)]
-        results = self._results(outcome, numbered, "generator_unordered")
-        return _reported(results, len(jobs), report)
+        """Yield the outcome of each job as soon as it is done.
+
+        If a process is ended from outside, the pieces that are not done are done again
+        one by one, each in a process of its own.
+        """
+        return _reported(self._outcomes(work, jobs), len(jobs), report)
+
+    def _outcomes(
+        self, work: Callable[..., Any], jobs: Sequence[tuple]
+    ) -> Generator[Outcome, None, None]:
+        """Yield the outcome of each job, and name those that end their process."""
+        waiting = {index: (index, work, job) for index, job in enumerate(jobs)}
+        numbered = list(waiting.values())
+        try:
+            for found in self._results(outcome, numbered, "generator_unordered"):
+                del waiting[found.index]
+                yield found
+        except WorkersLost:
+            # joblib does not tell which process it was, and all others are lost.
+            for piece in waiting.values():
+                yield _outcome_alone(piece)
 
     def _results(
         self,
         work: Callable[..., Any],
         jobs: Sequence[tuple],
         order: Literal["generator", "generator_unordered"],
+        n_jobs: int | None = None,
     ) -> Generator[Any, None, None]:
         """Yield the result of each job, in the order that joblib calls by this name."""
         if not jobs:
             return
-        n_jobs = min(self.count, len(jobs))
+        n_jobs = n_jobs or min(self.count, len(jobs))
         # Before interrupts are held: they let them through when they start.
         start_trackers()
         with _ended_at_exit(Parallel(n_jobs=n_jobs, return_as=order)) as parallel:
             # Ctrl-C reaches all processes of a terminal; only this one must answer it.
-            with interrupts_held():
+            with interrupts_held(), _cores_of_children(max(1, cpu_count() // n_jobs)):
                 results = parallel(delayed(work)(*job) for job in jobs)
             try:
                 for result in results:  # noqa: UP028, `yield from` would close them
@@ -184,6 +204,33 @@ class Processes:
                 # joblib warns of results that nobody takes; an interrupt wants none.
                 with warnings.catch_warnings(action="ignore"):
                     results.close()
+
+
+def _outcome_alone(piece: tuple) -> Outcome:
+    """Return the outcome of a piece that has a process and the memory for itself."""
+    try:
+        # Of two processes one does it; a single one would be this process.
+        return next(Processes()._results(outcome, [piece], "generator", n_jobs=2))
+    except WorkersLost:
+        problem = PieceLost(
+            "it ended its process, twice, probably because the memory was full. Give "
+            "it fewer samples, or a machine with more memory."
+        )
+        return Outcome(piece[0], error=problem)
+
+
+@contextmanager
+def _cores_of_children(count: int) -> Iterator[None]:
+    """Have processes that start meanwhile use so many cores, see `threads.cores`."""
+    name = "LOKY_MAX_CPU_COUNT"
+    before = os.environ.get(name)
+    os.environ[name] = str(count)
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
 
 
 @contextmanager

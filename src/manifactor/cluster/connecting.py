@@ -56,7 +56,7 @@ def cluster_workers(
     with _quiet_logs():
         if local := re.fullmatch(r"local(?::([1-9]\d*))?", where):
             number = int(local[1]) if local[1] else None
-            client = local_client(number, device)
+            client = local_client(number, device, settings.cores_each)
         else:
             client = _remote_client(where, settings)
         with client as connected:

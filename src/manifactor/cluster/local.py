@@ -8,16 +8,31 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
 from manifactor._support.threads import cores, interrupts_held, start_trackers
+from manifactor._support.workers import WorkersLost
 
 
 @contextmanager
-def local_client(number: int | None, device: str | None) -> Iterator[Any]:
-    """Start a scheduler and workers on this machine, and connect to them."""
+def local_client(
+    number: int | None, device: str | None, cores_each: int | None = None
+) -> Iterator[Any]:
+    """Start a scheduler and workers on this machine, and connect to them.
+
+    Parameters
+    ----------
+    number : int or None
+        Of workers; None for one on each GPU, or on each core.
+    device : str or None
+        "cuda": every worker uses one GPU, in turn.
+    cores_each : int or None
+        Cores of each worker; None for an equal share of all.
+    """
     distributed = extra("distributed")
     gpus = _gpus() if device == "cuda" else []
     number = number or len(gpus) or cores()
+    share = cores_each or max(1, cores() // number)
     with ExitStack() as stack:
         stack.enter_context(_environment_kept())
         # Before interrupts are held: they let them through when they start.
@@ -25,14 +40,14 @@ def local_client(number: int | None, device: str | None) -> Iterator[Any]:
         # Ctrl-C reaches all processes of a terminal; only this one must answer it. One
         # that comes while the workers start is answered when they can be ended.
         with interrupts_held():
-            cluster = _local_cluster(number, gpus)
+            cluster = _local_cluster(number, share, gpus)
             stack.callback(_end, cluster)
             client = distributed.Client(cluster, set_as_default=False)
             stack.callback(client.close, timeout=1)
         yield client
 
 
-def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
+def _local_cluster(number: int, share: int, gpus: Sequence[str]) -> Any:
     """Start a scheduler in this process, and processes that work."""
     dask, distributed = extra("dask"), extra("distributed")
     own = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
@@ -53,28 +68,36 @@ def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
         }
         for index in range(number)
     }
-    with dask.config.set(_configuration(number)), warnings.catch_warnings():
+    with dask.config.set(_configuration(share)), warnings.catch_warnings():
         # On a busy machine, it warns that directories are made slowly.
         warnings.filterwarnings("ignore", message="Creating scratch directories")
-        return distributed.SpecCluster(
-            workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL
-        )
+        try:
+            return distributed.SpecCluster(
+                workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL
+            )
+        except Exception as error:  # whatever a process raises that does not start
+            raise WorkersLost(
+                f"the workers did not start ({first_sentence(error)}). Ask for fewer."
+            ) from error
 
 
-def _configuration(number: int) -> dict[str, Any]:
-    """Return Dask's settings for so many workers on this machine."""
-    share = str(max(1, cores() // number))
+def _configuration(share: int) -> dict[str, Any]:
+    """Return Dask's settings for workers that have so many cores each."""
     limits = ("OMP", "MKL", "OPENBLAS")
-    environment = {f"{library}_NUM_THREADS": share for library in limits}
+    environment = {f"{library}_NUM_THREADS": str(share) for library in limits}
     return {
         # What `cores` reads in the worker.
         "distributed.nanny.pre-spawn-environ": {
             **environment,
-            "LOKY_MAX_CPU_COUNT": share,
+            "LOKY_MAX_CPU_COUNT": str(share),
         },
         # A piece that waits at a worker that dies would be blamed for it as well.
         "distributed.scheduler.worker-saturation": 1.0,
-        # On a busy machine a worker takes long to start anew.
+        # Its nanny sees when a worker of this machine dies. One that computes in a
+        # library for minutes does not answer, and lives.
+        "distributed.scheduler.worker-ttl": None,
+        # On a busy machine a worker takes long to start, and to start anew.
+        "distributed.comm.timeouts.connect": "1 minute",
         "distributed.deploy.lost-worker-timeout": "5 minutes",
     }
 

@@ -26,6 +26,8 @@ def check_workers(client: Any) -> None:
         on_error="return",
     )
     for answer in found.values():
+        if isinstance(answer, OSError):  # the worker has left meanwhile
+            continue
         if isinstance(answer, Exception):
             raise ValueError(not_installed(answer))
         if answer != __version__:

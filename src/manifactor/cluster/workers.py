@@ -32,6 +32,8 @@ class ClusterSettings:
     # that no worker waits for this process. All at once would fill the scheduler's
     # memory, as each brings its arguments.
     pieces_ahead: int = 2
+    # Cores of each worker of this machine; None for an equal share of all.
+    cores_each: int | None = None
 
 
 @dataclass(frozen=True)

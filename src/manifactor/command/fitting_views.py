@@ -1,9 +1,8 @@
 """The command `fit` for several inputs or views: a run folder for each."""
 
-import shutil
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from manifactor._support.files import replace_folder
@@ -35,13 +34,12 @@ def fit_views(tasks: Sequence[Task], out: Path, arguments: Namespace) -> None:
     require_new_folder(out, mark=TABLE, overwrite=arguments.overwrite)
     named = named_tasks(tasks)
     folder = checkpoint_folder(out)
-    n_done = _start(named, folder, resume=arguments.resume)
-    with (
-        _kept(folder, len(named)),
-        chosen_workers(arguments, Processes()) as workers,
-        terminal.counted_pieces(len(named), "views", n_done=n_done) as report,
-    ):
-        rows = fit_side_by_side(named, folder, workers=workers, report=report)
+    # Workers first: without them, nothing that was kept is deleted. They are gone when
+    # it is said what is left.
+    with _kept(folder, len(named)), chosen_workers(arguments, Processes()) as workers:
+        n_done = _start(named, folder, resume=arguments.resume)
+        with terminal.counted_pieces(len(named), "views", n_done=n_done) as report:
+            rows = fit_side_by_side(named, folder, workers=workers, report=report)
     replace_folder(folder, out)
     show(terminal.aligned([list(rows[0]), *(list(row.values()) for row in rows)]))
     failed = sum(row["verdict"] == FAILED for row in rows)
@@ -77,11 +75,12 @@ def _kept(folder: Path, total: int) -> Iterator[None]:
 
 def _left(folder: Path, total: int) -> str:
     """Say which runs are left, and remove a folder in which there are none."""
+    clear_away(folder)
     n_done = len(finished_runs(folder))
     if not n_done:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            folder.rmdir()
         return ""
-    clear_away(folder)
     return (
         f"{n_done} of {total} views are finished and kept; repeat the command with "
         "--resume to continue"

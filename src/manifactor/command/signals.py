@@ -30,7 +30,7 @@ class SignalSettings:
 
     # Seconds. A command must end in two; to kill its processes and to remove what they
     # have begun takes a part of them.
-    patience: float = 1.5
+    patience: float = 1.25
 
 
 class Stopped(KeyboardInterrupt):
