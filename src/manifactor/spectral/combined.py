@@ -25,11 +25,14 @@ class Values:
         The distinct training sample nearest to each.
     distance : ndarray of shape (n_new,)
         To the nearest.
+    company : ndarray of shape (n_new,)
+        Kernel weight of all neighbours.
     """
 
     combined: np.ndarray
     nearest: np.ndarray
     distance: np.ndarray
+    company: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class CombinedFunctions:
             np.concatenate([panel.combined for panel in panels]),
             np.concatenate([panel.nearest for panel in panels]),
             np.concatenate([panel.distance for panel in panels]),
+            np.concatenate([panel.company for panel in panels]),
         )
 
     def _at(self, X: np.ndarray) -> Values:
@@ -91,21 +95,21 @@ class CombinedFunctions:
         total = np.where(own, 1.0, sums[:, 0])
         combined = sums[:, 1:] / total[:, None]
         combined[own] = self.known[nearest[own]]
-        return Values(combined, nearest, distance)
+        return Values(combined, nearest, distance, weights.sum(axis=1))
 
 
 def is_combinable(diffusion: Diffusion) -> bool:
     """Return whether `combined_functions` can be made of a diffusion.
 
     Its neighbours must be the nearest samples, found by a tree, with one bandwidth for
-    all and no samples left out.
+    all. Samples that the fit left out as outliers are not looked at.
     """
     graph, affinity = diffusion.graph, diffusion.affinity
     return (
         graph.method.value == "kd_tree"
         and sp.issparse(affinity.kernel)
         and affinity.local_scale is None
-        and not graph.weightless.any()
+        and not graph.undrawn.any()
     )
 
 
