@@ -72,3 +72,9 @@ def test_strays_that_are_neighbours_of_each_other_only_can_be_left_out(points, m
         abs(left.distances - neighbor_graph(points, 5, method=method).distances).max()
         < 1e-11
     )
+
+
+@pytest.mark.parametrize("method", ["kd_tree", "brute"])
+def test_indices_of_a_graph_take_4_bytes(points, method):
+    distances = neighbor_graph(points, 10, method=method).distances
+    assert distances.indices.dtype == distances.indptr.dtype == np.int32

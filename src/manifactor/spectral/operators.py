@@ -146,7 +146,7 @@ class HostOperator:
         self,
         matrix: sp.csr_array | np.ndarray,
         *,
-        strip_rows: int = 2048,
+        strip_rows: int = 1024,
         column_strips: int = 4,
         tiles: TileSettings = TileSettings(),
     ) -> None:

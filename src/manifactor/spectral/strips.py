@@ -73,7 +73,8 @@ def _tile(rows: sp.csr_array, where: slice) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.diff(starts)
     tile = np.zeros((len(lengths), len(columns)), np.float32)
     tile[np.repeat(np.arange(len(lengths)), lengths), place] = rows.data[inside]
-    return columns, tile
+    # Indices of this size are taken as they are; others would be converted every time.
+    return columns.astype(np.intp), tile
 
 
 def locally_ordered(
