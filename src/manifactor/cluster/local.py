@@ -30,27 +30,28 @@ def local_client(
     cores_each : int or None
         Cores of each worker; None for an equal share of all.
     """
-    distributed = extra("distributed")
+    dask, distributed = extra("dask"), extra("distributed")
     gpus = _gpus() if device == "cuda" else []
     number = number or len(gpus) or cores()
     share = cores_each or max(1, cores() // number)
     with ExitStack() as stack:
         stack.enter_context(_environment_kept())
+        stack.enter_context(dask.config.set(_configuration(share)))
         # It lets interrupts through when it starts, so it must run before.
         resource_tracker.ensure_running()
         # Ctrl-C reaches all processes of a terminal; only this one must answer it. One
         # that comes while the workers start is answered when they can be ended.
         with interrupts_held():
-            cluster = _local_cluster(number, share, gpus)
+            cluster = _local_cluster(number, gpus)
             stack.callback(_end, cluster)
             client = distributed.Client(cluster, set_as_default=False)
             stack.callback(_close, client)
         yield client
 
 
-def _local_cluster(number: int, share: int, gpus: Sequence[str]) -> Any:
+def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
     """Start a scheduler in this process, and processes that work."""
-    dask, distributed = extra("dask"), extra("distributed")
+    distributed = extra("distributed")
     own = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     scheduler = {"cls": distributed.Scheduler, "options": {**own, "dashboard": True}}
     options = {
@@ -69,7 +70,7 @@ def _local_cluster(number: int, share: int, gpus: Sequence[str]) -> Any:
         }
         for index in range(number)
     }
-    with dask.config.set(_configuration(share)), warnings.catch_warnings():
+    with warnings.catch_warnings():
         # On a busy machine, it warns that directories are made slowly.
         warnings.filterwarnings("ignore", message="Creating scratch directories")
         try:
