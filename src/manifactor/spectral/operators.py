@@ -128,6 +128,8 @@ class HostOperator:
     matrix : csr_array or ndarray of shape (n, n)
     strip_rows : int
         Rows that one core works on at a time: they stay in its cache.
+    fewest_rows : int
+        A strip of fewer costs more to start than to compute.
     column_strips : int
         Strips of columns in which half of a symmetric matrix is computed.
     """
@@ -139,6 +141,7 @@ class HostOperator:
         matrix: sp.csr_array | np.ndarray,
         *,
         strip_rows: int = 2048,
+        fewest_rows: int = 512,
         column_strips: int = 4,
     ) -> None:
         self.n = matrix.shape[0]
@@ -148,7 +151,7 @@ class HostOperator:
             matrix, self.order = _with_narrow_band(matrix)
             self.entries = matrix.nnz / self.n
         self._column_strips = column_strips
-        self._strips = row_slices(self.n, strip_rows)
+        self._strips = row_slices(self.n, strip_rows, at_least=fewest_rows)
         self._double = [matrix[rows] for rows in self._strips]
         self._single = [_in_single_precision(strip) for strip in self._double]
         self._pool = ThreadPoolExecutor(cores())
