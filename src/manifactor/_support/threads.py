@@ -68,6 +68,22 @@ def cores() -> int:
     return cpu_count()
 
 
+def thread_count(n_jobs: int | None) -> int:
+    """Return how many threads `n_jobs` asks for, as in scikit-learn.
+
+    None is all cores, as is -1; -2 is all but one. Unlike joblib, which counts workers
+    of its active backend, this counts cores: the threads belong to this process.
+
+    Examples
+    --------
+    >>> thread_count(3), thread_count(-1) == thread_count(None)
+    (3, True)
+    """
+    if not n_jobs:
+        return cores()
+    return n_jobs if n_jobs > 0 else max(1, cores() + 1 + n_jobs)
+
+
 def map_threads(work: Callable[..., T], *items: Sequence) -> list[T]:
     """Map `work` over items concurrently, a thread each, in input order."""
     return _mapped(work, *items, n_threads=max(1, len(items[0])))

@@ -95,7 +95,7 @@ def _addressed(where: str) -> dict[str, str]:
         if not Path(where).is_file():
             raise FileNotFoundError(2, "no such scheduler file", where)
         return {"scheduler_file": where}
-    if re.fullmatch(r"([a-z]+://)?[^:/\s]+:\d+|[a-z]+://\S+", where):
+    if re.fullmatch(r"(?!local:)[^:/\s]+:\d+|[a-z]+://\S+", where):
         return {"address": where}
     raise ValueError(
         "a cluster must be local, local:WORKERS, the address of a Dask scheduler such "

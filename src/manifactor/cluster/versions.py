@@ -17,6 +17,8 @@ def check_workers(client: Any) -> None:
     versions = client.get_versions(packages=NUMERICAL)
     ours = versions["client"]["packages"]
     theirs = [each["packages"] for each in versions["workers"].values()]
+    if not theirs:
+        warnings.warn("the cluster has no workers yet; the work waits.", stacklevel=2)
     check_versions(ours, theirs)
     found = client.run(
         pkgutil.resolve_name,

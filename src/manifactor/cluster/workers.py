@@ -3,14 +3,13 @@
 import pickle
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
 from manifactor._support.workers import (
     Outcome,
@@ -80,7 +79,7 @@ class ClusterWorkers:
         jobs: Sequence[tuple],
         *,
         report: Callable[[float], None] = ignored,
-    ) -> Iterator[Outcome]:
+    ) -> Generator[Outcome, None, None]:
         """Yield the outcome of each job as soon as it is done."""
         waiting = enumerate(jobs)
         under_way: dict[Any, int] = {}
@@ -144,6 +143,6 @@ def lost_named() -> Iterator[None]:
         raise
     except (OSError, TimeoutError, CancelledError) as error:
         raise WorkersLost(
-            f"the connection to the Dask scheduler is lost ({first_sentence(error)}). "
-            "Start it again, and repeat the command with --resume."
+            "the connection to the Dask scheduler is lost. Start it again, and repeat "
+            "the command with --resume."
         ) from error
