@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from manifactor._support.warning import warn_caller
+from manifactor._support.workers import Here, Workers
 from manifactor.runs.bins import bin_labels
 from manifactor.runs.bridges.aspire import aspire_files
 from manifactor.runs.bridges.bin_files import cryosparc_files, relion_files
@@ -30,6 +31,7 @@ def export(
     n_bins: int,
     folder: Path | None = None,
     training: Path | None = None,
+    workers: Workers = Here(),
 ) -> dict[str, bytes]:
     """Return files, by name, that let a program reconstruct volumes along a factor.
 
@@ -49,6 +51,8 @@ def export(
         Where the files will lie; None for PROGRAM-factorK in the run's folder.
     training : Path or None
         cryoDRGN's training folder; None for that of the coordinates.
+    workers : Workers
+        Each makes the files of some bins, from the file of particles.
 
     Warns
     -----
@@ -66,7 +70,7 @@ def export(
         )
     if folder is None:
         folder = run.folder / f"{program}-factor{factor}"
-    request = _request(run, factor, n_bins, folder.absolute(), training)
+    request = _request(run, factor, n_bins, folder.absolute(), training, workers)
     files = BRIDGES[program](request)
     warnings = request.warnings
     for message in warnings:
@@ -81,6 +85,7 @@ def _request(
     n_bins: int,
     folder: Path,
     training: Path | None,
+    workers: Workers,
 ) -> Request:
     """Return the run in bins along a factor."""
     place = run.place(factor)
@@ -91,4 +96,4 @@ def _request(
         )
     others = [other for i, other in enumerate(run.places, start=1) if i != factor]
     labels, centres = bin_labels(place.displayed, place.topology, n_bins=n_bins)
-    return Request(run, place, others, labels, centres, folder, training)
+    return Request(run, place, others, labels, centres, folder, training, workers)
