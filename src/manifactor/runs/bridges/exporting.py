@@ -59,15 +59,7 @@ def export(
     UserWarning
         If volumes of the run's particles are meaningless. commands.txt says so, too.
     """
-    if program not in BRIDGES:
-        raise ValueError(
-            f"the program must be one of {', '.join(BRIDGES)}; got {program}."
-        )
-    if training is not None and program != "cryodrgn":
-        raise ValueError(
-            f"--training is the folder of a cryoDRGN model; {program} uses none. Leave "
-            "it out."
-        )
+    _require_program(program, training)
     if folder is None:
         folder = run.folder / f"{program}-factor{factor}"
     request = _request(run, factor, n_bins, folder.absolute(), training, workers)
@@ -77,6 +69,18 @@ def export(
         warn_caller(message, UserWarning)
     commands = warning_comments(warnings).encode() + files["commands.txt"]
     return {**files, "commands.txt": commands}
+
+
+def _require_program(program: str, training: Path | None) -> None:
+    if program not in BRIDGES:
+        raise ValueError(
+            f"the program must be one of {', '.join(BRIDGES)}; got {program}."
+        )
+    if training is not None and program != "cryodrgn":
+        raise ValueError(
+            f"--training is the folder of a cryoDRGN model; {program} uses none. Leave "
+            "it out."
+        )
 
 
 def _request(
