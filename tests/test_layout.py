@@ -25,6 +25,7 @@ ROOMS = [
     "datasets",
     "inputs",
     "runs",
+    "cluster",
     "views",
     "studies",
     "command",

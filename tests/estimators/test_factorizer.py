@@ -1,11 +1,12 @@
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from manifactor import (
     DiffusionMap,
@@ -16,7 +17,9 @@ from manifactor import (
     load,
     save,
 )
+from manifactor._support import threads
 from manifactor.scores import coordinate_correlation, score
+from manifactor.spectral.principal import PrincipalSettings, all_axes, leading_axes
 
 
 @pytest.mark.slow
@@ -165,7 +168,7 @@ def test_a_line_is_no_product():
 
 @pytest.mark.slow
 def test_fits_in_parallel_threads_leave_the_blas_threads_alone(rectangle):
-    threads = [library["num_threads"] for library in threadpool_info()]
+    before = [library["num_threads"] for library in threadpool_info()]
     with ThreadPoolExecutor(4) as pool:
         list(
             pool.map(
@@ -175,7 +178,51 @@ def test_fits_in_parallel_threads_leave_the_blas_threads_alone(rectangle):
                 range(4),
             )
         )
-    assert [library["num_threads"] for library in threadpool_info()] == threads
+    assert [library["num_threads"] for library in threadpool_info()] == before
+
+
+@pytest.fixture
+def on_cores(monkeypatch):
+    """Set how many cores, and threads of BLAS, this process may use."""
+    with ExitStack() as limits:
+
+        def limit(count):
+            monkeypatch.setattr(threads, "cpu_count", lambda: count)
+            threads.cores.cache_clear()
+            limits.enter_context(threadpool_limits(count))
+
+        yield limit
+    monkeypatch.undo()
+    threads.cores.cache_clear()
+
+
+@pytest.mark.slow
+def test_a_fit_is_the_same_to_the_last_bit_on_any_number_of_cores(on_cores):
+    X, _ = datasets.sample("torus", 3000, random_state=0)
+    fits = []
+    for count in (1, 2, 4):
+        on_cores(count)
+        fits.append(ManifoldFactorizer(random_state=0).fit(X))
+    first, *others = fits
+    for other in others:
+        np.testing.assert_array_equal(
+            other.spectrum_.functions, first.spectrum_.functions
+        )
+        for one, same in zip(first.factors_, other.factors_, strict=True):
+            np.testing.assert_array_equal(one.embedding, same.embedding)
+        assert other.evidence_.tests == first.evidence_.tests
+
+
+def test_components_are_the_same_to_the_last_bit_on_any_number_of_cores(on_cores):
+    X = np.random.default_rng(0).normal(size=(300, 40)).astype(np.float32)
+    settings = PrincipalSettings(numbers_per_step=1000)
+    found = []
+    for count in (1, 3):
+        on_cores(count)
+        found.append((all_axes(X, settings), leading_axes(X, 5, settings)))
+    for one, same in zip(*found, strict=True):
+        np.testing.assert_array_equal(one.axes, same.axes)
+        assert one.total == same.total
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from threading import Barrier
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from manifactor._support import threads
 from manifactor._support.threads import (
     cores,
     map_panels,
@@ -94,6 +95,20 @@ def test_panels_cover_every_row_once(n_rows):
     assert panels[0].start == 0
     assert panels[-1].stop == n_rows
     assert all(a.stop == b.start for a, b in pairwise(panels))
+
+
+@pytest.mark.parametrize("n_rows", [1, 1023, 3000, 70_000, 1_000_000])
+def test_slices_do_not_depend_on_the_cores(monkeypatch, n_rows):
+    found = []
+    for count in (1, 2, 3, 16):
+        monkeypatch.setattr(threads, "cores", lambda count=count: count)
+        found.append(threads.row_slices(n_rows, 2048, at_least=512))
+    assert all(slices == found[0] for slices in found)
+
+
+def test_many_slices_suit_most_numbers_of_cores():
+    assert len(threads.row_slices(100_000, 2048)) == 64
+    assert len(threads.row_slices(3000, 2048, at_least=512)) == 4
 
 
 def test_cores_that_the_process_may_not_use_do_not_count(monkeypatch):

@@ -7,6 +7,9 @@ from manifactor._support.errors import first_sentence
 
 # The extra that installs each package; "cryoem" for all others.
 EXTRAS = {
+    "cloudpickle": "cluster",
+    "dask": "cluster",
+    "distributed": "cluster",
     "faiss": "ann",
     "matplotlib": "plots",
     "starlette": "explore",

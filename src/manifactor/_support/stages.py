@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils import gen_batches
 
 from manifactor._support.threads import map_slices
+from manifactor._support.workers import Here, Workers, ignored
 
 log = logging.getLogger("manifactor")
 
@@ -59,13 +60,43 @@ class Stages:
 
     def recall(self, name: str, key: str, make: Callable[[], Result]) -> Result:
         """Return the kept result if its key is the same, else make and keep one."""
-        known, result = self.kept.get(name, ("", None))  # type: tuple[str, Any]
+        known, result = self.kept.get(name, (None, None))  # type: tuple[Any, Any]
         if known == key:
             log.info("%s: kept from the last fit", name)
             return result
         result = make()
         self.kept[name] = (key, result)
         return result
+
+    def pieces(
+        self,
+        name: str,
+        key: str,
+        work: Callable[..., Any],
+        jobs: Sequence[tuple],
+        *,
+        workers: Workers = Here(),
+        report: Callable[[float], None] = ignored,
+    ) -> Iterator[Any]:
+        """Yield ``work(*job)`` of each job, in input order.
+
+        Stages that are written to disk keep the results of a long stage piece by piece.
+
+        Parameters
+        ----------
+        name : str
+            Of the stage.
+        key : str
+            Of everything that the results depend on.
+        work : callable
+            A function of a module, which other processes can import.
+        jobs : sequence of tuple
+            Arguments of each piece.
+        workers : Workers
+        report : callable
+            Called with the fraction that is done.
+        """
+        return workers.map(work, jobs, report=report)
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:

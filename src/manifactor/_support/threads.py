@@ -68,21 +68,57 @@ def cores() -> int:
     return cpu_count()
 
 
+def thread_count(n_jobs: int | None) -> int:
+    """Return how many threads `n_jobs` asks for, as in scikit-learn.
+
+    None is all cores, as is -1; -2 is all but one. Unlike joblib, which counts workers
+    of its active backend, this counts cores: the threads belong to this process.
+
+    Examples
+    --------
+    >>> thread_count(3), thread_count(-1) == thread_count(None)
+    (3, True)
+    """
+    if not n_jobs:
+        return cores()
+    return n_jobs if n_jobs > 0 else max(1, cores() + 1 + n_jobs)
+
+
 def map_threads(work: Callable[..., T], *items: Sequence) -> list[T]:
     """Map `work` over items concurrently, a thread each, in input order."""
     return _mapped(work, *items, n_threads=max(1, len(items[0])))
 
 
 def _mapped(work: Callable[..., T], *items: Sequence, n_threads: int | None) -> list[T]:
-    """Map `work` over items in threads, each item in a copy of the caller's context.
+    """Map `work` over items in threads, each item in a copy of the caller's context."""
+    tasks = _in_context(work, *items)
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(lambda task: task(), tasks))
+
+
+def _in_context(work: Callable[..., T], *items: Sequence) -> list[Callable[[], T]]:
+    """Return a task for each item that runs in a copy of the caller's context.
 
     Its context variables say, for instance, where warnings are collected.
     """
-    tasks = [
+    return [
         partial(copy_context().run, work, *each) for each in zip(*items, strict=True)
     ]
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(lambda task: task(), tasks))
+
+
+def over_cores(work: Callable[..., T], *items: Sequence) -> Iterator[T]:
+    """Yield `work` of each item in input order, computed on all cores.
+
+    Only results that wait for an earlier one are in memory.
+    """
+    tasks = _in_context(work, *items)
+    # One item, or one core, needs no thread.
+    if min(len(tasks), cores()) < 2:
+        for task in tasks:
+            yield task()
+        return
+    with ThreadPoolExecutor(cores()) as pool:
+        yield from pool.map(lambda task: task(), tasks)
 
 
 def map_panels(
@@ -92,8 +128,9 @@ def map_panels(
     smallest: int = 20_000,
     largest: int = 50_000,
 ) -> list[T]:
-    """Map `work` over slices of rows on all cores; fewer than two panels run here.
+    """Map `work` over slices of rows on all cores; a single one is done here.
 
+    The slices are those of `row_slices`, the same on any number of cores.
     Below 20,000 rows a thread costs more than it saves; above 50,000 the panels of
     two threads no longer share the cache.
     """
@@ -107,18 +144,33 @@ def map_slices(work: Callable[[slice], T], slices: Sequence[slice]) -> list[T]:
     return _mapped(work, slices, n_threads=cores())
 
 
-def row_slices(n_rows: int, at_most: int, *, at_least: int = 1) -> list[slice]:
-    """Return equal slices of rows within the limits, a multiple of the cores if enough.
+def row_slices(
+    n_rows: int, at_most: int, *, at_least: int = 1, suits: int = 16
+) -> list[slice]:
+    """Return equal slices of rows within the limits, the same on all machines.
+
+    Sums over slices depend on how many there are, in the last digits. So their number
+    does not depend on the cores but suits most numbers of them: it is a multiple of
+    `suits`, or of a power of two if there are not enough rows.
 
     Examples
     --------
     >>> row_slices(10, 10, at_least=10)
     [slice(0, 10, None)]
+    >>> [len(row_slices(n, 50_000, at_least=20_000)) for n in (70_000, 10**5, 10**6)]
+    [2, 4, 32]
     """
-    wanted = cores() * ceil_div(n_rows, cores() * at_most)
-    count = max(1, min(n_rows // at_least, wanted))
+    most = max(1, n_rows // at_least)
+    fewest = ceil_div(n_rows, at_most)
+    multiple = min(suits, _power_of_two(most))
+    count = min(most, multiple * max(1, ceil_div(fewest, multiple)))
     edges = np.linspace(0, n_rows, count + 1).astype(int).tolist()
     return [slice(start, stop) for start, stop in pairwise(edges)]
+
+
+def _power_of_two(limit: int) -> int:
+    """Return the largest power of two up to a limit."""
+    return 1 << (limit.bit_length() - 1)
 
 
 @contextmanager

@@ -1,10 +1,49 @@
 """Who does independent pieces of work: this process, or others."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+import os
+import pickle
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from multiprocessing import active_children, resource_tracker
+from typing import Any, Literal, Protocol
+
+from joblib import Parallel, cpu_count, delayed
+from joblib.externals.loky.process_executor import BrokenProcessPool
+from joblib.parallel import LokyBackend
+
+from manifactor._support.threads import interrupts_held
 
 
-def _ignored(fraction: float) -> None:
+class WorkersLost(OSError):
+    """The workers are gone, and pieces of the work are not done."""
+
+
+class PieceLost(OSError):
+    """A piece of work ended its worker, again and again."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one piece of work: its result, or the error that ended it.
+
+    Attributes
+    ----------
+    index : int
+        Of the piece's job in the sequence of jobs.
+    result : object
+    error : Exception or None
+        None if the piece has a result.
+    """
+
+    index: int
+    result: Any = None
+    error: Exception | None = None
+
+
+def ignored(fraction: float) -> None:
     """Report to nobody."""
 
 
@@ -12,7 +51,9 @@ class Workers(Protocol):
     """Workers that independent pieces of work can be mapped over.
 
     A piece is a function of a module, which other processes can import, and its
-    arguments. Results do not depend on who does the work.
+    arguments. Results do not depend on who does the work. Nothing is done before the
+    first result is asked for. Whoever stops iterating cancels the pieces that are not
+    done.
     """
 
     @property
@@ -24,12 +65,24 @@ class Workers(Protocol):
         work: Callable[..., Any],
         jobs: Sequence[tuple],
         *,
-        report: Callable[[float], None] = _ignored,
+        report: Callable[[float], None] = ignored,
     ) -> Iterator[Any]:
         """Yield ``work(*job)`` of each job, in input order.
 
         The first error of a piece ends the iteration; pieces that are not done then
         are cancelled. `report` is called with the fraction of the jobs that is done.
+        """
+
+    def outcomes(
+        self,
+        work: Callable[..., Any],
+        jobs: Sequence[tuple],
+        *,
+        report: Callable[[float], None] = ignored,
+    ) -> Iterator[Outcome]:
+        """Yield the outcome of each job as soon as it is done, in any order.
+
+        A piece that ends with an error does not stop the others.
         """
 
 
@@ -43,9 +96,179 @@ class Here:
         work: Callable[..., Any],
         jobs: Sequence[tuple],
         *,
-        report: Callable[[float], None] = _ignored,
+        report: Callable[[float], None] = ignored,
     ) -> Iterator[Any]:
         """Yield ``work(*job)`` of each job, in input order."""
-        for done, job in enumerate(jobs, start=1):
-            yield work(*job)
-            report(done / len(jobs))
+        return _reported((work(*job) for job in jobs), len(jobs), report)
+
+    def outcomes(
+        self,
+        work: Callable[..., Any],
+        jobs: Sequence[tuple],
+        *,
+        report: Callable[[float], None] = ignored,
+    ) -> Iterator[Outcome]:
+        """Yield the outcome of each job, in input order."""
+        done = (outcome(index, work, job) for index, job in enumerate(jobs))
+        return _reported(done, len(jobs), report)
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Processes of this machine, or the workers of the active backend of joblib.
+
+    Processes share the cores. An interrupt, or the end of the iteration, ends them at
+    once.
+
+    Attributes
+    ----------
+    n_jobs : int or None
+        Number of processes; None for one on each core that this process may use. A
+        single one is this process. A backend that knows its own number of workers, as
+        that of Dask, uses them all.
+    """
+
+    n_jobs: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many pieces are done at the same time."""
+        return self.n_jobs or cpu_count()
+
+    def map(
+        self,
+        work: Callable[..., Any],
+        jobs: Sequence[tuple],
+        *,
+        report: Callable[[float], None] = ignored,
+    ) -> Iterator[Any]:
+        """Yield ``work(*job)`` of each job, in input order."""
+        results = self._results(work, jobs, "generator")
+        return _reported(results, len(jobs), report)
+
+    def outcomes(
+        self,
+        work: Callable[..., Any],
+        jobs: Sequence[tuple],
+        *,
+        report: Callable[[float], None] = ignored,
+    ) -> Iterator[Outcome]:
+        """Yield the outcome of each job as soon as it is done."""
+        numbered = [(index, work, job) for index, job in enumerate(jobs)]
+        results = self._results(outcome, numbered, "generator_unordered")
+        return _reported(results, len(jobs), report)
+
+    def _results(
+        self,
+        work: Callable[..., Any],
+        jobs: Sequence[tuple],
+        order: Literal["generator", "generator_unordered"],
+    ) -> Generator[Any, None, None]:
+        """Yield the result of each job, in the order that joblib calls by this name."""
+        if not jobs:
+            return
+        n_jobs = min(self.count, len(jobs))
+        with _ended_at_exit(Parallel(n_jobs=n_jobs, return_as=order)) as parallel:
+            # Both trackers, joblib's and this one, let interrupts through when they
+            # start: they must run before interrupts are held.
+            resource_tracker.ensure_running()
+            # Ctrl-C reaches all processes of a terminal; only this one must answer it.
+            with interrupts_held(), _cores_of_children(max(1, cpu_count() // n_jobs)):
+                results = parallel(delayed(work)(*job) for job in jobs)
+            try:
+                for result in results:  # noqa: UP028, `yield from` would close them
+                    yield result
+            except BrokenProcessPool as error:
+                raise WorkersLost(
+                    "a worker process was ended from outside, probably because the "
+                    f"memory was full: {n_jobs} processes shared it. Use fewer."
+                ) from error
+            finally:
+                # joblib warns of results that nobody takes; an interrupt wants none.
+                with warnings.catch_warnings(action="ignore"):
+                    results.close()
+
+
+@contextmanager
+def _cores_of_children(count: int) -> Iterator[None]:
+    """Have processes that start meanwhile use so many cores, see `threads.cores`."""
+    name = "LOKY_MAX_CPU_COUNT"
+    before = os.environ.get(name)
+    os.environ[name] = str(count)
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
+
+
+@contextmanager
+def _ended_at_exit(parallel: Parallel) -> Iterator[Parallel]:
+    """Enter joblib's context, and end the processes that it started at the exit.
+
+    joblib lets idle processes live for five minutes. Processes that ran before, for
+    somebody else, are left alone.
+    """
+    ours = not any(_is_of_joblib(child) for child in active_children())
+    with parallel:
+        try:
+            yield parallel
+        finally:
+            backend = parallel._backend
+            if ours and isinstance(backend, LokyBackend):
+                backend.abort_everything(ensure_ready=False)
+
+
+def _is_of_joblib(process: object) -> bool:
+    return type(process).__module__.startswith("joblib.")
+
+
+def _reported(
+    results: Generator[Any, None, None], total: int, report: Callable[[float], None]
+) -> Iterator[Any]:
+    """Yield the results, and report the fraction that is done."""
+    try:
+        for done, result in enumerate(results, start=1):
+            report(done / total)
+            yield result
+    finally:
+        results.close()
+
+
+def in_order(outcomes: Generator[Outcome, None, None]) -> Iterator[Any]:
+    """Yield the results of outcomes in the order of their jobs; raise an error at once.
+
+    Results that come too early are held back.
+    """
+    early: dict[int, Any] = {}
+    due = 0
+    with closing(outcomes):
+        for done in outcomes:
+            if done.error is not None:
+                raise done.error
+            early[done.index] = done.result
+            while due in early:
+                yield early.pop(due)
+                due += 1
+
+
+def outcome(index: int, work: Callable[..., Any], job: tuple) -> Outcome:
+    """Return the outcome of one piece, here and now."""
+    try:
+        return Outcome(index, work(*job))
+    except Exception as error:
+        return Outcome(index, error=_portable(error))
+
+
+def _portable(error: Exception) -> Exception:
+    """Return the error, or one that says the same where it does not survive pickling.
+
+    The traceback, which no pickle keeps, becomes a note.
+    """
+    error.add_note("".join(traceback.format_exception(error)).rstrip())
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

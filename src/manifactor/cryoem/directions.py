@@ -10,6 +10,7 @@ from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
 from manifactor._support.parameters import require_count, require_number
+from manifactor._support.threads import cores
 from manifactor.cryoem.particles import Particles, view_directions
 
 
@@ -139,7 +140,9 @@ def _rounded_angles(
 
 
 def _counts_within(tree: KDTree, centres: np.ndarray, width: float) -> np.ndarray:
-    return tree.query_ball_point(centres, _chord(width), return_length=True, workers=-1)
+    return tree.query_ball_point(
+        centres, _chord(width), return_length=True, workers=cores()
+    )
 
 
 def _chord(width: float) -> float:

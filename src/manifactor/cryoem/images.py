@@ -10,6 +10,7 @@ import numpy as np
 from scipy import fft
 
 from manifactor._support.parameters import require_count, require_number
+from manifactor._support.threads import cores
 from manifactor.cryoem.spectra import (
     SurveySettings,
     low_pass_shell,
@@ -281,7 +282,7 @@ class _FourierBasis:
     def __call__(self, images: np.ndarray) -> np.ndarray:
         """Compute coefficients of a block of images."""
         masked = windowed(images, self.mask)
-        transformed = fft.rfft2(masked, norm="ortho", workers=-1)
+        transformed = fft.rfft2(masked, norm="ortho", workers=cores())
         mean = transformed[:, 0, 0].real * self.mean_scale
         chosen = transformed[:, self.row, self.column] * self.scale
         return np.column_stack([mean, chosen.real, chosen.imag])

@@ -78,6 +78,10 @@ class Particles:
             microscope={name: part(values) for name, values in self.microscope.items()},
         )
 
+    def without_images(self) -> "Particles":
+        """Return the particles without the names of their images, which take space."""
+        return replace(self, uid=None, stack=None, slice=None)
+
     @property
     def pixel_size(self) -> float | None:
         """The pixel size that all particles share, in Angstrom."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
+from manifactor._support.threads import cores
 from manifactor.cryoem.views import View
 
 
@@ -118,7 +119,7 @@ class _WindowVariance:
     def add(self, images: np.ndarray) -> None:
         """Accumulate more images."""
         shown = windowed(images, self.window)
-        transformed = fft.rfft2(shown, norm="ortho", workers=-1)
+        transformed = fft.rfft2(shown, norm="ortho", workers=cores())
         self.count += len(images)
         self.sum = self.sum + transformed.sum(axis=0)
         self.squares = self.squares + (np.abs(transformed) ** 2).sum(axis=0)

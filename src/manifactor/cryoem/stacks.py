@@ -5,7 +5,7 @@ Files are memory-mapped; a whole stack is never in memory.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -52,14 +52,27 @@ class ImageSource:
     def __len__(self) -> int:
         return len(self.file)
 
+    def __getitem__(self, rows: np.ndarray) -> "ImageSource":
+        """Return some of the images, for a worker to read."""
+        used, file = np.unique(self.file[rows], return_inverse=True)
+        # A worker may run in another folder, and needs no other files.
+        files = tuple(self.files[number].absolute() for number in used)
+        return replace(self, files=files, file=file, slice=self.slice[rows])
+
     def blocks(
         self, rows: np.ndarray | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield pairs (rows, images as float32), each stack from front to back."""
+        for here in self.block_rows(rows):
+            yield here, self._read(here)
+
+    def block_rows(
+        self, rows: np.ndarray | None = None, *, n_blocks: int = 1
+    ) -> list[np.ndarray]:
+        """Return the rows of each block, or of so many blocks in a row."""
         rows = np.arange(len(self)) if rows is None else np.asarray(rows)
         in_file_order = np.lexsort((self.slice[rows], self.file[rows]))
-        for here in _in_blocks(rows[in_file_order], self.shape, self.block_bytes):
-            yield here, self._read(here)
+        return _in_blocks(rows[in_file_order], self.shape, n_blocks * self.block_bytes)
 
     def _read(self, rows: np.ndarray) -> np.ndarray:
         images = np.empty((len(rows), *self.shape), dtype=np.float32)
@@ -117,25 +130,34 @@ class ImageArray:
         """Whether the pixel size is known; whoever has images in memory knows it."""
         return True
 
+    def __getitem__(self, rows: np.ndarray) -> "ImageArray":
+        """Return some of the images."""
+        return replace(self, images=self.images[rows])
+
     def blocks(
         self, rows: np.ndarray | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield pairs (rows, images as float32)."""
-        rows = np.arange(len(self)) if rows is None else np.asarray(rows)
-        for here in _in_blocks(rows, self.shape, self.block_bytes):
+        for here in self.block_rows(rows):
             yield here, self.images[here].astype(np.float32)
+
+    def block_rows(
+        self, rows: np.ndarray | None = None, *, n_blocks: int = 1
+    ) -> list[np.ndarray]:
+        """Return the rows of each block, or of so many blocks in a row."""
+        rows = np.arange(len(self)) if rows is None else np.asarray(rows)
+        return _in_blocks(rows, self.shape, n_blocks * self.block_bytes)
 
 
 def _in_blocks(
     rows: np.ndarray,
     shape: tuple[int, ...],
     block_bytes: int,
-) -> Iterator[np.ndarray]:
-    """Yield the rows in blocks whose images, in float32, have at most so many bytes."""
+) -> list[np.ndarray]:
+    """Divide rows into blocks whose images, in float32, have at most so many bytes."""
     image_bytes = np.dtype(np.float32).itemsize * int(np.prod(shape))
     size = max(1, block_bytes // image_bytes)
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 def particle_images(particles: Particles, *, folder: Path | None = None) -> ImageSource:

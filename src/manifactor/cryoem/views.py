@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,6 +37,9 @@ class View:
         Whether to multiply by the CTF, as means need it that `wiener` restores.
     mirrored : ndarray of bool of shape (n,) or None
         Images to turn upside down, as `Particles.facing` says.
+    turns : ndarray of shape (n,) or None
+        In-plane angle of each image in degrees; None for that of the particles relative
+        to `frame`.
     """
 
     source: ImageSource | ImageArray
@@ -45,6 +48,7 @@ class View:
     frame: tuple[float, float] | None = None
     weigh: bool = False
     mirrored: np.ndarray | None = None
+    turns: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if not self.flip:
@@ -66,6 +70,29 @@ class View:
                 "says. Do not flip it."
             )
 
+    def __getitem__(self, rows: np.ndarray) -> "View":
+        """Return some of the images, turned as among all of them."""
+
+        def part(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else values[rows]
+
+        particles = self.particles
+        if particles is not None:
+            particles = particles[rows].without_images()
+        return replace(
+            self,
+            source=self.source[rows],
+            particles=particles,
+            mirrored=part(self.mirrored),
+            turns=part(self._turned),
+        )
+
+    def block_rows(
+        self, rows: np.ndarray | None = None, *, n_blocks: int = 1
+    ) -> list[np.ndarray]:
+        """Return the rows of each block, or of so many blocks in a row."""
+        return self.source.block_rows(rows, n_blocks=n_blocks)
+
     def blocks(
         self, rows: np.ndarray | None = None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -85,8 +112,8 @@ class View:
             # The phases only: multiplying by the CTF itself would weight the spectrum,
             # and the noise would no longer be the same in all images.
             factor = np.sign(particle_ctf(here, size, pixel_size))
-        transformed = fft.rfft2(images, workers=-1) * factor
-        return fft.irfft2(transformed, s=images.shape[1:], workers=-1)
+        transformed = fft.rfft2(images, workers=cores()) * factor
+        return fft.irfft2(transformed, s=images.shape[1:], workers=cores())
 
     def _faced(self, images: np.ndarray, rows: np.ndarray) -> np.ndarray:
         if self.mirrored is None or not self.mirrored[rows].any():
@@ -107,7 +134,9 @@ class View:
     # Computed once, not for every block: it needs the rotations of all particles.
     @cached_property
     def _turned(self) -> np.ndarray | None:
-        return None if self.particles is None else self.particles.turned(self.frame)
+        if self.particles is None or self.turns is not None:
+            return self.turns
+        return self.particles.turned(self.frame)
 
 
 def can_weigh(source: ImageSource | ImageArray, particles: Particles | None) -> bool:

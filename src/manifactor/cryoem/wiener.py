@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
+from manifactor._support.threads import cores
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.spectra import shells
 from manifactor.cryoem.stacks import ImageSource
@@ -134,7 +135,7 @@ def restored(
     """
     size = means.shape[-1]
     shell, multiplicity = shells(size)
-    spectra = fft.rfft2(means, norm="ortho", workers=-1)
+    spectra = fft.rfft2(means, norm="ortho", workers=cores())
     filled = np.flatnonzero(powers.max(axis=1) > 0)
     if not len(filled):
         return means
@@ -151,7 +152,7 @@ def restored(
     # A bin without images has no CTF, and stays empty.
     empty = np.isinf(denominator) | (denominator == 0)
     spectra = np.divide(spectra, denominator, out=np.zeros_like(spectra), where=~empty)
-    return fft.irfft2(spectra, s=(size, size), norm="ortho", workers=-1).astype(
+    return fft.irfft2(spectra, s=(size, size), norm="ortho", workers=cores()).astype(
         np.float32
     )
 

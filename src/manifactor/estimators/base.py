@@ -33,8 +33,8 @@ log = logging.getLogger("manifactor")
 
 # Every sample needs neighbours, and the spectrum more than the constant function.
 FEWEST_SAMPLES = 4
-# Samples, and numbers, up to which BLAS is faster on one thread.
-SMALL_SAMPLES, SMALL_SIZE = 200_000, 20_000_000
+# Samples up to which BLAS is faster on one thread.
+SMALL_SAMPLES = 200_000
 
 
 class SpectralEstimator(TransformerMixin, BaseEstimator):
@@ -271,14 +271,12 @@ def _require_distances(X, *, square: bool) -> None:
 
 @contextmanager
 def blas_threads(X) -> Iterator[None]:
-    """Limit BLAS to one thread where matrices are small.
+    """Limit BLAS to one thread for up to 200,000 samples.
 
     Our own threads use the other cores, and results then do not depend on the number
-    of BLAS threads. Beyond 200,000 samples, or 20 million numbers, whose covariance
-    takes most of the time, more BLAS threads pay.
+    of BLAS threads. For more samples, more BLAS threads pay.
     """
-    small = X.shape[0] <= SMALL_SAMPLES and X.size <= SMALL_SIZE
-    with one_blas_thread() if small else nullcontext():
+    with one_blas_thread() if X.shape[0] <= SMALL_SAMPLES else nullcontext():
         yield
 
 

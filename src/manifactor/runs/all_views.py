@@ -8,6 +8,7 @@ import numpy as np
 
 from manifactor._support.choices import Choice
 from manifactor._support.stages import Stages
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.factoring import (
     AllViews,
     factor_all_views,
@@ -118,8 +119,11 @@ class AllViewsTask:
         overwrite: bool = False,
         stages: Stages | None = None,
         callback=None,
+        workers: Workers = Here(),
     ) -> tuple[ManifoldFactorizer, dict]:
         """Find the motions and write the run folder.
+
+        Images are read and placed by `workers`; results do not depend on them.
 
         Returns
         -------
@@ -135,6 +139,7 @@ class AllViewsTask:
             low_pass=self.low_pass,
             mask_radius=self.mask_radius,
             stages=stages,
+            workers=workers,
         )
         found = factor_all_views(
             transforms,
@@ -142,6 +147,7 @@ class AllViewsTask:
             symmetry=self.symmetry,
             parameters=self.settings,
             stages=stages,
+            workers=workers,
         )
         places = places_of(found)
         record = self._record(particles, transforms, found, places)

@@ -3,11 +3,13 @@
 These are mean images or volumes, pictures of them, and a movie.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
+from manifactor._support.workers import Here, Workers, ignored
 from manifactor.cryoem.movies import movie_bytes
 from manifactor.cryoem.pictures import projections
 from manifactor.cryoem.stacks import ImageArray, ImageSource
@@ -16,7 +18,7 @@ from manifactor.cryoem.wiener import correction
 from manifactor.runs.bins import bin_labels, grid_labels
 from manifactor.runs.halves import HalfAverages, half_averages, half_sets
 from manifactor.runs.matching import Matching, MatchingSettings, match
-from manifactor.runs.means import weighted_means
+from manifactor.runs.means import mapped_means
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 
@@ -29,6 +31,10 @@ class AveragingSettings:
 
     # Of the sums, which are in memory all at once, in double precision.
     max_gigabytes: float = 8
+
+    # Blocks of 64 MiB of images that a worker sums: some seconds of work. What it sends
+    # back is no larger than the sums of some bins, or twice the images.
+    n_blocks: int = 8
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,8 @@ def average(
     matched: bool,
     halves: bool = False,
     most: int | None = None,
+    workers: Workers = Here(),
+    report: Callable[[float], None] = ignored,
     settings: AveragingSettings = AveragingSettings(),
 ) -> Averages:
     """Average images or volumes of a run along one factor or on the grid of two.
@@ -160,6 +168,10 @@ def average(
     most : int or None
         Samples to average at most, drawn at random, the same ones every time; None for
         all. Others are not read.
+    workers : Workers
+        Each reads and sums its own blocks of images.
+    report : callable
+        Called with the fraction that is done.
     settings : AveragingSettings
     """
     # Wrong factors are refused before images are opened, which may take a while.
@@ -172,15 +184,19 @@ def average(
     _require_memory(n_cells * (1 + halves), source.shape, settings.max_gigabytes)
 
     labels, centres = binned(places, n_bins)
-    rows = None
-    if most is not None and most < len(labels):
-        rows = _drawn(len(labels), most)
-        # In no bin, the samples left out count neither for means nor for matching.
-        drawn = np.isin(np.arange(len(labels)), rows)
-        labels = np.where(drawn, labels, -1)
+    labels, rows = _averaged(labels, most)
     matching = match(labels, others, n_bins=n_cells, settings=settings.matching)
     half = half_sets(run) if halves else None
-    means, both = _means(images, rows, labels, matching.weights, n_cells, half)
+    mean = partial(
+        mapped_means,
+        images,
+        rows=rows,
+        n_blocks=settings.n_blocks,
+        workers=workers,
+        report=report,
+    )
+    correct = correction(images, labels, weights=matching.weights, n_bins=n_cells)
+    means, both = _means(mean, correct, labels, matching.weights, n_cells, half)
     return Averages(
         means=means,
         shape=(n_bins,) * len(places),
@@ -194,6 +210,18 @@ def average(
     )
 
 
+def _averaged(
+    labels: np.ndarray, most: int | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the bins of so many samples, and their rows; None for all."""
+    if most is None or most >= len(labels):
+        return labels, None
+    rows = _drawn(len(labels), most)
+    # In no bin, the samples left out count neither for means nor for matching.
+    drawn = np.isin(np.arange(len(labels)), rows)
+    return np.where(drawn, labels, -1), rows
+
+
 def _require_as_many(source: ImageSource | ImageArray, run: Run) -> None:
     if len(source) != len(run.rows):
         raise ValueError(
@@ -203,20 +231,17 @@ def _require_as_many(source: ImageSource | ImageArray, run: Run) -> None:
 
 
 def _means(
-    images: View | ImageSource,
-    rows: np.ndarray | None,
+    mean: Callable[..., np.ndarray],
+    correct: Callable[[np.ndarray], np.ndarray],
     labels: np.ndarray,
     weights: np.ndarray,
     n_bins: int,
     half: np.ndarray | None,
 ) -> tuple[np.ndarray, HalfAverages | None]:
     """Return the means of bins, and of their half sets, corrected for the CTF."""
-    blocks = images.blocks(rows)
-    correct = correction(images, labels, weights=weights, n_bins=n_bins)
     if half is None:
-        means = weighted_means(blocks, labels, weights=weights, n_bins=n_bins)
-        return correct(means), None
-    means, both = half_averages(blocks, labels, half, weights=weights, n_bins=n_bins)
+        return correct(mean(labels, weights=weights, n_bins=n_bins)), None
+    means, both = half_averages(mean, labels, half, weights=weights, n_bins=n_bins)
     corrected = np.stack([correct(each) for each in both.means])
     return correct(means), replace(both, means=corrected)
 

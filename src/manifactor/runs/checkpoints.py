@@ -1,12 +1,13 @@
 """Stages of a long fit on disk, so that a fit that was stopped can be resumed."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from manifactor._support.stages import Stages
 from manifactor._support.warning import warn_caller
+from manifactor._support.workers import Here, Workers, ignored
 from manifactor.runs.archive import read_tree, write_tree
 from manifactor.spectral.pipeline import settled_stage
 
@@ -18,7 +19,10 @@ class CheckpointWarning(UserWarning):
 
 
 class Checkpoints(Stages):
-    """Stages that are also written to a folder, each whole or not at all.
+    """Stages that are also written to a folder.
+
+    A stage is written whole when it is done, a stage of many pieces also while it
+    lasts: what a stopped fit has computed is not computed again.
 
     Parameters
     ----------
@@ -26,8 +30,8 @@ class Checkpoints(Stages):
     resume : bool
         Whether to read the stages that the folder holds.
     worth_writing : float
-        Seconds from which on a stage is written: computing a shorter one again costs
-        no more than reading it.
+        Seconds from which on a stage, or a group of pieces, is written: computing a
+        shorter one again costs no more than reading it.
     """
 
     def __init__(
@@ -50,8 +54,77 @@ class Checkpoints(Stages):
         begin = time.monotonic()
         result = super().recall(name, key, make)
         if time.monotonic() - begin > self.worth_writing:
-            self._write(path, (key, settled_stage(result)))
+            written = self._write(path, (key, settled_stage(result)))
+            if written:
+                self._forget_pieces(name)
         return result
+
+    def pieces(
+        self,
+        name: str,
+        key: str,
+        work: Callable[..., Any],
+        jobs: Sequence[tuple],
+        *,
+        workers: Workers = Here(),
+        report: Callable[[float], None] = ignored,
+    ) -> Iterator[Any]:
+        """Yield the results that the folder holds, then compute the others.
+
+        They are written in groups, one for each `worth_writing` seconds of work. When
+        the work is stopped, so is the last group of a stage that took longer.
+        """
+        n_kept = 0
+        if self.resume:
+            for result in self._kept_pieces(name, key):
+                n_kept += 1
+                yield result
+        rest = jobs[n_kept:]
+        if not rest:
+            return
+        done = n_kept / len(jobs)
+        report(done)
+        found = workers.map(
+            work, rest, report=lambda part: report(done + (1 - done) * part)
+        )
+        yield from self._written(name, key, found, n_kept)
+
+    def _written(
+        self, name: str, key: str, found: Iterator[Any], first: int
+    ) -> Iterator[Any]:
+        """Yield results, the first of which has this number, and write them."""
+        group: list[Any] = []
+        begin = last = time.monotonic()
+        try:
+            for result in found:
+                group.append(result)
+                if time.monotonic() - last > self.worth_writing:
+                    whole, group = tuple(group), []
+                    if not self._write(self._piece_path(name, first), (key, whole)):
+                        yield result
+                        break  # what comes after a gap cannot be resumed
+                    first, last = first + len(whole), time.monotonic()
+                yield result
+            yield from found
+        finally:
+            if group and time.monotonic() - begin > self.worth_writing:
+                self._write(self._piece_path(name, first), (key, tuple(group)))
+
+    def _kept_pieces(self, name: str, key: str) -> Iterator[Any]:
+        """Yield the first results of a stage, as far as the folder holds them."""
+        count = 0
+        while (path := self._piece_path(name, count)).is_file():
+            _, results = self._read(path, key)
+            yield from results
+            count += len(results)
+
+    def _piece_path(self, name: str, first: int) -> Path:
+        """Return the file of a group of pieces, given the number of its first."""
+        return self.folder / f"{name}.{first:06d}.npz"
+
+    def _forget_pieces(self, name: str) -> None:
+        for path in self.folder.glob(f"{name}.[0-9]*.npz"):
+            path.unlink(missing_ok=True)
 
     def _read(self, path: Path, key: str) -> tuple:
         stage = read_tree(path)
@@ -63,7 +136,8 @@ class Checkpoints(Stages):
             )
         return stage
 
-    def _write(self, path: Path, stage: tuple) -> None:
+    def _write(self, path: Path, stage: tuple) -> bool:
+        """Write a stage, and return whether that was possible."""
         try:
             self.folder.mkdir(exist_ok=True)
             write_tree(path, stage)
@@ -73,3 +147,5 @@ class Checkpoints(Stages):
                 "The fit continues without.",
                 CheckpointWarning,
             )
+            return False
+        return True

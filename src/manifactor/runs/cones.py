@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
+from manifactor._support.threads import cores
 from manifactor.cryoem.directions import populated_views
 from manifactor.cryoem.particles import view_directions
 from manifactor.inputs.one_view import is_one_view
@@ -131,7 +132,7 @@ def _best_cone(
     angles = angles_of(views.directions)
     centres = view_directions(np.array([[*view, 0.0] for view in angles]))
     chord = 2 * np.sin(np.radians(width) / 2)
-    counts = tree.query_ball_point(centres, chord, return_length=True, workers=-1)
+    counts = tree.query_ball_point(centres, chord, return_length=True, workers=cores())
     populated = counts >= settings.populated * counts.max()
     shown = np.where(populated, views.deviations[:, motion], np.inf)
     # The deviation of a cell without particles is not known.

@@ -1,11 +1,10 @@
 """Averages of half sets: how far a mean image is noise."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.runs.means import weighted_means
 from manifactor.runs.run import Run
 
 
@@ -63,7 +62,7 @@ def half_sets(run: Run) -> np.ndarray:
 
 
 def half_averages(
-    blocks: Iterable[tuple[np.ndarray, np.ndarray]],
+    mean: Callable[..., np.ndarray],
     labels: np.ndarray,
     half: np.ndarray,
     *,
@@ -74,7 +73,10 @@ def half_averages(
 
     Parameters
     ----------
-    blocks, labels, weights, n_bins
+    mean : callable
+        Called with labels, weights and a number of bins, it returns their means:
+        `weighted_means` of some blocks.
+    labels, weights, n_bins
         As in `weighted_means`.
     half : ndarray of shape (n,)
         0 or 1 for every sample.
@@ -86,7 +88,7 @@ def half_averages(
     """
     # Each half of a bin is a bin of its own, so that images are read once.
     split = np.where(labels >= 0, labels + n_bins * half, -1)
-    parts = weighted_means(blocks, split, weights=weights, n_bins=2 * n_bins)
+    parts = mean(split, weights=weights, n_bins=2 * n_bins)
     inside = split >= 0
     total = np.bincount(split[inside], weights[inside], minlength=2 * n_bins)
     total = total.reshape(2, n_bins)

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from manifactor._support.stages import Stages
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.known_places import (
     KnownPlaceSettings,
     counted_views,
@@ -53,6 +54,7 @@ def known_motions(
     fit: ManifoldFactorizer,
     *,
     stages: Stages | None = None,
+    workers: Workers = Here(),
     settings: KnownPlaceSettings = KnownPlaceSettings(),
 ) -> RunMotions | None:
     """Return the motions of a run, computed from its images if there are none yet.
@@ -63,6 +65,8 @@ def known_motions(
     fit : ManifoldFactorizer
     stages : Stages or None
         Reports the progress.
+    workers : Workers
+        Images are divided among them.
     settings : KnownPlaceSettings
 
     Returns
@@ -73,7 +77,7 @@ def known_motions(
     if not needs_volumes(run):
         return open_motions(run, fit)
     scales = scales_of(fit, settings=settings)
-    model = _model(run, scales, stages or Stages(), settings)
+    model = _model(run, scales, stages or Stages(), workers, settings)
     # In a folder that cannot be written, they are computed again each time.
     with suppress(OSError):
         write_tree(run.folder / MODEL_FILE, model)
@@ -81,7 +85,11 @@ def known_motions(
 
 
 def _model(
-    run: Run, scales: Sequence[Scale], stages: Stages, settings: KnownPlaceSettings
+    run: Run,
+    scales: Sequence[Scale],
+    stages: Stages,
+    workers: Workers,
+    settings: KnownPlaceSettings,
 ) -> MotionModel:
     # Drawn, not the first: particles are often in an order. The same ones every time.
     rng = np.random.default_rng(0)
@@ -89,7 +97,9 @@ def _model(
     particles = run.particles[drawn]
     source = run.choice.images(particles)
     require_pixel_size(source, particles)
-    transforms = read_transforms(source, particles, rng=rng, stages=stages)
+    transforms = read_transforms(
+        source, particles, rng=rng, stages=stages, workers=workers
+    )
     pairs = zip(scales, run.places, strict=True)
     with stages.timed("volumes"):
         model = model_of_places(
@@ -98,6 +108,7 @@ def _model(
             [scale.columns(place[drawn]) for scale, place in pairs],
             rng=rng,
             report=lambda done: stages.report("volumes", done),
+            workers=workers,
             settings=settings,
         )
     # Directions of all particles, not only of those that were read.

@@ -3,10 +3,14 @@
 The samples need not fit into memory.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import scipy.sparse as sp
+
+from manifactor._support.workers import Here, Workers, ignored
+from manifactor.cryoem.stacks import ImageArray, ImageSource
+from manifactor.cryoem.views import View
 
 
 def weighted_means(
@@ -42,6 +46,74 @@ def weighted_means(
     >>> weighted_means(blocks, labels, weights=weights, n_bins=2).tolist()
     [[1.5, 2.5], [0.0, 0.0]]
     """
+    labels, weights = _checked(labels, weights)
+    sums, shape = _weighted_sums(blocks, labels, weights, n_bins)
+    return _divided(sums, labels, weights, shape)
+
+
+def mapped_means(
+    images: View | ImageSource | ImageArray,
+    labels: np.ndarray,
+    *,
+    weights: np.ndarray,
+    n_bins: int,
+    rows: np.ndarray | None = None,
+    n_blocks: int = 8,
+    workers: Workers = Here(),
+    report: Callable[[float], None] = ignored,
+) -> np.ndarray:
+    """Compute the weighted mean of every bin of images that workers read.
+
+    Parameters
+    ----------
+    images : View, ImageSource or ImageArray
+    labels, weights, n_bins
+        As in `weighted_means`.
+    rows : ndarray of int or None
+        Samples that are read; None for all.
+    n_blocks : int
+        Blocks of images that a worker sums at a time.
+    workers : Workers
+    report : callable
+        Called with the fraction that is done.
+
+    Returns
+    -------
+    ndarray of shape (n_bins, *shape), float32
+        Zeros for a bin without weight.
+    """
+    labels, weights = _checked(labels, weights)
+    pieces = images.block_rows(rows, n_blocks=n_blocks)
+    # A worker holds the sums of those bins only that its images are in.
+    bins = [np.unique(labels[rows], return_inverse=True) for rows in pieces]
+    jobs = [
+        (images[rows], place, weights[rows], len(present))
+        for rows, (present, place) in zip(pieces, bins, strict=True)
+    ]
+    found = workers.map(_piece_sums, jobs, report=report)
+    sums: np.ndarray | None = None
+    for (present, _), part in zip(bins, found, strict=True):
+        if sums is None:
+            sums = np.zeros((n_bins, *part.shape[1:]))
+        sums[present] += part
+    if sums is None:
+        raise ValueError("`images` must hold samples; got none.")
+    return _divided(sums.reshape(n_bins, -1), labels, weights, sums.shape[1:])
+
+
+def _piece_sums(
+    images: View | ImageSource | ImageArray,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    n_bins: int,
+) -> np.ndarray:
+    """Read one piece of the images, and return their sums, (n_bins, *shape)."""
+    sums, shape = _weighted_sums(images.blocks(), labels, weights, n_bins)
+    return sums.reshape(n_bins, *shape)
+
+
+def _checked(labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels and weights; samples in no bin have no weight."""
     labels, weights = np.asarray(labels), np.asarray(weights, dtype=float)
     if labels.shape != weights.shape or labels.ndim != 1:
         raise ValueError(
@@ -49,8 +121,17 @@ def weighted_means(
             f"{labels.shape} and {weights.shape}. Give those of the same samples."
         )
     # A label of -1 would index the last bin; without weight it never does.
-    weights = np.where(labels >= 0, weights, 0)
-    sums, shape = _weighted_sums(blocks, labels, weights, n_bins)
+    return labels, np.where(labels >= 0, weights, 0)
+
+
+def _divided(
+    sums: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    shape: tuple[int, ...],
+) -> np.ndarray:
+    """Return the means of bins, given the sums."""
+    n_bins = len(sums)
     # Samples in no bin have no weight by now, so any bin may count them.
     total = np.bincount(np.maximum(labels, 0), weights, minlength=n_bins)
     total = total[:, None]

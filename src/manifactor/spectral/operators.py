@@ -135,6 +135,8 @@ class HostOperator:
     matrix : csr_array or ndarray of shape (n, n)
     strip_rows : int
         Rows that one core works on at a time: they stay in its cache.
+    fewest_rows : int
+        A strip of fewer costs more to start than to compute.
     column_strips : int
         Strips of columns in which half of a symmetric matrix is computed.
     tiles : TileSettings
@@ -147,6 +149,7 @@ class HostOperator:
         matrix: sp.csr_array | np.ndarray,
         *,
         strip_rows: int = 1024,
+        fewest_rows: int = 512,
         column_strips: int = 4,
         tiles: TileSettings = TileSettings(),
     ) -> None:
@@ -160,7 +163,7 @@ class HostOperator:
             if columns_of_tiles(matrix, settings=tiles) <= tiles.most_columns:
                 tile_rows = tiles.rows
         self._column_strips = column_strips
-        self._strips = row_slices(self.n, strip_rows)
+        self._strips = row_slices(self.n, strip_rows, at_least=fewest_rows)
         self._pool = ThreadPoolExecutor(cores())
         self._double = [strip_of(matrix, rows) for rows in self._strips]
         single = partial(in_single_precision, tile_rows=tile_rows)

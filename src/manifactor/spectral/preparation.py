@@ -23,7 +23,7 @@ from manifactor.spectral.principal import (
     centred_rows,
     drawn_rows,
     leading_axes,
-    row_blocks,
+    over_blocks,
 )
 from manifactor.spectral.uneven_noise import (
     UnevenNoiseSettings,
@@ -109,8 +109,12 @@ class Preparation:
     ) -> np.ndarray:
         """Return prepared samples, (n, n_kept)."""
         prepared = np.empty((len(X), self.components.shape[1]))
-        for rows in row_blocks(X, settings.principal):
+
+        def work(rows: slice) -> None:
             prepared[rows] = (X[rows] - self.mean) @ self.components
+
+        for _ in over_blocks(work, X, settings.principal):
+            pass
         return prepared
 
 

@@ -1,10 +1,15 @@
 """Principal components of samples, in blocks of rows: all of them or the leading."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from sklearn.utils import gen_batches
+
+from manifactor._support.threads import one_blas_thread, over_cores
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,7 @@ class PrincipalAxes:
         self, X: np.ndarray, settings: PrincipalSettings = PrincipalSettings()
     ) -> Iterator[np.ndarray]:
         """Yield blocks of the samples in the principal axes."""
-        for block in centred_blocks(X, self.mean, settings):
-            yield block @ self.axes
+        return over_blocks(lambda rows: (X[rows] - self.mean) @ self.axes, X, settings)
 
 
 def all_axes(
@@ -78,9 +82,14 @@ def all_axes(
     Components that are rounding are left out.
     """
     mean = X.mean(axis=0, dtype=np.float64)
-    blocks = centred_blocks(X, mean, settings)
-    scatter = sum(block.T @ block for block in blocks)
-    variance, axes = np.linalg.eigh(scatter / len(X))
+
+    def squared(rows: slice) -> np.ndarray:
+        block = X[rows] - mean
+        return block.T @ block
+
+    scatter = sum(over_blocks(squared, X, settings))
+    with one_blas_thread():
+        variance, axes = np.linalg.eigh(scatter / len(X))
     # `eigh` sorts ascending.
     seen = variance > settings.rank_tolerance * variance[-1]
     variance, axes = variance[seen][::-1], axes[:, seen][:, ::-1]
@@ -146,9 +155,15 @@ def _covariance_times(
     """Return the covariance times some vectors, and the variance of all columns."""
     image, total = np.zeros(axes.shape), 0.0
     vectors, level = axes.astype(precision), mean.astype(precision)
-    for block in centred_blocks(X, level, settings):
-        image += block.T @ (block @ vectors)
-        total += float(np.vdot(block, block))
+
+    def work(rows: slice) -> tuple[np.ndarray, float]:
+        # In the precision of the finer of the two.
+        block = X[rows] - level
+        return block.T @ (block @ vectors), float(np.vdot(block, block))
+
+    for some_image, some_total in over_blocks(work, X, settings):
+        image += some_image
+        total += some_total
     return image / len(X), total / len(X)
 
 
@@ -171,14 +186,14 @@ def drawn_rows(X: np.ndarray, most: int) -> np.ndarray:
     return X[(places * step).astype(int)]
 
 
-def centred_blocks(
-    X: np.ndarray, mean: np.ndarray, settings: PrincipalSettings
-) -> Iterator[np.ndarray]:
-    """Yield blocks of rows less the mean, in the precision of the finer of the two."""
-    for rows in row_blocks(X, settings):
-        yield X[rows] - mean
+def over_blocks(
+    work: Callable[[slice], T], X: np.ndarray, settings: PrincipalSettings
+) -> Iterator[T]:
+    """Yield `work` of blocks of rows, in their order, computed on all cores.
 
-
-def row_blocks(X: np.ndarray, settings: PrincipalSettings) -> Iterator[slice]:
-    """Return slices of rows that hold about `numbers_per_step` numbers."""
-    return gen_batches(len(X), max(1, settings.numbers_per_step // X.shape[1]))
+    A block has one thread of BLAS: results do not depend on the number of cores.
+    """
+    numbers = settings.numbers_per_step
+    blocks = gen_batches(len(X), max(1, numbers // X.shape[1]))
+    with one_blas_thread():
+        yield from over_cores(work, list(blocks))

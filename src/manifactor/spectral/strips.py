@@ -48,7 +48,7 @@ class TiledRows:
     def __init__(self, rows: sp.csr_array, *, tile_rows: int) -> None:
         """Lay the rows out in tiles."""
         self.n_rows = rows.shape[0]
-        self._where = row_slices(self.n_rows, tile_rows)
+        self._where = row_slices(self.n_rows, tile_rows, suits=1)
         self._tiles = [_tile(rows, where) for where in self._where]
         self._most_columns = max(len(columns) for columns, _ in self._tiles)
 
@@ -99,7 +99,7 @@ def columns_of_tiles(
     matrix: sp.csr_array, *, settings: TileSettings = TileSettings()
 ) -> float:
     """Return the number of columns of a tile, over the entries of a row, on average."""
-    tiles = row_slices(matrix.shape[0], settings.rows)
+    tiles = row_slices(matrix.shape[0], settings.rows, suits=1)
     step = max(1, len(tiles) // settings.looked_at)
     columns, entries = 0.0, 0.0
     for tile in tiles[::step]:

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from manifactor import datasets
+from manifactor._support.workers import Processes
 from manifactor.scores import Score, regression_r2, score, wilson_interval
 from manifactor.studies.baselines import BASELINES, METHODS
 from manifactor.studies.cases import Case, Row, rows_of
 from manifactor.studies.field import FieldSettings, field_rows
-from manifactor.studies.processes import map_processes
 from manifactor.studies.records import (
     VERDICTS,
     count,
@@ -155,7 +155,7 @@ def run(
     n_jobs : int or None
         Number of processes; None for one on each core.
     """
-    return map_processes(record, _fits(table)[first:], n_jobs=n_jobs)
+    return Processes(n_jobs).map(record, _fits(table)[first:])
 
 
 def jobs(table: Sequence[Row]) -> list[dict]:

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from manifactor import datasets
+from manifactor._support.workers import Processes
 from manifactor.datasets.kinds import KINDS
 from manifactor.datasets.problems import Problem, ProblemSettings
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
 from manifactor.studies.confidence import verdict_confidence
-from manifactor.studies.processes import map_processes
 from manifactor.studies.records import VERDICTS, count, with_verdict
 from manifactor.views import plots
 from manifactor.views.markup import svg_file
@@ -63,7 +63,7 @@ def run(
         Number of processes; None for one on each core.
     """
     drawn = [(seed, problems) for seed in range(first, n_problems)]
-    return map_processes(record, drawn, n_jobs=n_jobs)
+    return Processes(n_jobs).map(record, drawn)
 
 
 def jobs(n_problems: int) -> list[dict]:

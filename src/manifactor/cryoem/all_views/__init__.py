@@ -4,7 +4,8 @@ transforms : low Fourier coefficients of all images, read once
 symmetry : the rotations of point groups
 slices : a volume's Fourier transform, and the slices of it that images show
 equations : normal equations of volumes, one small system for each frequency
-regression : volumes from images and what is known of them, and back
+regression : volumes from images and what is known of them
+likelihoods : what volumes say of images, and functions of that mapped over images
 nuisances : changes of images that are no motion: errors of poses, and contrast
 principal : the mean volume and the principal volumes, in which all particles differ
 terms : functions of places that a volume is a sum of

@@ -5,12 +5,13 @@ views agree. Images of different directions share frequencies, though, the commo
 the volumes that they are slices of must be the same there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from manifactor._support.arithmetic import quotient
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.equations import Equations
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
@@ -45,6 +46,7 @@ def view_consistency(
     features: Features,
     motions: Motions,
     *,
+    workers: Workers = Here(),
     settings: ConsistencySettings = ConsistencySettings(),
 ) -> np.ndarray:
     """Return how much of a motion in some views the other views predict.
@@ -56,6 +58,8 @@ def view_consistency(
     features : Features
         Of the images.
     motions : Motions
+    workers : Workers
+        Each does some of the cells.
     settings : ConsistencySettings
 
     Returns
@@ -66,27 +70,11 @@ def view_consistency(
     """
     transforms = transforms[: settings.compared]
     features = features[: settings.compared]
-    directions = transforms.rotations[:, 2]
-    sphere = half_sphere_cells(settings.bands)
-    cell = sphere.index(directions)
-    # The view from behind shows the same.
-    towards = np.abs(directions @ sphere.centres.T)
-    apart = np.cos(np.radians(settings.apart))
-
-    def summed(rows: np.ndarray) -> Equations:
-        equations, _ = normal_equations(
-            transforms[rows], features[rows], settings=settings.regression
-        )
-        return equations
-
-    powers = []
-    # One after the other: each takes some 300 MB.
-    for own in range(len(sphere)):
-        rows = np.flatnonzero(cell == own)
-        others = np.flatnonzero(towards[:, own] < apart)
-        if min(len(rows), len(others)) >= settings.at_least:
-            halves = [summed(half) for half in np.array_split(rows, 2)]
-            powers.append(_powers(halves, summed(others), motions, settings))
+    jobs = [
+        ([(transforms[part], features[part]) for part in parts], motions, settings)
+        for parts in _cells(transforms.rotations[:, 2], settings)
+    ]
+    powers = list(workers.map(_cell_powers, jobs))
     if not powers:
         return np.full(len(motions.topologies), np.nan)
     predicted, shown = np.sum(powers, axis=0)
@@ -94,6 +82,35 @@ def view_consistency(
     known = shown > settings.significant * error
     share = np.clip(quotient(predicted, np.where(known, shown, 1)), 0, 1)
     return np.where(known, share, np.nan)
+
+
+def _cells(
+    directions: np.ndarray, settings: ConsistencySettings
+) -> Iterator[list[np.ndarray]]:
+    """Yield the views of two halves of each cell, and those far from the cell."""
+    sphere = half_sphere_cells(settings.bands)
+    cell = sphere.index(directions)
+    # The view from behind shows the same.
+    towards = np.abs(directions @ sphere.centres.T)
+    apart = np.cos(np.radians(settings.apart))
+    for own in range(len(sphere)):
+        rows = np.flatnonzero(cell == own)
+        others = np.flatnonzero(towards[:, own] < apart)
+        if min(len(rows), len(others)) >= settings.at_least:
+            yield [*np.array_split(rows, 2), others]
+
+
+def _cell_powers(
+    sets: Sequence[tuple[Transforms, Features]],
+    motions: Motions,
+    settings: ConsistencySettings,
+) -> np.ndarray:
+    """Return the powers of one cell, given its two halves and the others."""
+    # One set after the other: the equations of each take some 100 MB.
+    first, second, others = (
+        normal_equations([each], settings=settings.regression)[0][0] for each in sets
+    )
+    return _powers((first, second), others, motions, settings)
 
 
 def _powers(

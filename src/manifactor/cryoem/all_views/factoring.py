@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from manifactor._support.stages import Stages, fingerprint
+from manifactor._support.threads import one_blas_thread
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.motions import MOMENTS, Motions, MotionSettings
 from manifactor.cryoem.all_views.placing import (
     Placed,
@@ -63,6 +66,7 @@ def factor_all_views(
     symmetry: str = "C1",
     parameters: Mapping | None = None,
     stages: Stages | None = None,
+    workers: Workers = Here(),
     settings: AllViewsSettings = AllViewsSettings(),
 ) -> AllViews:
     """Find the independent motions of a molecule, and place all particles on them.
@@ -76,11 +80,13 @@ def factor_all_views(
     parameters : mapping or None
         Parameters of the factorizer.
     stages : Stages or None
-        Times and reports the stages.
+        Times, reports and keeps the stages.
+    workers : Workers
+        Images are divided among them.
     settings : AllViewsSettings
     """
     stages = stages or Stages()
-    principal = _principal(transforms, seed, symmetry, stages, settings)
+    principal = _principal(transforms, seed, symmetry, stages, workers, settings)
     require_motion(principal)
     rows = surest(principal, settings)
     own = {"preparation": "none", "random_state": seed, "callback": stages.report}
@@ -90,17 +96,20 @@ def factor_all_views(
     if not set(topologies) <= set(MOMENTS):
         return AllViews(fit, rows, principal, None)
     known = np.column_stack([even_places(found.coordinate) for found in fit.factors_])
-    with stages.timed("places"):
-        placed = place_particles(
-            transforms,
-            Motions(topologies, settings.motions),
-            rows,
-            known,
-            rng=np.random.default_rng(seed),
-            symmetry=symmetry,
-            report=lambda done: stages.report("places", done),
-            settings=settings.placing,
-        )
+    motions = Motions(topologies, settings.motions)
+    given = transforms.fingerprint, motions, rows, known
+    placed = place_particles(
+        transforms,
+        motions,
+        rows,
+        known,
+        rng=np.random.default_rng(seed),
+        symmetry=symmetry,
+        stages=stages,
+        key=fingerprint(*given, symmetry, seed, settings.placing),
+        workers=workers,
+        settings=settings.placing,
+    )
     return AllViews(fit, rows, principal, placed)
 
 
@@ -109,6 +118,7 @@ def _principal(
     seed: int,
     symmetry: str,
     stages: Stages,
+    workers: Workers,
     settings: AllViewsSettings,
 ) -> PrincipalVolumes:
     key = fingerprint(transforms.fingerprint, symmetry, seed, settings.principal)
@@ -118,11 +128,14 @@ def _principal(
             transforms,
             rng=np.random.default_rng(seed),
             symmetry=symmetry,
-            report=lambda done: stages.report("principal volumes", done),
+            report=partial(stages.report, "principal volumes"),
+            stages=stages,
+            key=key,
+            workers=workers,
             settings=settings.principal,
         )
 
-    with stages.timed("principal volumes"):
+    with stages.timed("principal volumes"), one_blas_thread():
         return stages.recall("principal volumes", key, compute)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.place_features import PlaceFeatures
 from manifactor.cryoem.all_views.regression import (
@@ -44,6 +45,7 @@ def model_of_places(
     *,
     rng: np.random.Generator,
     report: Callable[[float], None] = lambda fraction: None,
+    workers: Workers = Here(),
     settings: KnownPlaceSettings = KnownPlaceSettings(),
 ) -> MotionModel:
     """Return the molecule along factors on which the places of images are known.
@@ -59,6 +61,7 @@ def model_of_places(
         Draws the half sets.
     report : callable
         Called with the fraction that is done.
+    workers : Workers
     settings : KnownPlaceSettings
 
     Returns
@@ -72,9 +75,11 @@ def model_of_places(
     half = rng.permutation(len(transforms)) % 2
     found = []
     for number in (0, 1):
-        chosen = np.flatnonzero(half == number)
-        images = transforms[chosen]
-        found.append(volumes_from(images, known[chosen], settings=settings.regression))
+        rows = np.flatnonzero(half == number)
+        given = transforms[rows], known[rows]
+        found.append(
+            volumes_from(*given, workers=workers, settings=settings.regression)
+        )
         report((number + 1) / 2)
     first, second = found
     return MotionModel(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.equations import Equations
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
@@ -61,6 +62,7 @@ def learn_known(
     motions: Motions,
     places: np.ndarray,
     *,
+    workers: Workers = Here(),
     settings: LearningSettings = LearningSettings(),
 ) -> Learned:
     """Learn volumes from images of known places, with all terms that they show.
@@ -71,6 +73,7 @@ def learn_known(
     motions : Motions
         To begin with.
     places : ndarray of shape (n, n_motions)
+    workers : Workers
     settings : LearningSettings
     """
     volumes = None
@@ -78,7 +81,13 @@ def learn_known(
         tried = motions.grown()
         features = Features.known(tried.features(places))
         learned = learn(
-            transforms, motions, tried, features, volumes=volumes, settings=settings
+            transforms,
+            motions,
+            tried,
+            features,
+            volumes=volumes,
+            workers=workers,
+            settings=settings,
         )
         if learned.motions == motions:
             return learned
@@ -92,6 +101,7 @@ def learn(
     features: Features,
     *,
     volumes: np.ndarray | None = None,
+    workers: Workers = Here(),
     settings: LearningSettings = LearningSettings(),
 ) -> Learned:
     """Learn volumes, and the terms that two half sets of images agree about.
@@ -108,13 +118,14 @@ def learn(
         Of `tried`.
     volumes : complex ndarray of shape (n_features, grid.size) or None
         Of `motions`, learned before; they are improved.
+    workers : Workers
     settings : LearningSettings
     """
     known = np.zeros((features.mean.shape[1], transforms.grid.size), complex)
     if volumes is not None:
         known[: len(volumes)] = volumes
     explained = None if volumes is None else known
-    pairs = _equations_of_halves(transforms, features, explained, settings)
+    pairs = _equations_of_halves(transforms, features, explained, workers, settings)
     halves, rests = zip(*pairs, strict=True)
     weak = settings.regression.prior_variance
     found = [half.solved(prior_variance=weak) for half in halves]
@@ -139,25 +150,29 @@ def _equations_of_halves(
     transforms: Transforms,
     features: Features,
     volumes: np.ndarray | None,
+    workers: Workers,
     settings: LearningSettings,
 ) -> list[tuple[Equations, Equations]]:
     middle = len(transforms) // 2
-    return [
-        normal_equations(
-            transforms[half],
-            features[half],
-            volumes=volumes,
-            settings=settings.regression,
-        )
-        for half in (slice(middle), slice(middle, None))
-    ]
+    halves = slice(middle), slice(middle, None)
+    return normal_equations(
+        [(transforms[half], features[half]) for half in halves],
+        volumes=volumes,
+        workers=workers,
+        settings=settings.regression,
+    )
 
 
 def volumes_of_halves(
-    learned: Learned, *, settings: LearningSettings = LearningSettings()
+    learned: Learned,
+    *,
+    workers: Workers = Here(),
+    settings: LearningSettings = LearningSettings(),
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the volumes of two half sets of images."""
-    pairs = _equations_of_halves(learned.transforms, learned.features, None, settings)
+    pairs = _equations_of_halves(
+        learned.transforms, learned.features, None, workers, settings
+    )
     first, second = (
         half.solved(prior_variance=learned.prior_variance) for half, _ in pairs
     )

@@ -11,7 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
-from manifactor.cryoem.all_views.regression import Features, Likelihood
+from manifactor._support.pickling import PickledFields
+from manifactor.cryoem.all_views.likelihoods import Likelihood
+from manifactor.cryoem.all_views.regression import Features
 from manifactor.cryoem.all_views.terms import (
     Term,
     constant_term,
@@ -66,7 +68,7 @@ class Posterior:
 
 
 @dataclass(frozen=True)
-class Motions:
+class Motions(PickledFields):
     """Independent motions of a molecule.
 
     Attributes

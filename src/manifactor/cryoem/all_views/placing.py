@@ -1,11 +1,14 @@
 """The places of all particles on the motions that some of them showed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.stats import rankdata
 
+from manifactor._support.stages import Stages
+from manifactor._support.threads import one_blas_thread
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.consistency import (
     ConsistencySettings,
     view_consistency,
@@ -18,14 +21,25 @@ from manifactor.cryoem.all_views.learning import (
     unexplained,
     volumes_of_halves,
 )
+from manifactor.cryoem.all_views.likelihoods import (
+    Likelihood,
+    joined,
+    likelihood_jobs,
+    likelihood_piece,
+    map_likelihoods,
+)
 from manifactor.cryoem.all_views.motions import Motions
 from manifactor.cryoem.all_views.regression import (
+    Arrays,
+    Features,
     RegressionSettings,
-    likelihood,
-    likelihoods,
 )
 from manifactor.cryoem.all_views.symmetry import point_group
+from manifactor.cryoem.all_views.terms import Term
 from manifactor.cryoem.all_views.transforms import Transforms
+
+# What is kept of the volumes of motions; see `_described`.
+Known = tuple[tuple[Term, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,9 @@ def place_particles(
     *,
     rng: np.random.Generator,
     symmetry: str = "C1",
-    report: Callable[[float], None] = lambda fraction: None,
+    stages: Stages | None = None,
+    key: str = "",
+    workers: Workers = Here(),
     settings: PlacingSettings = PlacingSettings(),
 ) -> Placed:
     """Place all particles on motions, given the places of some of them.
@@ -96,11 +112,78 @@ def place_particles(
         Draws the particles that volumes are learned from.
     symmetry : str
         Point group of the molecule.
-    report : callable
-        Called with the fraction that is done.
+    stages : Stages or None
+        Times and reports the placing, and keeps the volumes of the motions, and the
+        places piece by piece.
+    key : str
+        Of everything that the result depends on, for `stages`.
+    workers : Workers
     settings : PlacingSettings
     """
+    stages = stages or Stages()
     mates = point_group(symmetry)
+
+    def find() -> Known:
+        learned = _learned(
+            transforms, motions, rows, places, mates, rng, stages, workers, settings
+        )
+        return _described(learned, mates, workers, settings)
+
+    with stages.timed("places"), one_blas_thread():
+        added, volumes, noise, spread, consistency = stages.recall("motions", key, find)
+        motions = motions.with_terms(added)
+        found, deviations = _all_places(
+            replace(transforms, noise=noise),
+            volumes,
+            motions,
+            stages,
+            key,
+            workers,
+            settings,
+        )
+    ratio = spread / np.mean(deviations**2, axis=0)
+    deviations = deviations * np.sqrt(1 + ratio)
+    return Placed(motions, volumes, found, deviations, consistency)
+
+
+def _all_places(
+    transforms: Transforms,
+    volumes: np.ndarray,
+    motions: Motions,
+    stages: Stages,
+    key: str,
+    workers: Workers,
+    settings: PlacingSettings,
+) -> Arrays:
+    """Return places and deviations of all images, both (n, n_motions)."""
+    before = (settings.rounds + 1) / (settings.rounds + 2)
+    stages.report("places", before)
+    jobs = likelihood_jobs(
+        _places, transforms, volumes, motions, settings=settings.regression
+    )
+    pieces = stages.pieces(
+        "places",
+        key,
+        likelihood_piece,
+        jobs,
+        workers=workers,
+        report=lambda done: stages.report("places", before + (1 - before) * done),
+    )
+    return joined(pieces)
+
+
+def _learned(
+    transforms: Transforms,
+    motions: Motions,
+    rows: np.ndarray,
+    places: np.ndarray,
+    mates: np.ndarray,
+    rng: np.random.Generator,
+    stages: Stages,
+    workers: Workers,
+    settings: PlacingSettings,
+) -> Learned:
+    """Learn volumes from known places, and then from images that they place."""
     most = settings.learned // len(mates)
     # Drawn, not the first: particles are often in an order.
     known = rng.permutation(len(rows))[:most]
@@ -108,93 +191,109 @@ def place_particles(
         transforms[rows[known]].with_mates(mates),
         motions,
         np.repeat(places[known], len(mates), axis=0),
+        workers=workers,
         settings=settings.learning,
     )
     drawn = rng.permutation(len(transforms))[:most]
     for turn in range(settings.rounds):
-        learned = _learned_again(transforms[drawn], learned, mates, settings)
-        report((turn + 1) / (settings.rounds + 2))
-    motions, volumes = learned.motions, learned.volumes
-    noise = unexplained(learned)
-    halves = volumes_of_halves(learned, settings=settings.learning)
-    compared = learned.transforms[:: len(mates)][: settings.compared]
-    spread = _noise_of_volumes(compared, halves, motions, settings)
-    before = (settings.rounds + 1) / (settings.rounds + 2)
-    report(before)
-    found, deviations = _all_places(
-        replace(transforms, noise=noise),
-        volumes,
-        motions,
-        lambda done: report(before + (1 - before) * done),
-        settings,
-    )
-    ratio = spread / np.mean(deviations**2, axis=0)
-    return Placed(
-        motions,
-        volumes,
-        places=found,
-        deviations=deviations * np.sqrt(1 + ratio),
-        consistency=view_consistency(
-            learned.transforms[:: len(mates)],
-            learned.features[:: len(mates)],
-            motions,
-            settings=settings.consistency,
-        ),
-    )
+        learned = _learned_again(transforms[drawn], learned, mates, workers, settings)
+        stages.report("places", (turn + 1) / (settings.rounds + 2))
+    return learned
 
 
 def _learned_again(
     transforms: Transforms,
     learned: Learned,
     mates: np.ndarray,
+    workers: Workers,
     settings: PlacingSettings,
 ) -> Learned:
     """Learn volumes from images that are placed by the volumes learned before."""
     images = replace(transforms, noise=unexplained(learned))
-    seen = likelihood(images, learned.volumes, settings=settings.regression)
     tried = learned.motions.grown()
-    features = learned.motions.posterior(seen, described=tried).features
+    mean, products = map_likelihoods(
+        _expected_features,
+        images,
+        learned.volumes,
+        learned.motions,
+        tried,
+        workers=workers,
+        settings=settings.regression,
+    )
     return learn(
         images.with_mates(mates),
         learned.motions,
         tried,
-        features.repeated(len(mates)),
+        Features(mean, products).repeated(len(mates)),
         volumes=learned.volumes,
+        workers=workers,
         settings=settings.learning,
     )
 
 
-def _all_places(
-    transforms: Transforms,
-    volumes: np.ndarray,
-    motions: Motions,
-    report: Callable[[float], None],
-    settings: PlacingSettings,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return places and deviations of all images, both (n, n_motions)."""
-    batches = likelihoods(
-        transforms, volumes, report=report, settings=settings.regression
+def _expected_features(terms: Likelihood, motions: Motions, tried: Motions) -> Arrays:
+    features = motions.posterior(terms, described=tried).features
+    return features.mean, features.products
+
+
+def _places(terms: Likelihood, motions: Motions) -> Arrays:
+    """Return places and deviations of images, both (n, n_motions)."""
+    found = motions.posterior(terms)
+    return found.places, found.deviations
+
+
+def _described(
+    learned: Learned, mates: np.ndarray, workers: Workers, settings: PlacingSettings
+) -> Known:
+    """Return what is kept of the volumes that were learned.
+
+    Returns
+    -------
+    added : tuple of Term
+        Of the motions.
+    volumes : complex ndarray of shape (n_features, grid.size)
+    noise : ndarray of shape (m,)
+        Variance of what volumes leave of images.
+    spread : ndarray of shape (n_motions,)
+        Variance of places that is due to the noise of volumes.
+    consistency : ndarray of shape (n_motions,)
+    """
+    halves = volumes_of_halves(learned, workers=workers, settings=settings.learning)
+    images = learned.transforms[:: len(mates)]
+    compared = images[: settings.compared]
+    consistency = view_consistency(
+        images,
+        learned.features[:: len(mates)],
+        learned.motions,
+        workers=workers,
+        settings=settings.consistency,
     )
-    pairs = []
-    for terms in batches:
-        # Of the features, which take more memory than the images, none are kept.
-        found = motions.posterior(terms)
-        pairs.append((found.places, found.deviations))
-    places, deviations = zip(*pairs, strict=True)
-    return np.concatenate(places), np.concatenate(deviations)
+    return (
+        learned.motions.added,
+        learned.volumes,
+        unexplained(learned),
+        _noise_of_volumes(compared, halves, learned.motions, workers, settings),
+        consistency,
+    )
 
 
 def _noise_of_volumes(
     transforms: Transforms,
     halves: Sequence[np.ndarray],
     motions: Motions,
+    workers: Workers,
     settings: PlacingSettings,
 ) -> np.ndarray:
     """Return the variance of places that is due to the noise of volumes."""
     first, second = (
-        motions.posterior(
-            likelihood(transforms, volumes, settings=settings.regression)
-        ).places
+        map_likelihoods(
+            _places,
+            transforms,
+            volumes,
+            motions,
+            workers=workers,
+            settings=settings.regression,
+        )[0]
         for volumes in halves
     )
     # Around a circle the way may lead through 0; an interval has no way of more than

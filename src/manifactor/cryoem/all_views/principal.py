@@ -12,18 +12,24 @@ Tagare and others, Directly reconstructing principal components of heterogeneous
 particles from cryo-EM images, 2015.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from manifactor._support.stages import Stages
+from manifactor._support.threads import one_blas_thread
+from manifactor._support.workers import Here, Workers
+from manifactor.cryoem.all_views.likelihoods import (
+    Likelihood,
+    likelihood_jobs,
+    likelihood_piece,
+    map_likelihoods,
+)
 from manifactor.cryoem.all_views.nuisances import without_nuisances
 from manifactor.cryoem.all_views.regression import (
     Features,
-    Likelihood,
     RegressionSettings,
-    likelihood,
-    likelihoods,
     volumes_from,
 )
 from manifactor.cryoem.all_views.symmetry import point_group
@@ -85,6 +91,9 @@ def principal_volumes(
     rng: np.random.Generator,
     symmetry: str = "C1",
     report: Callable[[float], None] = lambda fraction: None,
+    stages: Stages | None = None,
+    key: str = "",
+    workers: Workers = Here(),
     settings: PrincipalSettings = PrincipalSettings(),
 ) -> PrincipalVolumes:
     """Find the volumes in which particles differ, and the coordinates of each.
@@ -100,15 +109,56 @@ def principal_volumes(
         Point group of the molecule.
     report : callable
         Called with the fraction that is done.
+    stages : Stages or None
+        Keeps the volumes, and the coordinates piece by piece.
+    key : str
+        Of everything that the result depends on, for `stages`.
+    workers : Workers
     settings : PrincipalSettings
     """
+    stages = stages or Stages()
+
+    def search() -> tuple[np.ndarray, np.ndarray]:
+        return _searched(transforms, rng, symmetry, report, workers, settings)
+
+    volumes, agreement = stages.recall("volumes", key, search)
+    report(0.8)
+    jobs = likelihood_jobs(
+        _described, transforms, volumes, settings=settings.regression
+    )
+    found = stages.pieces(
+        "principal volumes",
+        key,
+        likelihood_piece,
+        jobs,
+        workers=workers,
+        report=lambda done: report(0.8 + 0.2 * done),
+    )
+    return _turned(volumes, agreement, found, len(transforms))
+
+
+def _searched(
+    transforms: Transforms,
+    rng: np.random.Generator,
+    symmetry: str,
+    report: Callable[[float], None],
+    workers: Workers,
+    settings: PrincipalSettings,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the volumes that two half sets agree about, and how far they do."""
     mates = point_group(symmetry)
     drawn = rng.permutation(len(transforms))
     size = min(settings.half_set // len(mates), len(drawn) // 2)
-    sets = [np.sort(drawn[:size]), np.sort(drawn[size : 2 * size])]
-    first, second = (
-        _from_random(transforms[rows].with_mates(mates), rng, settings) for rows in sets
-    )
+    halves = [
+        transforms[rows].with_mates(mates)
+        for rows in (np.sort(drawn[:size]), np.sort(drawn[size : 2 * size]))
+    ]
+    shapes = [(len(half), settings.max_rank) for half in halves]
+    jobs = [
+        (half, rng.standard_normal(shape), settings)
+        for half, shape in zip(halves, shapes, strict=True)
+    ]
+    first, second = workers.map(_from_random, jobs)
     report(0.6)
     # Errors of poses move the whole molecule, and contrasts differ; that is no motion.
     agreement, mixing = compared_spaces(
@@ -119,36 +169,38 @@ def principal_volumes(
     if rank:
         learned = np.sort(drawn[: settings.learned // len(mates)])
         images = transforms[learned].with_mates(mates)
-        volumes = _maximised(volumes, images, settings.final_rounds, settings)
-    report(0.8)
-    return _described(
-        volumes, agreement, transforms, lambda done: report(0.8 + 0.2 * done), settings
-    )
+        volumes = _maximised(volumes, images, settings.final_rounds, workers, settings)
+    return volumes, agreement
 
 
 def _from_random(
-    transforms: Transforms, rng: np.random.Generator, settings: PrincipalSettings
+    transforms: Transforms, coordinates: np.ndarray, settings: PrincipalSettings
 ) -> np.ndarray:
     """Return volumes after some rounds, starting from random coordinates."""
     constant = np.ones(len(transforms))
-    random = rng.standard_normal((len(transforms), settings.max_rank))
-    start = Features.known(np.column_stack([constant, random]))
-    volumes = volumes_from(transforms, start, settings=settings.regression)
-    return _maximised(volumes, transforms, settings.rounds, settings)
+    start = Features.known(np.column_stack([constant, coordinates]))
+    with one_blas_thread():
+        volumes = volumes_from(transforms, start, settings=settings.regression)
+        return _maximised(volumes, transforms, settings.rounds, Here(), settings)
 
 
 def _maximised(
     volumes: np.ndarray,
     transforms: Transforms,
     rounds: int,
+    workers: Workers,
     settings: PrincipalSettings,
 ) -> np.ndarray:
     """Return volumes of higher likelihood, by expectation maximisation."""
+    regression = settings.regression
     for _ in range(rounds):
-        terms = likelihood(transforms, volumes, settings=settings.regression)
-        mean, covariance = coordinates_of(terms)
+        mean, covariance = map_likelihoods(
+            coordinates_of, transforms, volumes, workers=workers, settings=regression
+        )
         features = _features(mean, covariance)
-        volumes = volumes_from(transforms, features, settings=settings.regression)
+        volumes = volumes_from(
+            transforms, features, workers=workers, settings=regression
+        )
         volumes = _normalised(volumes, mean, covariance)
     return volumes
 
@@ -211,25 +263,24 @@ def compared_spaces(
     return agreement, scale * np.linalg.solve(mine.T, turned).T
 
 
-def _described(
+def _described(terms: Likelihood) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return mean and covariance of coordinates, and their information in all."""
+    mean, covariance = coordinates_of(terms)
+    # The largest array of all: a deviation needs no more digits.
+    single = covariance.astype(np.float32)
+    return mean, single, terms.quadratic[:, 1:, 1:].sum(axis=0, keepdims=True)
+
+
+def _turned(
     volumes: np.ndarray,
     agreement: np.ndarray,
-    transforms: Transforms,
-    report: Callable[[float], None],
-    settings: PrincipalSettings,
+    found: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]],
+    n_images: int,
 ) -> PrincipalVolumes:
-    """Return the coordinates of all images, in order of their visibility."""
-    batches = likelihoods(
-        transforms, volumes, report=report, settings=settings.regression
-    )
-    means, covariances, total = [], [], 0.0
-    for terms in batches:
-        mean, covariance = coordinates_of(terms)
-        means.append(mean)
-        # The largest array of all: a deviation needs no more digits.
-        covariances.append(covariance.astype(np.float32))
-        total += terms.quadratic[:, 1:, 1:].sum(axis=0)
-    information, axes = np.linalg.eigh(total / len(transforms))
+    """Return volumes and coordinates of all images in order of their visibility."""
+    means, covariances, sums = zip(*found, strict=True)
+    total = np.concatenate(sums).sum(axis=0)
+    information, axes = np.linalg.eigh(total / n_images)
     information, axes = information[::-1], axes[:, ::-1]
     single = axes.astype(np.float32)
     return PrincipalVolumes(

@@ -8,10 +8,12 @@ import scipy.sparse as sp
 from scipy import fft
 
 from manifactor._support.arithmetic import quotient
+from manifactor._support.pickling import PickledFields
+from manifactor._support.threads import cores
 
 
 @dataclass(frozen=True)
-class VolumeGrid:
+class VolumeGrid(PickledFields):
     """Frequencies on which the Fourier transform of a volume is known.
 
     The grid is finer than that of the images, since slices are interpolated on it.
@@ -141,6 +143,21 @@ class VolumeGrid:
         """Return transforms whose interpolated slices are those of the volumes."""
         return self._transformed(self._real(volumes) / self._envelope)
 
+    def columns(self, volumes: np.ndarray) -> np.ndarray:
+        """Return real and imaginary parts of volumes for `inner_slices`, as columns.
+
+        Parameters
+        ----------
+        volumes : complex ndarray of shape (n, size)
+
+        Returns
+        -------
+        float32 ndarray of shape (number of frequencies inside, 2 * n)
+            All real parts, then all imaginary parts.
+        """
+        sharp = self.sharpened(volumes)[:, self.inside]
+        return np.concatenate([sharp.real, sharp.imag]).T.astype(np.float32)
+
     def densities(self, volumes: np.ndarray) -> np.ndarray:
         """Return volumes in real space, (n, side, side, side), centred.
 
@@ -155,7 +172,7 @@ class VolumeGrid:
 
     def _transformed(self, densities: np.ndarray) -> np.ndarray:
         axes = (1, 2, 3)
-        spectra = fft.fftn(densities, axes=axes)
+        spectra = fft.fftn(densities, axes=axes, workers=cores())
         return fft.fftshift(spectra, axes=axes).reshape(len(densities), -1)
 
     def _real(self, volumes: np.ndarray) -> np.ndarray:
@@ -164,7 +181,7 @@ class VolumeGrid:
         shifted = fft.ifftshift(cubes, axes=axes)
         # Volumes are real: half of the last axis tells all.
         half = shifted[..., : self.half + 1]
-        return fft.irfftn(half, s=3 * (self.side,), axes=axes)
+        return fft.irfftn(half, s=3 * (self.side,), axes=axes, workers=cores())
 
     @cached_property
     def filled(self) -> float:

@@ -1,13 +1,15 @@
 """Low Fourier coefficients of images of all views, in units of the noise."""
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import fft
 
 from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages, fingerprint
+from manifactor._support.threads import cores
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.directions import known_directions
 from manifactor.cryoem.images import circular_mask, square_side
@@ -70,7 +72,7 @@ class Transforms:
             optics=None if self.optics is None else self.optics[rows],
         )
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A text that differs where images, poses or optics do."""
         optics = {} if self.optics is None else self.optics.microscope
@@ -93,6 +95,21 @@ class Transforms:
             return self.values, self.transfer
         unit = np.sqrt(self.noise).astype(np.float32)
         return self.values / unit, self.transfer / unit
+
+    def shown(self, columns: np.ndarray) -> np.ndarray:
+        """Return what images show of volumes in units of `noise`, (n, m, 2, n_volumes).
+
+        Real parts, then imaginary parts.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (number of frequencies inside, 2 * n_volumes)
+            As `VolumeGrid.columns` returns them.
+        """
+        _, transfer = self.weighted
+        shown = self.grid.inner_slices(self.rotations) @ columns
+        shown = shown.reshape(*transfer.shape, 2, columns.shape[1] // 2)
+        return shown * transfer[..., None, None]
 
     def with_mates(self, mates: np.ndarray) -> "Transforms":
         """Return every image once for each way in which a symmetric molecule shows it.
@@ -117,6 +134,7 @@ def read_transforms(
     low_pass: float | None = None,
     mask_radius: float | None = None,
     stages: Stages | None = None,
+    workers: Workers = Here(),
     settings: TransformSettings = TransformSettings(),
 ) -> Transforms:
     """Read all images once and keep their low Fourier coefficients.
@@ -132,6 +150,8 @@ def read_transforms(
         Angstrom. None for a twelfth of the box, and for a ball that fills the box.
     stages : Stages or None
         Times and reports the reading, and keeps its result.
+    workers : Workers
+        Each reads its own blocks of the stacks.
     settings : TransformSettings
     """
     stages = stages or Stages()
@@ -141,11 +161,11 @@ def read_transforms(
     size = square_side(source.shape, settings.min_side)
     box = size * source.pixel_size
     grid = _grid(box, size, low_pass, mask_radius, settings)
-    key = fingerprint(particles.fingerprint, shift, grid, settings)
+    key = fingerprint(particles.fingerprint, shift, grid, source.block_bytes, settings)
 
     def read() -> np.ndarray:
-        noise = _noise(source, grid, rng, settings)
-        return _read_values(source, shift, grid, noise, stages)
+        noise = stages.recall("noise", key, lambda: _noise(source, grid, rng, settings))
+        return _read_values(source, shift, grid, noise, key, stages, workers)
 
     with stages.timed("images"):
         values = stages.recall("images", key, read)
@@ -154,7 +174,7 @@ def read_transforms(
         values,
         rotations=euler_matrices(angles),
         box=box,
-        optics=particles if _has_ctf(particles) else None,
+        optics=particles.without_images() if _has_ctf(particles) else None,
     )
 
 
@@ -163,25 +183,48 @@ def _read_values(
     shift: np.ndarray | None,
     grid: VolumeGrid,
     noise: np.ndarray,
+    key: str,
     stages: Stages,
+    workers: Workers,
 ) -> np.ndarray:
     """Return the coefficients of all images, centred, in units of the noise."""
+    blocks = source.block_rows()
+    jobs = [
+        (source[rows], None if shift is None else shift[rows], grid, noise)
+        for rows in blocks
+    ]
+    found = stages.pieces(
+        "images",
+        key,
+        _coefficients,
+        jobs,
+        workers=workers,
+        report=partial(stages.report, "images"),
+    )
+    values = np.empty((len(source), len(grid.plane)), np.complex64)
+    for rows, part in zip(blocks, found, strict=True):
+        values[rows] = part
+    return values
+
+
+def _coefficients(
+    source: ImageSource | ImageArray,
+    shift: np.ndarray | None,
+    grid: VolumeGrid,
+    noise: np.ndarray,
+) -> np.ndarray:
+    """Read one block of images, and return their coefficients."""
+    ((_, images),) = source.blocks()
+    spectra = fft.rfft2(images, norm="ortho", workers=cores())
     size = source.shape[0]
     column, row = grid.plane.T
     # The first pixel of an image lies half a box before its centre.
     centred = np.exp(2j * np.pi * (size // 2) / size * (column + row))
-    factor = (centred / np.sqrt(noise)).astype(np.complex64)
-    values = np.empty((len(source), len(grid.plane)), np.complex64)
-    done = 0
-    for here, images in source.blocks():
-        spectra = fft.rfft2(images, norm="ortho", workers=-1)
-        values[here] = spectra[:, row, column] * factor
-        if shift is not None:
-            cycles = shift[here] @ grid.plane.T / size
-            values[here] *= np.exp(-2j * np.pi * cycles)
-        done += len(here)
-        stages.report("images", done / len(source))
-    return values
+    values = spectra[:, row, column] * (centred / np.sqrt(noise)).astype(np.complex64)
+    if shift is not None:
+        cycles = shift @ grid.plane.T / size
+        values = values * np.exp(-2j * np.pi * cycles)
+    return values.astype(np.complex64)
 
 
 def known_angles(particles: Particles) -> np.ndarray:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div, quotient
-from manifactor._support.threads import map_panels
+from manifactor._support.threads import cores, map_panels
 from manifactor.factoring.prediction import thinned
 from manifactor.spectral.spectrum import Spectrum
 
@@ -294,7 +294,7 @@ def _flattened(
     n_blocks = max(1, ceil_div(len(places) * k, NEIGHBORS_AT_ONCE))
     flattened = []
     for block in np.array_split(places, n_blocks):
-        nearest = tree.query(block, k, workers=-1)[1]
+        nearest = tree.query(block, k, workers=cores())[1]
         flattened.append(_projected(block, cloud[nearest], dimension))
     return np.vstack(flattened)
 

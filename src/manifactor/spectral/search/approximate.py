@@ -8,12 +8,12 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from manifactor._support.parameters import require_count, require_number
+from manifactor._support.threads import thread_count
 from manifactor.spectral.search.faiss_lists import (
     Codes,
     FaissSettings,
@@ -266,7 +266,7 @@ def _exact_radius(codes: Codes, queries: np.ndarray, n_found: int) -> np.ndarray
 @contextmanager
 def _threads(n_jobs: int | None) -> Iterator[int]:
     """Provide the number of threads, and limit numerical libraries to it if given."""
-    n_threads = effective_n_jobs(-1 if n_jobs is None else n_jobs)
+    n_threads = thread_count(n_jobs)
     with faiss_package():
         pass  # the limit reaches only libraries that are loaded
     with threadpool_limits(None if n_jobs is None else n_threads):

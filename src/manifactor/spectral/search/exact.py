@@ -2,13 +2,12 @@
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from scipy.spatial import KDTree
 from sklearn.neighbors import KNeighborsTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manifactor._support.threads import cores
+from manifactor._support.threads import thread_count
 from manifactor.spectral.search.interface import NeighborSearch
 
 
@@ -60,7 +59,7 @@ class TreeSearch(NeighborSearch):
         The additional one is the sample itself, for queries that are in the tree.
         """
         count = min(self.n_neighbors + 1, self.tree_.n)
-        workers = effective_n_jobs(self.n_jobs or -1)
+        workers = thread_count(self.n_jobs)
         distances, indices = self.tree_.query(X, count, workers=workers)
         starts = np.arange(0, indices.size + 1, count)
         entries = (distances.ravel(), indices.ravel(), starts)
@@ -101,7 +100,7 @@ class BruteSearch(NeighborSearch):
         knn = KNeighborsTransformer(
             n_neighbors=self.n_neighbors,
             algorithm="brute",
-            n_jobs=self.n_jobs or cores(),
+            n_jobs=thread_count(self.n_jobs),
         )
         # Brute force expands the square of a difference, which cancels most digits of
         # samples that lie far from the origin.

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from manifactor._support.workers import Processes
 from manifactor.studies.paper.finding import Found, Job, drawn, find
 from manifactor.studies.paper.section import Settings
-from manifactor.studies.processes import map_processes
 
 # The figures show these two; rates over seeds cover all of `finding.WAYS`.
 COMPARED = ("published", "default")
@@ -71,7 +71,7 @@ class Lab:
             draws.setdefault((job.case, job.n, job.seed), []).append(job)
         groups = [(function, group) for group in draws.values()]
         done: dict = {}
-        for results in map_processes(_in_turn, groups, n_jobs=self.n_jobs):
+        for results in Processes(self.n_jobs).map(_in_turn, groups):
             done |= results
             if self.callback is not None:
                 # One more than the jobs: drawing the figure comes after them.
@@ -81,7 +81,7 @@ class Lab:
 
 def _in_turn(function: Callable, jobs: Sequence[Job]) -> dict:
     results = {job: function(job) for job in jobs}
-    # Workers live on between recipes, and images need half a gigabyte.
+    # A worker makes one draw after the other, and images need half a gigabyte.
     drawn.cache_clear()
     return results
 

@@ -1,0 +1,150 @@
+import operator
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from multiprocessing import active_children
+
+import pytest
+from joblib import Parallel, cpu_count, delayed
+from joblib.externals.loky import get_reusable_executor
+
+from manifactor._support.workers import (
+    Here,
+    Outcome,
+    Processes,
+    WorkersLost,
+    in_order,
+)
+from tests.pieces import cores_seen, divided, ended, killed
+
+WAITING = """
+import time
+from manifactor._support.workers import Processes
+try:
+    for _ in Processes(2).map(time.sleep, [(0,)] + 9 * [(600,)]):
+        print("one is done", flush=True)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+@pytest.mark.slow
+def test_results_come_in_the_order_of_the_jobs(tmp_path):
+    jobs = [("first", tmp_path, "second"), ("second", tmp_path, None)]
+    assert list(Processes(2).map(ended, jobs)) == ["first", "second"]
+
+
+@pytest.mark.slow
+def test_outcomes_come_as_soon_as_their_pieces_are_done(tmp_path):
+    jobs = [("first", tmp_path, "second"), ("second", tmp_path, None)]
+    reported = []
+    outcomes = list(Processes(2).outcomes(ended, jobs, report=reported.append))
+    assert outcomes == [Outcome(1, "second"), Outcome(0, "first")]
+    assert reported == [0.5, 1]
+    assert active_children() == []
+
+
+@pytest.mark.slow
+def test_no_process_is_left_after_an_error_or_an_early_end():
+    results = Processes(2).map(divided, [(1,), (0,), (1,)])
+    with pytest.raises(ZeroDivisionError):
+        list(results)
+    assert active_children() == []
+    for _ in Processes(2).map(time.sleep, [(0,), (600,)]):
+        assert active_children() != []
+        break
+    assert active_children() == []
+
+
+@pytest.mark.slow
+def test_processes_share_the_cores():
+    share = max(1, cpu_count() // 2)
+    found = Processes(2).map(cores_seen, 2 * [()])
+    assert {cores for cores, _ in found} == {share}
+    assert os.environ.get("LOKY_MAX_CPU_COUNT") is None
+
+
+@pytest.mark.slow
+def test_processes_of_somebody_else_are_left_alone():
+    pids = set(Parallel(n_jobs=2)(2 * [delayed(os.getpid)()]))
+    assert set(Processes(2).map(os.getpid, 2 * [()])) <= pids
+    left = active_children()
+    get_reusable_executor().shutdown(kill_workers=True)
+    assert pids <= {process.pid for process in left}
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_is_told_in_one_line():
+    with pytest.raises(WorkersLost, match=r"memory was full: 2 processes shared it"):
+        list(Processes(2).map(killed, [(True,), (False,)]))
+
+
+@pytest.mark.parametrize("workers", [Here(), Processes(1)])
+def test_an_error_does_not_stop_other_pieces(workers):
+    first, second, third = workers.outcomes(divided, [(1,), (0,), (3,)])
+    assert (first.result, third.result) == (6, 2)
+    assert isinstance(second.error, ZeroDivisionError)
+    assert "in divided" in second.error.__notes__[0]
+
+
+def refuse():
+    error = ValueError("this and that")
+    error.lock = threading.Lock()
+    raise error
+
+
+def test_an_error_that_cannot_be_pickled_keeps_its_words():
+    (found,) = Here().outcomes(refuse, [()])
+    assert str(found.error) == "ValueError: this and that"
+
+
+@pytest.mark.parametrize("workers", [Here(), Processes(1)])
+def test_nothing_is_done_before_a_result_is_asked_for(workers, tmp_path):
+    results = workers.map(ended, [("one", tmp_path, None), ("two", tmp_path, None)])
+    assert not (tmp_path / "one").exists()
+    assert next(results) == "one"
+    assert not (tmp_path / "two").exists()
+
+
+def test_results_that_come_early_are_held_back():
+    early = (Outcome(index, str(index)) for index in (2, 0, 1))
+    assert list(in_order(early)) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("jobs", [[(4, 2), (9, 3), (1, 1)], []])
+def test_one_process_does_all_jobs_in_turn(jobs):
+    found = Processes(1).map(operator.floordiv, jobs)
+    assert list(found) == [a // b for a, b in jobs]
+
+
+def test_there_are_no_more_processes_than_cores_that_may_be_used(monkeypatch):
+    # As taskset and the schedulers of clusters restrict a process.
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    assert set(Processes().map(os.getpid, 3 * [()])) == {os.getpid()}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not hasattr(os, "killpg"), reason="interrupts are sent another way on this system"
+)
+def test_an_interrupt_ends_all_processes_without_a_traceback():
+    # As in a terminal, Ctrl-C reaches the workers as well.
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as command:
+        try:
+            assert command.stdout.readline() == "one is done\n"
+            os.killpg(command.pid, signal.SIGINT)
+            # Workers that were not ended would sleep on, with the pipes open.
+            out, err = command.communicate(timeout=300)
+        finally:
+            command.kill()
+    assert out == "interrupted\n"
+    assert err == ""
