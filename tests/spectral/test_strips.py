@@ -5,9 +5,11 @@ import pytest
 
 from manifactor import datasets
 from manifactor.spectral.kernel import affinity
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.neighbors import NeighborSettings, neighbor_graph
 from manifactor.spectral.operators import HostOperator
+from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.search.exact import TreeSearch
+from manifactor.spectral.settings import DiffusionSettings
 from manifactor.spectral.strips import (
     TiledRows,
     TileSettings,
@@ -62,3 +64,21 @@ def test_a_recurrence_with_tiles_is_that_with_rows(matrices, rng):
         found.append(before)
     np.testing.assert_allclose(*found, atol=1e-5)
     assert (found[0] != found[1]).any()
+
+
+@pytest.mark.slow
+def test_functions_come_in_the_order_of_the_given_samples():
+    X, _ = datasets.sample("rectangle", 3000, random_state=0)
+    given, ordered = (
+        diffuse(
+            X,
+            DiffusionSettings(
+                n_functions=4, searching=NeighborSettings(ordered_above=n)
+            ),
+            rng=np.random.default_rng(0),
+        ).spectrum
+        for n in (3000, 2999)
+    )
+    np.testing.assert_allclose(ordered.weights, given.weights, rtol=1e-9)
+    np.testing.assert_allclose(ordered.eigenvalues, given.eigenvalues, atol=1e-7)
+    np.testing.assert_allclose(ordered.functions, given.functions, atol=1e-2)
