@@ -71,3 +71,13 @@ def test_random_vectors_are_of_about_unit_length(side, rng):
     operator, _ = side
     block = operator.random(6, rng)
     np.testing.assert_allclose(np.asarray(operator.dots(block, block)), 1, atol=0.2)
+
+
+def test_rows_are_scaled_in_the_caller_s_order(side, rng):
+    operator, _ = side
+    vectors = rng.normal(size=(operator.n, 3))
+    block = operator.filled(np.arange(operator.n), vectors)
+    factors = rng.uniform(1, 2, operator.n)
+    operator.scale_rows(block, factors)
+    scaled = np.asarray(operator.vectors(block, np.arange(3)))
+    np.testing.assert_allclose(scaled, vectors * factors[:, None], rtol=1e-5)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import gen_batches
 
+from manifactor._support.threads import map_slices
 from manifactor._support.workers import Here, Workers, ignored
 
 log = logging.getLogger("manifactor")
@@ -129,9 +130,22 @@ def fingerprint(*parts: Any) -> str:
         for array in arrays:
             if isinstance(array, np.ndarray):
                 digest.update(f"{array.dtype} {array.shape} ".encode())
-                # In batches: a memory-mapped array is never copied as a whole.
-                for batch in gen_batches(len(array), 2**16):
-                    digest.update(np.ascontiguousarray(array[batch]).data)
+                for part_digest in _digests(array):
+                    digest.update(part_digest)
             else:
                 digest.update(f"{array!r}; ".encode())
     return digest.hexdigest()
+
+
+def _digests(array: np.ndarray, *, numbers: int = 2**22) -> list[bytes]:
+    """Return the digests of parts of an array, computed on all cores.
+
+    In parts of so many numbers: a memory-mapped array is never copied as a whole.
+    """
+    n_rows = max(1, numbers * len(array) // max(1, array.size))
+
+    def digest(rows: slice) -> bytes:
+        part = np.ascontiguousarray(array[rows])
+        return hashlib.blake2b(part.data, digest_size=16).digest()
+
+    return map_slices(digest, list(gen_batches(len(array), n_rows)))

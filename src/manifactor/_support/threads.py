@@ -136,7 +136,11 @@ def map_panels(
     Below 20,000 rows a thread costs more than it saves; above 50,000 the panels of
     two threads no longer share the cache.
     """
-    slices = row_slices(n_rows, largest, at_least=smallest)
+    return map_slices(work, row_slices(n_rows, largest, at_least=smallest))
+
+
+def map_slices(work: Callable[[slice], T], slices: Sequence[slice]) -> list[T]:
+    """Map `work` over slices on all cores, in input order; a single one runs here."""
     if len(slices) == 1:
         return [work(slices[0])]
     return _mapped(work, slices, n_threads=cores())

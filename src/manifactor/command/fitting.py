@@ -8,6 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.workers import Processes
+from manifactor.command.costs import elsewhere, n_workers, note_long_fit, show_cost
 from manifactor.command.fit_options import SETTINGS
 from manifactor.command.fitting_views import fit_views
 from manifactor.command.resuming import with_checkpoints
@@ -18,11 +20,14 @@ from manifactor.inputs.files import array_name
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import ImageSettings, Input
 from manifactor.inputs.stored import in_parts
+from manifactor.inputs.unread import UnreadImages
 from manifactor.runs.all_views import AllViewsTask
 from manifactor.runs.archive import is_run
+from manifactor.runs.fitting import Opened
 from manifactor.runs.folder import require_new_run
-from manifactor.runs.task import Task, absolute
-from manifactor.spectral.forecast import Forecast
+from manifactor.runs.options import absolute
+from manifactor.runs.several_cost import forecast_side_by_side
+from manifactor.runs.task import Task
 from manifactor.views.words import about_particles, all_views_lines, summary
 
 # Options that have no effect on particles of all views.
@@ -62,7 +67,10 @@ def fit(arguments: Namespace) -> None:
     if arguments.cluster is not None:
         # Workers may work in another folder.
         tasks, out = [task.anywhere for task in tasks], out.absolute()
-    if len(tasks) > 1:
+    if len(tasks) > 1 and arguments.dry_run:
+        count = n_workers(arguments, Processes())
+        show_cost(forecast_side_by_side(tasks, n_workers=count), of="view")
+    elif len(tasks) > 1:
         fit_views(tasks, out, arguments)
     else:
         _fit_one(tasks[0], out, arguments)
@@ -111,9 +119,9 @@ def _particle_choice(arguments: Namespace) -> ParticleChoice:
 def _require_compatible(arguments: Namespace, tasks: Sequence[Task]) -> None:
     """Refuse options that exclude each other."""
     n_tasks = len(tasks)
-    if n_tasks > 1 and (arguments.dry_run or arguments.reuse):
+    if n_tasks > 1 and arguments.reuse:
         raise ValueError(
-            "--dry-run and --reuse work with one input and one view; "
+            "--reuse works with one input and one view; "
             f"got {n_tasks}. Remove the option, or fit the views one by one."
         )
     divided = n_tasks > 1 or in_parts(tasks[0].path, tasks[0].coordinates)
@@ -133,20 +141,19 @@ def _require_compatible(arguments: Namespace, tasks: Sequence[Task]) -> None:
 def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     """Fit one input, or print what that would cost."""
     _require_usable_paths(out, arguments)
-    given = task.read()
-    for text in given.notes:
+    opened = task.open()
+    for text in opened.notes:
         note(text)
-    _note_missing_angles(given)
-    _note_array(given)
-    cost = task.forecast(given)
-    # The forecast was measured on CPUs; a device is faster by an unknown factor.
-    on_device = arguments.device not in (None, "cpu")
-    where = " on the CPU, and less on the device" if on_device else ""
+    _note_missing_angles(opened)
+    _note_array(opened)
     if arguments.dry_run:
-        show(f"The fit will take {cost}{where}.")
+        cost = task.forecast(opened, n_workers=n_workers(arguments))
+        show_cost(cost, elsewhere(arguments.device, cost))
         return
+    cost = task.forecast(opened)
+    note_long_fit(cost, elsewhere(arguments.device, cost))
+    given = task.read(opened)
     _note_constant_columns(given)
-    note_long_fit(cost, where)
     estimator, record = with_checkpoints(
         out,
         arguments,
@@ -189,11 +196,10 @@ def _fit_all_views(arguments: Namespace) -> None:
         seed=arguments.seed,
     )
     particles, source = task.read()
-    cost = task.forecast(source)
     if arguments.dry_run:
-        show(f"The fit will take {cost}.")
+        show_cost(task.forecast(source, n_workers=n_workers(arguments)))
         return
-    note_long_fit(cost, "")
+    note_long_fit(task.forecast(source), "")
     estimator, record = with_checkpoints(
         out,
         arguments,
@@ -261,18 +267,18 @@ def _require_usable_paths(out: Path, arguments: Namespace) -> None:
         )
 
 
-def _note_missing_angles(given: Input) -> None:
+def _note_missing_angles(opened: Opened) -> None:
     # Without angles nothing shows whether the images are of one view, which the fit
     # assumes: images of several views differ mostly by the view.
-    particles = given.particles
-    images = given.components is not None
+    particles = opened.particles
+    images = isinstance(opened, UnreadImages)
     if images and particles is not None and particles.angles is None:
         note("the particles have no angles; all images are taken as one view.")
 
 
-def _note_array(given: Input) -> None:
+def _note_array(opened: Opened) -> None:
     # An archive may hold labels only: the name tells whether these are the samples.
-    path = given.path
+    path = opened.path
     if path is None or path.suffix.lower() != ".npz":
         return
     name = array_name(path)
@@ -295,13 +301,6 @@ def _note_constant_columns(given: Input, *, many: int = 64) -> None:
             f"{len(constant)} of {n_columns} columns are constant and have no effect; "
             f"the first is column {label!r}."
         )
-
-
-def note_long_fit(cost: Forecast, where: str, *, patience: float = 20.0) -> None:
-    """Announce a fit that takes longer than `patience`, in seconds."""
-    # Shorter fits are over before the forecast has been read.
-    if cost.seconds > patience:
-        note(f"the fit will take {cost}{where}.")
 
 
 def _note_unused_run(reused: str | None, estimator: ManifoldFactorizer) -> None:

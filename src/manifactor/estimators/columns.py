@@ -185,7 +185,7 @@ def numbering_columns(
     found = [
         int(column)
         for column in np.flatnonzero(different)
-        if _numbers_rows(np.asarray(X[:, column], dtype=float), settings)
+        if _numbers_rows(np.asarray(X[:, column]), settings)
     ]
     return tuple(found) if len(found) < X.shape[1] else ()
 
@@ -215,13 +215,24 @@ def _numbers_rows(values: np.ndarray, settings: ColumnSettings) -> bool:
     """Return whether values are evenly spaced or whole, and all different."""
     n, low = len(values), values.min()
     length = values.max() - low
-    # Evenly spaced values are whole in units of their step.
-    steps = (values - low) * ((n - 1) / length)
-    if (np.abs(steps - np.rint(steps)) < settings.rounding).all():
+
+    def evenly_spaced(some: np.ndarray) -> bool:
+        # Evenly spaced values are whole in units of their step.
+        steps = (some - low) * ((n - 1) / length)
+        return bool((np.abs(steps - np.rint(steps)) < settings.rounding).all())
+
+    # The first rows tell nearly always.
+    first = values[: settings.screened]
+    if evenly_spaced(first) and evenly_spaced(values):
+        steps = (values - low) * ((n - 1) / length)
         return bool((np.bincount(np.rint(steps).astype(int)) == 1).all())
     copies = n**2 / (2 * length)
-    whole = bool((values == np.floor(values)).all())
+    whole = _all_whole(first) and _all_whole(values)
     return whole and copies >= settings.expected_copies and _all_different(values)
+
+
+def _all_whole(values: np.ndarray) -> bool:
+    return bool((values == np.floor(values)).all())
 
 
 def _all_different(values: np.ndarray) -> bool:

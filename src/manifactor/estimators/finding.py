@@ -1,18 +1,22 @@
 """Samples to factors: diffuse, factorize, and warn of what matters to the result."""
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import numpy as np
 
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.stages import Stages
+from manifactor._support.threads import one_blas_thread
 from manifactor._support.warning import held_warnings, issue, parted
 from manifactor.estimators.column_words import Labels
 from manifactor.estimators.data_known import warn_of_no_measurements, with_data_known
 from manifactor.factoring.factorize import Factorization, factorize
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.components import DisconnectedGraphWarning
+from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.pipeline import diffuse
+from manifactor.spectral.preparation import PreparationSettings
 from manifactor.spectral.settings import DiffusionSettings
 
 
@@ -72,7 +76,7 @@ def _find(
         diffusion = diffuse(X, spectral, stages=stages, rng=rng)
     of_graph, others = parted(held, DisconnectedGraphWarning)
     issue(others)
-    with stages.timed("factors"):
+    with stages.timed("factors"), _blas_threads(diffusion):
         # The halves that tell structure from noise are always the same, so that
         # `random_state` does not decide a verdict.
         fixed = np.random.default_rng(0)
@@ -87,3 +91,13 @@ def _find(
     if found.evidence.sense == "geometry":
         issue(of_graph)
     return found
+
+
+def _blas_threads(diffusion: Diffusion) -> AbstractContextManager[None]:
+    """Limit BLAS to one thread: matrices are small, and our threads use all cores.
+
+    Samples of many columns, such as images that were left as they are, are large.
+    """
+    points = diffusion.points
+    narrow = points is None or points.shape[1] <= PreparationSettings().most_components
+    return one_blas_thread() if narrow else nullcontext()

@@ -1,6 +1,7 @@
 """A table that is not read as a whole: the samples that are drawn of it."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -28,6 +29,41 @@ class LargeInput(Input):
     def n_samples(self) -> int:
         """Number of all samples."""
         return self.table.n_samples
+
+
+@dataclass(frozen=True)
+class UnreadTable:
+    """Samples that are drawn of a table on disk, and not read yet.
+
+    Attributes
+    ----------
+    table : StoredTable
+        All samples.
+    rows : ndarray of int
+        Those that are drawn, ascending.
+    standardise : bool
+        As in `read_large`.
+    """
+
+    table: StoredTable
+    rows: np.ndarray
+    standardise: bool = False
+    particles: None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> Path:
+        """The file, or folder, of the table."""
+        return self.table.path
+
+    @property
+    def n_samples(self) -> int:
+        """Number of all samples."""
+        return self.table.n_samples
+
+    def read(self) -> LargeInput:
+        """Read the samples that are drawn."""
+        return read_large(self.table, self.rows, standardise=self.standardise)
 
 
 def read_large(

@@ -17,7 +17,7 @@ from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.drawing import DrawSettings, draw_count, draw_rows
-from manifactor.inputs.large import LargeInput, read_large
+from manifactor.inputs.large import LargeInput, UnreadTable
 from manifactor.inputs.stored import StoredTable
 from manifactor.runs.archive import load, save
 from manifactor.runs.checkpoints import Checkpoints, other_fit
@@ -27,15 +27,15 @@ from manifactor.runs.parts import FOLDER, place_in_parts
 ARCHIVE, KEY = "fit.npz", "fit.json"
 
 
-def draw_large(
+def open_large(
     table: StoredTable,
     *,
     settings: Mapping,
     seed: int,
     n_fitted: int | str = "auto",
     standardise: bool = False,
-) -> LargeInput:
-    """Draw the samples of a table that are to be fitted, in one pass.
+) -> UnreadTable:
+    """Draw the samples of a table that are to be fitted; none is read yet.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def draw_large(
     # What does not fit into memory is refused before anything is read.
     factorizer.forecast_shape(count, n_columns)
     rows = draw_rows(n_samples, count, np.random.default_rng(seed))
-    return read_large(table, rows, standardise=standardise)
+    return UnreadTable(table, rows, standardise)
 
 
 def how_many_drawn(

@@ -14,24 +14,31 @@ from manifactor.cryoem.formats import particles_with
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.given import Given
-from manifactor.inputs.large import LargeInput
+from manifactor.inputs.large import LargeInput, UnreadTable
 from manifactor.inputs.particle_choice import ParticleChoice
-from manifactor.inputs.reading import ImageSettings, Input, read_input
+from manifactor.inputs.reading import ImageSettings, Input, open_input, read_opened
 from manifactor.inputs.stored import in_parts, stored_table
 from manifactor.runs.confounders import confounder_records
-from manifactor.runs.fitting import FitPlan, fit_input, plan_fit
+from manifactor.runs.cost import Cost
+from manifactor.runs.fitting import FitPlan, Opened, fit_input, plan_fit
 from manifactor.runs.folder import write_run
+from manifactor.runs.input_cost import forecast_input, n_columns
 from manifactor.runs.large import (
-    draw_large,
     fit_large,
     how_many_drawn,
+    open_large,
     table_state,
     work_folder,
+)
+from manifactor.runs.options import (
+    absolute,
+    changed_options,
+    repeated_options,
+    shortest,
 )
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.places import Place, coordinate_columns
 from manifactor.runs.run import last_changed
-from manifactor.spectral.forecast import Forecast
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class Task:
     images : ImageSettings
     columns : ColumnChoice
     choice : ParticleChoice
-        These seven as in `read_input`.
+        These seven as in `open_input`.
     settings : dict
         Parameters of the factorizer.
     seed : int
@@ -84,7 +91,7 @@ class Task:
         usual = Task(self.path)
         view = []
         if self.view is not None:
-            view = [f"--view={','.join(_shortest(angle) for angle in self.view)}"]
+            view = [f"--view={','.join(shortest(angle) for angle in self.view)}"]
         files = {
             "particles": absolute(self.particles),
             "ind": absolute(self.indices),
@@ -124,17 +131,19 @@ class Task:
             choice=replace(self.choice, datadir=absolute(self.choice.datadir)),
         )
 
-    def read(self) -> Input:
-        """Return the samples of the input; of a large table, those that are drawn."""
+    def open(self) -> Opened:
+        """Return the samples of a table, or what is not read yet.
+
+        That is images, and samples that are drawn of a large table.
+        """
         if in_parts(self.path, self.coordinates):
-            return self._read_large()
+            return self._open_large()
         if self.coordinates == "parquet":
             raise ValueError(
-                "--coordinates parquet goes with tables whose rows can be read in "
-                f"parts (.npy, .parquet, Zarr, a folder of .parquet); {self.path} is "
-                "none. Leave it out."
+                "--coordinates parquet goes with .npy, .parquet, Zarr, and folders of "
+                f".parquet, of which rows are read; got {self.path}. Leave it out."
             )
-        return read_input(
+        return open_input(
             self.path,
             particles=self.particles,
             indices=self.indices,
@@ -143,10 +152,9 @@ class Task:
             settings=self.images,
             columns=self.columns,
             choice=self.choice,
-            rng=np.random.default_rng(self.seed),
         )
 
-    def _read_large(self) -> LargeInput:
+    def _open_large(self) -> UnreadTable:
         """Return the samples that are drawn of a large table."""
         given = Given(
             self.particles,
@@ -157,7 +165,7 @@ class Task:
             self.choice,
         )
         given.require_large_table(self.path)
-        return draw_large(
+        return open_large(
             stored_table(self.path, self.columns),
             settings=self.settings,
             seed=self.seed,
@@ -165,13 +173,39 @@ class Task:
             standardise=self.images.standardise,
         )
 
-    def forecast(self, given: Input) -> Forecast:
-        """Return what fitting the samples costs."""
+    def read(self, opened: Opened | None = None) -> Input:
+        """Return the samples of the input, which may be open already.
+
+        Of a large table, these are the samples that are drawn.
+        """
+        opened = self.open() if opened is None else opened
+        if isinstance(opened, UnreadTable):
+            return opened.read()
+        return read_opened(opened, np.random.default_rng(self.seed))
+
+    def forecast(
+        self, opened: Opened, *, n_workers: int = 1, n_cores: int | None = None
+    ) -> Cost:
+        """Return what the fit costs, from reading to writing.
+
+        Parameters
+        ----------
+        opened : Input, UnreadImages or UnreadTable
+        n_workers : int
+            Workers that samples are placed on.
+        n_cores : int or None
+            Cores of this process, or of each worker; None for as many as there are.
+        """
         plan = plan_fit(
-            given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
+            opened, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
         )
-        n_samples, n_features = len(plan.rows), given.samples.shape[1]
-        return plan.factorizer().forecast_shape(n_samples, n_features)
+        n_fitted = len(plan.rows)
+        fitting = plan.factorizer().forecast_shape(
+            n_fitted, n_columns(opened), n_cores=n_cores
+        )
+        return forecast_input(
+            opened, fitting, n_fitted, n_workers=n_workers, n_cores=n_cores
+        )
 
     def fit(
         self,
@@ -185,8 +219,8 @@ class Task:
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit the samples and write the run folder.
 
-        The samples of a large table are placed by `workers`, which must see it and the
-        folder of `out` by the same paths.
+        Samples of a large table are placed by `workers`, who see it, and the folder of
+        `out`, by the same paths.
 
         Returns
         -------
@@ -306,41 +340,3 @@ def _plain(value):
         return value.item()
     known = value is None or isinstance(value, str | int | float | bool)
     return value if known else str(value)
-
-
-def changed_options(given: Mapping, usual: Mapping) -> list[str]:
-    """Return the values that are not the usual ones as arguments.
-
-    None and False are the absence of a flag.
-    """
-    out: list[str] = []
-    for name, value in given.items():
-        if value is None or value is False or value == usual.get(name):
-            continue
-        out.append(f"--{name.replace('_', '-')}")
-        if value is not True:
-            out.append(_shortest(value) if isinstance(value, float) else str(value))
-    return out
-
-
-def repeated_options(options: Mapping[str, list]) -> list[str]:
-    """Return options as arguments, each repeated for every value."""
-    out: list[str] = []
-    for name, values in options.items():
-        for value in values:
-            out += [name, _shortest(value) if isinstance(value, float) else str(value)]
-    return out
-
-
-def _shortest(number: float) -> str:
-    """Return the fewest digits that give the number back."""
-    short = f"{number:g}"
-    return short if float(short) == number else repr(float(number))
-
-
-def absolute(path: str | None) -> str | None:
-    """Return a path that is the same from any folder.
-
-    A link stays a link, since what belongs to it may lie beside it.
-    """
-    return None if path is None else str(Path(path).absolute())

@@ -16,6 +16,7 @@ from manifactor.spectral.filter_plan import (
     first_plan,
     safe_count,
 )
+from manifactor.spectral.first_block import first_block
 from manifactor.spectral.operators import Operator
 from manifactor.spectral.rayleigh_ritz import (
     RitzPairs,
@@ -60,11 +61,11 @@ def filtered(
     settings : FilterSettings
         When the budget is used up, the lowest accurate pairs are returned.
     """
-    width = block_width(operator.n, n_pairs, settings=settings)
+    width = block_width(operator.n, n_pairs, wide=operator.wide, settings=settings)
     if start is not None and start.vectors.shape[1] < width:
         start = None
     plan = first_plan(operator, n_pairs, width, start=start, rng=rng, settings=settings)
-    block = _first_block(operator, width, plan, start=start, rng=rng)
+    block = first_block(operator, width, plan, start=start, rng=rng)
     iteration = _begin(operator, n_pairs, tolerance, plan, block, start=start)
     del block  # the iteration replaces its block, and this name would keep the first
     return _iterated(iteration, spare=spare, progress=progress)
@@ -89,26 +90,6 @@ def _iterated(
         iteration.refine(pairs)
 
 
-def _first_block(
-    operator: Operator,
-    width: int,
-    plan: FilterPlan,
-    *,
-    start: Start | None,
-    rng: Generator,
-) -> Any:
-    """Return random vectors, or those of the start, without what is rough in them."""
-    if start is None:
-        block = operator.random(width, rng)
-    else:
-        block = operator.filled(start.rows, start.vectors[:, :width])
-    rough = plan.rough()
-    if rough is None:
-        return block
-    degree = int(np.ceil(plan.settings.rough_gain / rough.gain))
-    return chebyshev_filter(operator, block, rough, max(2, degree))
-
-
 def _begin(
     operator: Operator,
     n_pairs: int,
@@ -121,6 +102,9 @@ def _begin(
     """Return the state before the first polynomial."""
     settings = plan.settings
     width = block.shape[1]
+    aims = settings.aim, settings.aim
+    if start is not None and len(start.rows) >= settings.large_start:
+        aims = settings.large_start_aim, settings.large_start_refined
     if start is None:
         error = settings.random_error * np.sqrt(width)
         rounding = settings.mixed_rounding
@@ -138,6 +122,8 @@ def _begin(
         locked=_no_pairs(operator, block),
         error=error,
         rounding=rounding,
+        aim=aims[0],
+        refined_aim=aims[1],
     )
 
 
@@ -165,6 +151,10 @@ class _Iteration:
         Estimated error of the last wanted vector.
     rounding : float
         Relative error that a degree adds in single precision.
+    aim : float
+        Error that the next polynomial aims at, over the residual asked for.
+    refined_aim : float
+        The same after pairs were read.
     products : int
         Products of the matrix with the block so far.
     stalls : int
@@ -189,6 +179,8 @@ class _Iteration:
     locked: Pairs
     error: float
     rounding: float
+    aim: float
+    refined_aim: float
     products: int = 0
     stalls: int = 0
     stalled: bool = False
@@ -224,12 +216,12 @@ class _Iteration:
         """Return the degree of the next polynomial."""
         if not self.single:
             gain = self.settings.double_gain
-            return self.plan.degree(self.error, self.target, gain)
+            return self.plan.degree(self.error, self.target, gain, aim=self.aim)
         gain = self.settings.separate_gain
         if self.rounding:
             gain = self.plan.faithful_gain(wide=self.wide)
         target = max(self.target, SINGLE_PRECISION_RESIDUAL)
-        return self.plan.degree(self.error, target, gain)
+        return self.plan.degree(self.error, target, gain, aim=self.aim)
 
     def share_done(self) -> float:
         """Return the share of all degrees that is done, as far as can be foreseen."""
@@ -333,6 +325,7 @@ class _Iteration:
         """
         worst = float(pairs.worst * self.target)
         self.error = self.settings.error_margin * worst
+        self.aim = self.refined_aim
         # Ritz vectors are no mixtures.
         self.rounding = 0.0
         width = len(pairs.values)

@@ -29,7 +29,9 @@ class DistinctSamples:
     @classmethod
     def ordered(cls, order: np.ndarray) -> "DistinctSamples":
         """Return all samples as distinct ones in a given order, (n_samples,)."""
-        return cls(order, np.argsort(order))
+        inverse = np.empty_like(order)
+        inverse[order] = np.arange(len(order))
+        return cls(order, inverse)
 
     def merge(self, copy_of: np.ndarray) -> "DistinctSamples":
         """Return one distinct sample for each group of copies.

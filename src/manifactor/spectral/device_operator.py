@@ -25,6 +25,9 @@ class DeviceOperator:
         Rows of a block that are converted to double precision at a time.
     fewest_columns : int
         Width to which a product is cut on a device that is nearly full.
+    wide : int
+        As in `Operator`, on a GPU: products take two steps of 128 columns. On an H200,
+        224 columns take 33 ms, 180 take 32, and 128 take 17 (4 million rows).
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class DeviceOperator:
         *,
         panel_rows: int = 2**20,
         fewest_columns: int = 8,
+        wide: int = 256,
     ) -> None:
         self.n = matrix.shape[0]
         self.entries = len(matrix.entries) / self.n
@@ -42,6 +46,7 @@ class DeviceOperator:
         }
         self._diagonal = matrix.diagonal
         self._device = matrix.starts.device
+        self.wide = wide if self._device.type == "cuda" else 0
         self._panels = list(gen_batches(self.n, panel_rows))
         self._fewest_columns = fewest_columns
 
@@ -81,12 +86,16 @@ class DeviceOperator:
         return torch.cat(products, dim=1)
 
     def _whole_product(self, block: "Tensor") -> "Tensor":
-        single = block.dtype == extra("torch").float32
-        out = self._matrix["single" if single else "double"] @ block
+        out = self._of_precision(block) @ block
         if self._diagonal is None:
             return out
         diagonal = self._diagonal.to(block.dtype)
         return out.addcmul_(diagonal[:, None], block)
+
+    def _of_precision(self, block: "Tensor") -> "Tensor":
+        """Return the matrix, without `diagonal`, in the precision of a block."""
+        single = block.dtype == extra("torch").float32
+        return self._matrix["single" if single else "double"]
 
     def recur(
         self,
@@ -96,8 +105,15 @@ class DeviceOperator:
         forward: float,
         back: float,
     ) -> None:
-        after = self.product(now).sub_(now, alpha=centre)
-        before.mul_(-back).add_(after, alpha=forward)
+        torch = extra("torch")
+        matrix = self._of_precision(now)
+        # In place: neither time nor memory for a block between.
+        torch.addmm(before, matrix, now, beta=-back, alpha=forward, out=before)
+        if self._diagonal is None:
+            before.add_(now, alpha=-forward * centre)
+        else:
+            shifted = (self._diagonal - centre).to(now.dtype)
+            before.addcmul_(shifted[:, None], now, value=forward)
 
     def inner(self, one: "Tensor", other: "Tensor") -> np.ndarray:
         out = np.zeros((one.shape[1], other.shape[1]))
@@ -120,6 +136,9 @@ class DeviceOperator:
 
     def scale(self, block: "Tensor", factors: "Tensor") -> None:
         block.mul_(factors.to(block.dtype))
+
+    def scale_rows(self, block: "Tensor", factors: np.ndarray) -> None:
+        block.mul_(self._there(factors)[:, None].to(block.dtype))
 
     def clear(self, block: "Tensor", known: "Tensor") -> None:
         block.addmm_(known, known.T @ block, alpha=-1)

@@ -52,11 +52,14 @@ class Start:
         Values of the vectors there, more of them than pairs are wanted.
     values : ndarray of shape (width,)
         Their eigenvalues, descending.
+    first : ndarray of shape (n,) or None
+        The first vector on all samples, if it is known.
     """
 
     rows: np.ndarray
     vectors: np.ndarray
     values: np.ndarray
+    first: np.ndarray | None = None
 
 
 def required(values: np.ndarray, tolerance: float) -> np.ndarray:

@@ -33,6 +33,9 @@ class FilterSettings:
     spare_share: float = 0.4
     fewest_spare: int = 16
     easy_spare: int = 80
+    # The same on an operator to which wide blocks cost hardly more: the cut then lies
+    # twice as far from 1 as the last wanted eigenvalue, its farthest with a start.
+    wide_spare: float = 1.24
 
     density: DensitySettings = field(default_factory=DensitySettings)
 
@@ -52,8 +55,9 @@ class FilterSettings:
     nearest_to_first_cut: float = 1e-6
 
     # A random vector is nearly all rough. What lies farther from 1 than the cut by
-    # this factor is first damped by this gain, which takes a few degrees only.
-    rough_distance: float = 10.0
+    # these factors is first damped by this gain, the roughest first, which takes a few
+    # degrees only.
+    rough_distances: tuple[float, ...] = (100.0, 10.0)
     rough_gain: float = 4.0
     narrowest_rough_interval: float = 0.1
 
@@ -88,8 +92,20 @@ class FilterSettings:
     # of single precision before pairs are read. Saves products at a tolerance of 3e-6.
     smoothed_below: float = 10 * SINGLE_PRECISION_RESIDUAL
 
-    # Share of the residual asked for that a polynomial aims at.
+    # Error that a polynomial aims at, over the residual asked for.
     aim: float = 0.15
+    # The same where a start of so many samples shows the span of the wanted vectors
+    # well, and after pairs were read. What is left of such vectors lies near the cut,
+    # where an error of 1 makes a residual far below 1: with a start of 100,000 samples
+    # an error of 8e-5 left residuals of 3e-6 at 1,000,000 samples, of 6e-6 at ten times
+    # as many.
+    large_start: int = 50_000
+    large_start_aim: float = 15.0
+    large_start_refined: float = 1.0
+
+    # Least share of its typical value that the first vector of a start counts as, once
+    # smoothed, where others are divided by it.
+    least_first: float = 0.2
 
     # Error, over what is asked for, at which pairs are read: most are accurate then,
     # and few are left to do.
@@ -149,12 +165,12 @@ class FilterPlan:
         """Return the gain of the first vector over the last that mixtures stand."""
         return self.settings.wide_gain if wide else self.settings.mixed_gain
 
-    def degree(self, error: float, target: float, limit: float) -> int:
-        """Return the degree that takes an error below its target.
+    def degree(self, error: float, target: float, limit: float, *, aim: float) -> int:
+        """Return the degree that takes an error to its target times `aim`.
 
         The first vector gains no more than `limit` over the last.
         """
-        needed = self.remaining(error, self.settings.aim * target)
+        needed = self.remaining(error, aim * target)
         most = quotient(limit, self.first_gain - self.gain)
         degree = int(np.ceil(min(needed, most)))
         return max(2, degree)
@@ -179,7 +195,7 @@ class FilterPlan:
         A wide block may need several: only rounding counts there.
         """
         limit = self.faithful_gain(wide=wide)
-        degree = self.degree(error, target, limit)
+        degree = self.degree(error, target, limit, aim=self.settings.aim)
         rounding = self.settings.orthonormal_rounding
         begin = 0.0 if wide else error
         after = self.error_after(begin, degree, rounding=rounding)
@@ -205,21 +221,28 @@ class FilterPlan:
         last = max(last, cut + 1e-3)
         return replace(self, cut=cut, last=last)
 
-    def rough(self) -> "FilterPlan | None":
-        """Return the plan that damps what is rough, None where nothing is."""
-        cut = 1 - self.settings.rough_distance * (1 - self.cut)
-        if cut < self.bottom + self.settings.narrowest_rough_interval:
-            return None
-        return replace(self, cut=cut)
+    def rough(self) -> "list[FilterPlan]":
+        """Return the plans that damp what is rough, the roughest first."""
+        cuts = [1 - far * (1 - self.cut) for far in self.settings.rough_distances]
+        lowest = self.bottom + self.settings.narrowest_rough_interval
+        return [replace(self, cut=cut) for cut in cuts if cut >= lowest]
 
 
 def block_width(
-    n: int, n_pairs: int, *, settings: FilterSettings = FilterSettings()
+    n: int,
+    n_pairs: int,
+    *,
+    wide: int = 0,
+    settings: FilterSettings = FilterSettings(),
 ) -> int:
-    """Return the number of vectors that are filtered: those wanted and spare ones."""
+    """Return the number of vectors that are filtered: those wanted and spare ones.
+
+    `wide` is that of an `Operator`.
+    """
     usual = int(settings.spare_share * n_pairs)
     most = int(2 * settings.spare_share * n_pairs)
     spare = min(most, max(settings.easy_spare, usual))
+    spare = max(spare, min(int(settings.wide_spare * n_pairs), wide - n_pairs))
     return min(n, n_pairs + max(settings.fewest_spare, spare))
 
 

@@ -131,7 +131,7 @@ def affinity(
         distances,
         bandwidth=bandwidth,
         # On a device samples are in another order, and must give the same bandwidth.
-        order=np.argsort(graph.distinct),
+        order=graph.order,
         settings=settings.bandwidth,
     )
     copies = graph.multiplicity

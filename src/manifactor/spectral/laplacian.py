@@ -110,10 +110,11 @@ def _spectrum(
 
 def _start_vectors(rows: np.ndarray, spectrum: Spectrum, affinity: Affinity) -> Start:
     """Return functions on some samples as vectors of the walk on all."""
-    weights = affinity.degree[rows] / affinity.degree.sum()
-    vectors = spectrum.functions * np.sqrt(weights)[:, None]
+    # The first vector is that of the constant function.
+    first = np.sqrt(affinity.degree / affinity.degree.sum())
+    vectors = spectrum.functions * first[rows, None]
     values = np.exp(-affinity.step * spectrum.eigenvalues)
-    return Start(rows, vectors, values)
+    return Start(rows, vectors, values, first)
 
 
 def _checked(

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from manifactor._support.choices import Choice
+from manifactor._support.threads import map_panels
 from manifactor.spectral.components import join_components
 from manifactor.spectral.copies import (
     DistinctSamples,
@@ -81,6 +82,13 @@ class NeighborGraph:
     def weightless(self) -> np.ndarray:
         """Given samples that no distinct one stands for: outliers and undrawn ones."""
         return self.outliers | self.undrawn
+
+    @property
+    def order(self) -> np.ndarray:
+        """The distinct samples in the order of the given ones, (n_distinct,)."""
+        place = np.full(len(self.inverse), -1)
+        place[self.distinct] = np.arange(len(self.distinct))
+        return place[place >= 0]
 
     @property
     def multiplicity(self) -> np.ndarray:
@@ -217,8 +225,15 @@ def neighbor_graph(
 
 def chosen(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Return some of the samples; X itself, not a copy, if `rows` are all of them."""
-    everything = len(rows) == len(X) and (rows[:-1] < rows[1:]).all()
-    return X if everything else X[rows]
+    if len(rows) == len(X) and (rows[:-1] < rows[1:]).all():
+        return X
+    out = np.empty((len(rows), *X.shape[1:]), X.dtype)
+
+    def gather(some: slice) -> None:
+        out[some] = X[rows[some]]
+
+    map_panels(gather, len(rows))
+    return out
 
 
 def _searched_graph(

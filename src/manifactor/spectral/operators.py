@@ -30,10 +30,14 @@ class Operator(Protocol):
         Number of rows.
     entries : float
         Mean number of entries in a row.
+    wide : int
+        Width up to which a product with a block takes hardly more time than with half
+        of it; 0 where the time grows with every vector.
     """
 
     n: int
     entries: float
+    wide: int
 
     def random(self, width: int, rng: Generator) -> Any:
         """Return random vectors of about unit length, in single precision."""
@@ -98,6 +102,12 @@ class Operator(Protocol):
     def scale(self, block: Any, factors: Any) -> None:
         """Multiply each vector of a block by a factor, in place."""
 
+    def scale_rows(self, block: Any, factors: np.ndarray) -> None:
+        """Multiply the vectors of a block at each sample by a factor, in place.
+
+        The factors are in the caller's order of the samples.
+        """
+
     def residual_norms(
         self, image: Any, block: Any, rotation: np.ndarray, values: np.ndarray
     ) -> np.ndarray:
@@ -123,6 +133,8 @@ class HostOperator:
     column_strips : int
         Strips of columns in which half of a symmetric matrix is computed.
     """
+
+    wide = 0
 
     def __init__(
         self,
@@ -246,6 +258,14 @@ class HostOperator:
 
     def scale(self, block: Block, factors: np.ndarray) -> None:
         block *= factors.astype(block.dtype)
+
+    def scale_rows(self, block: Block, factors: np.ndarray) -> None:
+        factors = factors[self.order].astype(block.dtype)
+
+        def work(rows: slice) -> None:
+            block[rows] *= factors[rows, None]
+
+        self._run(work, self._strips)
 
     def clear(self, block: Block, known: Block) -> None:
         def project(rows: slice) -> np.ndarray:

@@ -21,6 +21,7 @@ from manifactor.spectral.principal import (
     PrincipalSettings,
     all_axes,
     centred_rows,
+    drawn_rows,
     leading_axes,
     over_blocks,
 )
@@ -43,8 +44,10 @@ class PreparationSettings:
     # components are computed without it.
     most_columns: int = 1000
 
-    # Distances in so few columns cost little: there only noise is removed.
+    # Distances in so few columns cost little: there only noise is removed, which so
+    # many samples tell from signal.
     few_columns: int = 64
+    most_samples: int = 250_000
 
     # Leading components that are computed first; their number is doubled until they
     # are enough. More than the most would cost about as much as they save.
@@ -151,6 +154,8 @@ def choose_preparation(
         counts = _counts(X, settings)
         found = (leading_axes(X, count, settings.principal) for count in counts)
         return _choose_from_leading(X, found, settings)
+    if n_columns <= settings.few_columns:
+        X = drawn_rows(X, settings.most_samples)
     return _choose_from_all(X, all_axes(X, settings.principal), settings)
 
 

@@ -176,6 +176,16 @@ def centred_rows(
     return X[np.sort(rows)].astype(np.float64) - mean
 
 
+def drawn_rows(X: np.ndarray, most: int) -> np.ndarray:
+    """Return samples in their order, one of each of `most` equal runs; all of few."""
+    if len(X) <= most:
+        return X
+    # At random places, since values may repeat along the rows; and always the same.
+    step = len(X) / most
+    places = np.arange(most) + np.random.default_rng(0).random(most)
+    return X[(places * step).astype(int)]
+
+
 def over_blocks(
     work: Callable[[slice], T], X: np.ndarray, settings: PrincipalSettings
 ) -> Iterator[T]:

@@ -1,5 +1,6 @@
 """Where a sample lies on a factor: functions freed from the other factors' effects."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -116,7 +117,9 @@ class Chart:
         # Not by BLAS, whose last bit depends on how many samples there are.
         centred = functions - np.einsum("xp,pa->xa", others, self.mean)
         spread = np.einsum("xp,pab->xab", others, self.spread)
-        variance, axes = _axes(spread)
+        if spread.shape[1] == 2:
+            return _whitened_pairs(centred, spread, self.floor)
+        variance, axes = np.linalg.eigh(spread)
         deviation = np.sqrt(np.maximum(variance, self.floor))
         scaled = np.einsum("xab,xa->xb", axes, centred) / deviation
         return np.einsum("xab,xb->xa", axes, scaled)
@@ -144,21 +147,27 @@ class Chart:
         return float(np.sqrt(weights @ deviation**2))
 
 
-def _axes(spread: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and eigenvectors of symmetric matrices, (n, m, m)."""
-    if spread.shape[1] != 2:
-        return np.linalg.eigh(spread)
-    # Two rows have a closed form, much faster than `eigh` of many small matrices.
+def _whitened_pairs(
+    centred: np.ndarray, spread: np.ndarray, floor: float
+) -> np.ndarray:
+    """Pairs of values, (n, 2), times the inverse roots of their covariances.
+
+    A function of a symmetric matrix of two rows is a combination of the matrix and the
+    identity: much faster than eigenvectors of many small matrices.
+    """
     first, second, across = spread[:, 0, 0], spread[:, 1, 1], spread[:, 0, 1]
     mean = (first + second) / 2
     half = (first - second) / 2
-    length = np.hypot(half, across)
-    angle = np.arctan2(across, half) / 2
-    cosine, sine = np.cos(angle), np.sin(angle)
-    minor = np.stack([-sine, cosine], axis=1)
-    major = np.stack([cosine, sine], axis=1)
-    values = np.stack([mean - length, mean + length], axis=1)
-    return values, np.stack([minor, major], axis=2)
+    length = np.sqrt(half**2 + across**2)
+    low = 1 / np.sqrt(np.maximum(mean - length, floor))
+    high = 1 / np.sqrt(np.maximum(mean + length, floor))
+    level = (high + low) / 2
+    slope = quotient(high - low, 2 * length)
+    x, y = centred.T
+    whitened = np.empty_like(centred)
+    whitened[:, 0] = level * x + slope * (half * x + across * y)
+    whitened[:, 1] = level * y + slope * (across * x - half * y)
+    return whitened
 
 
 def plain_chart(coefficients: np.ndarray) -> Chart:
@@ -201,11 +210,19 @@ def make_chart(
     others = np.hstack([constant, others])
     both = spectrum.combined(np.hstack([functions, others]))
     m = functions.shape[1]
-    values, basis = both[:, :m], both[:, m:]
     weights, certain = spectrum.weights, settings.certain
+
+    def values(rows: slice) -> np.ndarray:
+        return both[rows, :m]
+
+    basis = both[:, m:]
     mean = _shrunk_regression(basis, values, weights, certain)
-    centred = values - basis @ mean
-    squares = (centred[:, :, None] * centred[:, None]).reshape(len(centred), -1)
+
+    def squares(rows: slice) -> np.ndarray:
+        centred = both[rows, :m] - basis[rows] @ mean
+        products = centred[:, :, None] * centred[:, None]
+        return products.reshape(len(centred), -1)
+
     spread = _shrunk_regression(basis, squares, weights, certain).reshape(-1, m, m)
     average = np.trace(np.tensordot(weights @ basis, spread, axes=1)) / m
     floor = float(settings.least_spread * average)
@@ -214,17 +231,30 @@ def make_chart(
 
 
 def _shrunk_regression(
-    basis: np.ndarray, values: np.ndarray, weights: np.ndarray, certain: float
+    basis: np.ndarray,
+    values: Callable[[slice], np.ndarray],
+    weights: np.ndarray,
+    certain: float,
 ) -> np.ndarray:
     """Weighted least squares; coefficients within their errors are shrunk to 0.
 
     Unshrunk, a correction adds as much error as it removes where a function is flat,
-    at an interval's ends.
+    at an interval's ends. `values` returns those of some samples, so that they are
+    never all in memory.
     """
-    weighted = weights[:, None] * basis
-    inverse = np.linalg.pinv(weighted.T @ basis)
-    coefficients = inverse @ (weighted.T @ values)
-    variance = weights**2 @ (values - basis @ coefficients) ** 2
+
+    def products(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        weighted = weights[rows, None] * basis[rows]
+        return weighted.T @ basis[rows], weighted.T @ values(rows)
+
+    def variances(rows: slice) -> np.ndarray:
+        rest = values(rows) - basis[rows] @ coefficients
+        return weights[rows] ** 2 @ rest**2
+
+    gram, joint = map(sum, zip(*map_panels(products, len(basis)), strict=True))
+    inverse = np.linalg.pinv(gram)
+    coefficients = inverse @ joint
+    variance = sum(map_panels(variances, len(basis)))
     error = np.sqrt(np.diag(inverse)[:, None] * variance)
     doubt = np.minimum(1, quotient(certain * error, np.abs(coefficients)))
     shrink = 1 - doubt**2

@@ -13,9 +13,11 @@ def angle_of(places: np.ndarray) -> np.ndarray:
     >>> angle_of(np.array([[1.0, -1e-20], [0.0, 1.0]])).round(3)
     array([0.   , 1.571])
     """
-    angle = np.arctan2(places[:, 1], places[:, 0]) % (2 * np.pi)
-    # % makes 2 pi of an angle just below 0.
-    return np.where(angle == 2 * np.pi, 0.0, angle)
+    angle = np.arctan2(places[:, 1], places[:, 0])
+    angle[angle < 0] += 2 * np.pi
+    # The sum is 2 pi for an angle just below 0.
+    angle[angle >= 2 * np.pi] = 0.0
+    return angle
 
 
 def on_circle(angle: np.ndarray) -> np.ndarray:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 
 import numpy as np
 
-from manifactor._support.threads import map_threads
+from manifactor._support.threads import map_panels, map_threads
 from manifactor.factoring.factors.charts import (
     Chart,
     ChartSettings,
@@ -26,7 +27,7 @@ from manifactor.factoring.gradients.energy import count_directions
 from manifactor.factoring.gradients.geometry import (
     Geometry,
     GradientSettings,
-    carre_du_champ,
+    champ_of_pairs,
 )
 from manifactor.spectral.spectrum import Spectrum
 
@@ -286,22 +287,26 @@ def _confidence(
     lowest = [block[:, : settings.lowest_functions] for block in blocks]
     counts = [low.shape[1] for low in lowest]
     label = np.repeat(np.arange(len(blocks)), counts)
-    champ = carre_du_champ(spectrum, np.hstack(lowest), settings=gradients)
+    champ, pair = champ_of_pairs(spectrum, np.hstack(lowest), settings=gradients)
+    own = [np.diag(pair)[label == f] for f in range(len(blocks))]
 
-    def between(f: int, g: int) -> np.ndarray:
-        return champ[:, label == f][:, :, label == g]
+    def energies(rows: slice) -> np.ndarray:
+        return np.array([champ[rows][:, some].sum(axis=1) for some in own])
 
-    energy = np.array([np.einsum("xaa->x", between(f, f)) for f in range(len(blocks))])
+    energy = np.concatenate(map_panels(energies, len(champ)), axis=1)
     # The carre du champ at a positive time may be a little below 0.
     mean_energy = np.abs(energy @ spectrum.weights)[:, None]
     energy = np.maximum(energy, settings.least_energy * mean_energy)
-    out = np.ones_like(energy)
-    for f in range(len(blocks)):
-        for g in range(len(blocks)):
-            if g == f:
-                continue
+
+    def sureness(rows: slice) -> np.ndarray:
+        squares = champ[rows] ** 2
+        out = np.ones((len(blocks), len(squares)))
+        for f, g in combinations(range(len(blocks)), 2):
             # The squared cosine of rank-one gradients, summed over pairs of functions.
-            across = (between(f, g) ** 2).sum(axis=(1, 2))
-            cosine = np.sqrt(across / (energy[f] * energy[g]))
-            out[f] = np.minimum(out[f], 1 - cosine)
-    return np.clip(out, 0, 1)
+            some = pair[np.ix_(label == f, label == g)].ravel()
+            across = squares[:, some].sum(axis=1)
+            sure = 1 - np.sqrt(across / (energy[f, rows] * energy[g, rows]))
+            out[[f, g]] = np.minimum(out[[f, g]], sure)
+        return np.clip(out, 0, 1)
+
+    return np.concatenate(map_panels(sureness, len(champ)), axis=1)

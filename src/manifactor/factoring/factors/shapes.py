@@ -1,12 +1,13 @@
 """Shape of a factor, read from its functions, and places on it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from manifactor._support.regression import neighbour_means
+from manifactor._support.threads import map_panels, map_threads
 from manifactor.factoring.factors.charts import Cloud
 from manifactor.factoring.factors.circles import (
     angle_of,
@@ -232,9 +233,9 @@ def find_topology(
     some = spectrum.functions[thin]
     functions = some @ block[:, : settings.described_functions]
     foreign = some @ others
-    goes_round = _is_closed(places[thin], foreign, settings) and _angle_tells_all(
-        places[thin], functions, foreign, settings
-    )
+    closed = partial(_is_closed, places[thin], foreign, settings)
+    tells_all = partial(_angle_tells_all, places[thin], functions, foreign, settings)
+    goes_round = all(map_threads(lambda test: test(), [closed, tells_all]))
     return "circle" if goes_round else "other"
 
 
@@ -252,11 +253,13 @@ def _is_closed(
     radius = np.hypot(places[:, 0], places[:, 1])
     k = min(settings.prediction.n_neighbors, len(places) - 1)
     angle = unit_vectors(places)
-    rests = []
-    for known in (angle, np.hstack([angle, foreign])):
+
+    def rest_beside(known: np.ndarray) -> float:
         # Two functions of a square fill a square instead, those of a star its arms.
         rest = radius - neighbour_means(known, k)(radius[:, None])[:, 0]
-        rests.append((rest**2).mean())
+        return (rest**2).mean()
+
+    rests = map_threads(rest_beside, [angle, np.hstack([angle, foreign])])
     return bool(np.sqrt(min(rests)) < settings.round * radius.mean())
 
 
@@ -274,8 +277,9 @@ def _angle_tells_all(
     """
     predict = partial(predictability, target=functions)
     angle = unit_vectors(places)
-    by_place = predict(places, settings=settings.prediction)
-    by_angle = predict(angle, settings=settings.prediction)
+    by_place, by_angle = map_threads(
+        lambda known: predict(known, settings=settings.prediction), [places, angle]
+    )
     told = (by_place - by_angle).max() < settings.beside_angle
     if not told and foreign.shape[1]:
         helped = predict(np.hstack([angle, foreign]), settings=settings.prediction)
@@ -311,26 +315,27 @@ def place_on_shape(
     """
     # Only an interval has ends.
     if ends is not None:
-        return _place_on_interval(chart_values, ends)
+        coordinate = _in_panels(partial(_along_interval, ends=ends), chart_values)
+        return coordinate[:, None], coordinate
     if topology == "circle":
-        return _place_on_circle(chart_values)
+        angle = _in_panels(angle_of, chart_values)
+        return _in_panels(on_circle, angle), angle
     return (chart_values if cloud is None else cloud.pull(chart_values)), None
 
 
-def _place_on_interval(
-    functions: np.ndarray, ends: np.ndarray
-) -> tuple[np.ndarray, np.ndarray | None]:
+def _in_panels(
+    work: Callable[[np.ndarray], np.ndarray], values: np.ndarray
+) -> np.ndarray:
+    """What `work` makes of each sample, computed on all cores."""
+    panels = map_panels(lambda rows: work(values[rows]), len(values))
+    return np.concatenate(panels)
+
+
+def _along_interval(functions: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Arc length: the lowest function of an interval is cos(pi t).
 
     It is stretched and moved a little where the interval is not even.
     """
     # New samples may lie a little beyond the ends, where arccos is not defined.
     cosine = (functions[:, 0] - ends.mean()) / (ends[0] - ends.mean())
-    t = np.arccos(np.clip(cosine, -1, 1)) / np.pi
-    return t[:, None], t
-
-
-def _place_on_circle(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Angle of the two lowest functions, a cosine and a sine."""
-    angle = angle_of(functions)
-    return on_circle(angle), angle
+    return np.arccos(np.clip(cosine, -1, 1)) / np.pi

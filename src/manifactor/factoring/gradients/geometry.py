@@ -195,6 +195,25 @@ def carre_du_champ(
     -------
     ndarray of shape (n_rows, r, r)
     """
+    inner, pair = champ_of_pairs(spectrum, coefficients, rows, settings=settings)
+    return inner[:, pair]
+
+
+def champ_of_pairs(
+    spectrum: Spectrum,
+    coefficients: np.ndarray,
+    rows: np.ndarray | None = None,
+    *,
+    settings: GradientSettings = GradientSettings(),
+) -> tuple[np.ndarray, np.ndarray]:
+    """Compute `carre_du_champ` for each pair of functions once.
+
+    Returns
+    -------
+    inner : ndarray of shape (n_rows, r * (r + 1) / 2)
+    pair : ndarray of int of shape (r, r)
+        The column of `inner` that belongs to two functions.
+    """
     i, j = np.triu_indices(coefficients.shape[1])
     eigenvalues = spectrum.eigenvalues @ coefficients**2
     total = eigenvalues[i] + eigenvalues[j]
@@ -207,11 +226,9 @@ def carre_du_champ(
         inner = spectrum.combined(combination)
     else:
         inner = spectrum.functions[rows] @ combination
-    r = len(eigenvalues)
-    champ = np.empty((len(inner), r, r))
-    champ[:, i, j] = inner
-    champ[:, j, i] = inner
-    return champ
+    pair = np.empty((len(eigenvalues), len(eigenvalues)), dtype=int)
+    pair[i, j] = pair[j, i] = np.arange(len(i))
+    return inner, pair
 
 
 def _drawn_rows(n_samples: int, n_rows: int, rng: np.random.Generator) -> np.ndarray:
@@ -291,7 +308,8 @@ def _regression(
     # A sample that has no neighbours but copies has no extent.
     penalty = ridge * np.maximum(extent, 1e-6 * extent.max())
     regular = spread + penalty[:, None, None] * np.eye(spread.shape[1])
-    return np.linalg.solve(regular, joint)
+    # Inverses first: each of these small matrices has many right-hand sides.
+    return np.linalg.inv(regular) @ joint
 
 
 def _padded(steps: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from manifactor._support.threads import map_threads
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.judging.criteria import judges
 from manifactor.factoring.judging.criterion import Test
@@ -70,14 +71,20 @@ def judge_places(
         inliers=inliers,
         settings=testing.placed,
     )
+    names = TESTS_OF_SENSES[sense]
     measures = _measures(placed, samples, testing)
+    others = [name for name in names if name in measures]
+    metric, *rest = map_threads(
+        lambda measure: measure(),
+        [partial(_of_metric, placed, testing), *(measures[name] for name in others)],
+    )
+    found = {**metric, **dict(zip(others, rest, strict=True))}
     judge = judges(settings)
-    tests = []
-    for name in TESTS_OF_SENSES[sense]:
-        found = measures[name]()
-        # Limits follow the number of all samples, which places are made from.
-        tests.append(judge[name](found.value, found.noise, n_samples=len(samples)))
-    return tuple(tests)
+    # Limits follow the number of all samples, which places are made from.
+    return tuple(
+        judge[name](found[name].value, found[name].noise, n_samples=len(samples))
+        for name in names
+    )
 
 
 def judge_places_of(
@@ -107,19 +114,30 @@ def judge_places_of(
 def _measures(
     placed: PlacedSamples, samples: np.ndarray, testing: PlaceTestSettings
 ) -> dict[str, Callable[[], Measurement]]:
-    """Functions that measure, by the name of the test."""
-    halves = metric_halves(placed)
-    metric = testing.metric
+    """Functions that measure all but the metric, by the name of the test."""
     return {
         "folds": partial(folds, placed, settings=testing.folds),
         "filling": partial(filling, placed, settings=testing.filling),
         "poles": partial(poles, placed.places, placed.samples, settings=testing.poles),
-        "skew": partial(skew, halves, settings=metric),
-        "crossing": partial(crossing, halves, settings=metric),
-        "modulation in data": partial(modulation_in_data, halves, settings=metric),
         "identified": partial(
             gaussian_factors, placed, samples, settings=testing.gaussian
         ),
+    }
+
+
+def _of_metric(
+    placed: PlacedSamples, testing: PlaceTestSettings
+) -> dict[str, Measurement]:
+    """What the metric in two halves of the samples shows, by the name of the test."""
+    halves = metric_halves(placed)
+    measures = {
+        "skew": skew,
+        "crossing": crossing,
+        "modulation in data": modulation_in_data,
+    }
+    return {
+        name: measure(halves, settings=testing.metric)
+        for name, measure in measures.items()
     }
 
 

@@ -1,12 +1,14 @@
 """Whether samples of equal place lie near each other in the data."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
 from manifactor._support.regression import without_itself
+from manifactor._support.threads import map_threads
 from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.placed_samples import PlacedSamples
 from manifactor.factoring.prediction import thinned
@@ -35,7 +37,7 @@ class FoldSettings:
     # sample: with two branches, half of the neighbours lie on its own.
     noise_quantile: float = 0.2
     # Distances in memory at a time; it steers no result.
-    distances_at_once: int = 2**23
+    distances_at_once: int = 2**21
 
 
 def folds(
@@ -59,17 +61,20 @@ def folds(
     >>> folds(folded).value > 0.5
     True
     """
-    compared = _compare(placed, settings)
-    fits = placed.local_fits
+    compared, fits = map_threads(
+        lambda work: work(),
+        [partial(_compare, placed, settings), lambda: placed.local_fits],
+    )
     # The fit that each sample takes its directions from.
     joint = placed.joint
     fit_of = KDTree(joint[placed.nodes]).query(joint[compared.asked])[1]
-    shares = []
-    for factor, own in enumerate(fits.directions):
-        others = np.delete(fits.slopes, own, axis=1)
+
+    def folded(factor: int) -> float:
+        others = np.delete(fits.slopes, fits.directions[factor], axis=1)
         planes = np.linalg.qr(others.transpose(0, 2, 1))[0][fit_of]
-        shares.append(_folded_share(placed, factor, compared, planes, settings))
-    share = max(shares)
+        return _folded_share(placed, factor, compared, planes, settings)
+
+    share = max(map_threads(folded, range(len(fits.directions))))
     error = np.sqrt(share * (1 - share) / len(compared.asked))
     return Measurement(share, float(error))
 
@@ -142,14 +147,14 @@ def _reach(
     left = np.column_stack([-2 * centred, np.ones(len(centred))])
     right = np.column_stack([centred, squares])
     n_blocks = ceil_div(len(asked) * len(samples), settings.distances_at_once)
-    blocks = np.array_split(asked, n_blocks)
-    reach = []
-    for rows in blocks:
+
+    def reached(rows: np.ndarray) -> np.ndarray:
         distances = left[rows] @ right.T
         # The nearest is the sample itself.
         distances.partition(count, axis=1)
-        reach.append(distances[:, count] + squares[rows])
-    return np.concatenate(reach)
+        return distances[:, count] + squares[rows]
+
+    return np.concatenate(map_threads(reached, np.array_split(asked, n_blocks)))
 
 
 def _extent(

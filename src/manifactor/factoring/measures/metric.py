@@ -14,6 +14,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.regression import without_itself
+from manifactor._support.threads import map_threads
 from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.placed_samples import LocalFits, PlacedSamples
 
@@ -54,7 +55,9 @@ def metric_halves(placed: PlacedSamples) -> MetricHalves:
     rng = np.random.default_rng(0)
     halves = np.array_split(rng.permutation(placed.n_samples), 2)
     count = max(placed.n_near // 2, _fewest(placed))
-    first, second = (placed.fits(placed.neighbours(half, count)) for half in halves)
+    first, second = map_threads(
+        lambda half: placed.fits(placed.neighbours(half, count)), halves
+    )
     return MetricHalves(placed, (first, second))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.regression import neighbour_sums
+from manifactor._support.threads import cores
 from manifactor.factoring.prediction import thinned
 
 
@@ -33,8 +34,10 @@ class PlacedSettings:
     # Principal components of wide samples that are kept: what they leave out moves no
     # sample by a length that counts.
     columns: int = 64
-    # Rounds in which places are given the samples' unit of length.
+    # Rounds in which places are given the samples' unit of length, and one of how many
+    # nodes they look at: a median needs no more.
     rounds: int = 2
+    nodes_per_round: int = 3
     # Relative size of the ridge that keeps a fit to copies of one sample finite.
     ridge: float = 1e-9
 
@@ -113,7 +116,8 @@ class PlacedSamples:
         """Return for each node the nearest of some samples, (m, count), by place."""
         joint = self.joint
         count = min(count, len(rows))
-        near = KDTree(joint[rows]).query(joint[self.nodes], count)[1]
+        tree = KDTree(joint[rows])
+        near = tree.query(joint[self.nodes], count, workers=cores())[1]
         return rows[near.reshape(len(self.nodes), count)]
 
     @cached_property
@@ -212,7 +216,8 @@ def _of_unit_spread(place: np.ndarray) -> np.ndarray:
 
 def _in_lengths(placed: PlacedSamples) -> PlacedSamples:
     """The same with places scaled so that samples move as far as their places do."""
-    fits = placed.local_fits
+    nodes = placed.nodes[:: placed.settings.nodes_per_round]
+    fits = replace(placed, nodes=nodes).local_fits
     places = []
     for place, rows in zip(placed.places, fits.directions, strict=True):
         squares = (fits.slopes[:, rows] ** 2).sum(axis=2).mean(axis=1)
