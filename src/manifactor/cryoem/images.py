@@ -13,6 +13,7 @@ from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores
 from manifactor.cryoem.spectra import (
     SurveySettings,
+    given_shell,
     low_pass_shell,
     shells,
     survey,
@@ -108,11 +109,16 @@ def image_components(
         Whether to give all components unit variance, as the paper does.
     settings : ImageSettings
     """
-    size = square_side(view.source.shape, settings.min_side)
-    pixel_size = view.source.pixel_size
-    radius = _mask_radius(mask_radius, size, pixel_size)
-    if low_pass is not None:
-        require_number("low_pass", low_pass, above=0)
+    shape, pixel_size = view.source.shape, view.source.pixel_size
+    require_filters(
+        shape,
+        pixel_size,
+        mask_radius=mask_radius,
+        low_pass=low_pass,
+        settings=settings,
+    )
+    size = shape[0]
+    radius = _largest_radius(size, pixel_size) if mask_radius is None else mask_radius
     mask = circular_mask(size, radius / pixel_size, settings=settings)
     basis = _basis(view, mask, low_pass=low_pass, rng=rng, settings=settings)
     ratio, scores = _scores(view, basis, n_components, rng=rng, settings=settings)
@@ -130,13 +136,37 @@ def image_components(
     )
 
 
-def _mask_radius(given: float | None, size: int, pixel_size: float) -> float:
-    """Return the radius of the mask in Angstrom; it fills the box if none is given."""
-    largest = 0.5 * size * pixel_size
-    radius = largest if given is None else given
-    # The corners outside of the largest mask are where noise is measured.
-    require_number("mask_radius", radius, low=2 * pixel_size, high=largest)
-    return radius
+def require_filters(
+    shape: tuple[int, ...],
+    pixel_size: float,
+    *,
+    mask_radius: float | None,
+    low_pass: float | None,
+    settings: ImageSettings = ImageSettings(),
+) -> None:
+    """Refuse images that are not square, and filters that do not suit their box.
+
+    Parameters
+    ----------
+    shape : (rows, columns)
+    pixel_size : float
+        Angstrom.
+    mask_radius, low_pass : float or None
+        As in `image_components`.
+    settings : ImageSettings
+    """
+    size = square_side(shape, settings.min_side)
+    if mask_radius is not None:
+        largest = _largest_radius(size, pixel_size)
+        require_number("--mask-radius", mask_radius, low=2 * pixel_size, high=largest)
+    if low_pass is not None:
+        given_shell(low_pass, size, pixel_size)
+
+
+def _largest_radius(size: int, pixel_size: float) -> float:
+    """Return the radius of a mask that fills the box, in Angstrom."""
+    # The corners outside of it are where noise is measured.
+    return 0.5 * size * pixel_size
 
 
 def _basis(
