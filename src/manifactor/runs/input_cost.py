@@ -57,8 +57,9 @@ class InputRates:
     eigenvector_flops: float = 3.4e10
     eigenvector_operations: float = 9.0
 
-    # Blocks of images in memory, and copies of the covariance.
+    # Blocks of images in memory; copies of coefficients, and of their covariance.
     image_bytes: float = 2.7e8
+    coefficient_copies: int = 2
     covariance_copies: int = 4
 
     # Seconds for a voxel of a volume, and for one that its components are found from.
@@ -249,7 +250,8 @@ def _image_work(images: UnreadImages, work: _Work) -> tuple[float, float, float]
     passes = transformed + surveyed
     if images.particles is not None and _is_moved(images):
         seconds += work.seconds(pixels * passes, rates.turn_seconds)
-    return passes, seconds, 4 * (learned * p + rates.covariance_copies * p**2)
+    numbers = rates.coefficient_copies * learned * p + rates.covariance_copies * p**2
+    return passes, seconds, 4 * numbers
 
 
 def _n_coefficients(images: UnreadImages, rates: InputRates) -> float:
