@@ -26,8 +26,9 @@ class InputRates:
     alone, the second of what all cores share.
     """
 
-    # Seconds and bytes of Python and the libraries.
+    # Seconds and bytes of Python and the libraries; seconds of torch and of a GPU.
     start_seconds: float = 2.0
+    device_start_seconds: float = 6.0
     process_bytes: float = 2e8
 
     # Bytes a second of text, of other tables, and of plain numbers on a disk.
@@ -137,7 +138,8 @@ def forecast_input(
     else:
         before = [PartCost("reading", _table_seconds(opened, rates), work.samples)]
     memory = work.samples + rates.fit_bytes + fitting.memory
-    fit = PartCost("fitting", fitting.seconds, memory)
+    start = rates.device_start_seconds if fitting.device_memory else 0.0
+    fit = PartCost("fitting", start + fitting.seconds, memory)
     parts = [*before, fit, _placing(work), _writing(work)]
     return cost_of_parts(
         parts, n_workers=n_workers, device_memory=fitting.device_memory
