@@ -24,7 +24,12 @@ from manifactor._support.threads import one_blas_thread
 from manifactor.estimators.drawing import most_that
 from manifactor.spectral.device_forecast import available_on, require_device_memory
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.forecast import Forecast, require_memory
+from manifactor.spectral.forecast import (
+    Forecast,
+    ForecastSettings,
+    available_memory,
+    require_memory,
+)
 from manifactor.spectral.neighbors import NeighborSettings
 from manifactor.spectral.pipeline import forecast_diffusion, kept_stages
 from manifactor.spectral.preparation import PreparationSettings
@@ -118,7 +123,10 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         settings = self._diffusion_settings()
 
         def fits(count: int) -> bool:
-            return forecast_diffusion(settings, count, n_features).fits
+            # Samples in many columns are held even where few components are kept.
+            held = ForecastSettings().bytes_per_sample_value * count * n_features
+            cost = forecast_diffusion(settings, count, n_features)
+            return cost.fits and held <= available_memory()
 
         return most_that(fits, n_samples, min(n_samples, FEWEST_SAMPLES))
 

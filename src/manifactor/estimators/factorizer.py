@@ -90,6 +90,14 @@ class ManifoldFactorizer(LocatingEstimator):
     preparation_, choices_, recall_, forecast_, timings_
         As in `DiffusionMap`.
 
+    Warns
+    -----
+    ColumnWarning
+        Before the fit if a column numbers the rows. After it, if no product is found
+        and columns order the rows, look like labels, or differ in scale a hundredfold.
+        The evidence names the columns, too. With ``n_factors=1``, where no product is
+        expected, columns are not looked at.
+
     Examples
     --------
     >>> from manifactor import ManifoldFactorizer, datasets
@@ -173,20 +181,15 @@ class ManifoldFactorizer(LocatingEstimator):
         Returns
         -------
         self
-
-        Warns
-        -----
-        ColumnWarning
-            Before the fit if a column numbers the rows. After it, if no product is
-            found and columns order the rows, look like labels, or differ in scale a
-            hundredfold. The evidence names the columns, too. With ``n_factors=1``,
-            where no product is expected, columns are not looked at.
         """
-        factoring = self._factoring_settings()
-        known = isinstance(self.n_functions, Integral)
-        require_factoring(factoring, n_functions=self.n_functions if known else None)
-        self._require_used()
+        factoring = self._checked_settings()
         X, rows = drawn_samples(self, X, fit_samples)
+        self._find(X, factoring, noise, stages, column_names)
+        self.rows_ = rows
+        return self
+
+    def _find(self, X, factoring, noise, stages, column_names) -> None:
+        """Find the factors of samples in memory, and remember them."""
         X, cost, stages, rng = self._begin(X, stages)
         noise = None if noise is None else checked_noise(noise, X)
         with device_memory(), blas_threads(X):
@@ -201,8 +204,14 @@ class ManifoldFactorizer(LocatingEstimator):
             )
             self.factorization_ = found.settled()
         self._remember(self.diffusion_, cost, stages)
-        self.rows_ = rows
-        return self
+
+    def _checked_settings(self) -> FactoringSettings:
+        """Return the parameters of the factorization; refuse wrong ones."""
+        factoring = self._factoring_settings()
+        known = isinstance(self.n_functions, Integral)
+        require_factoring(factoring, n_functions=self.n_functions if known else None)
+        self._require_used()
+        return factoring
 
     def _factoring_settings(self) -> FactoringSettings:
         """Return the parameters of the factorization as one record."""

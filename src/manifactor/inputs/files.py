@@ -130,8 +130,8 @@ def _require_readable(path: Path) -> None:
     if path.suffix.lower() not in known:
         raise ValueError(
             f"the input must end in one of {', '.join(known)}, be particles (.star, "
-            ".cs, .mrcs, .mrc), a Zarr store, or a folder of .parquet files or .mrc "
-            f"volumes; got {path.name}."
+            ".cs, .mrcs, .mrc), a Zarr store, a folder of .parquet files, or a folder "
+            f"of .mrc volumes; got {path.name}."
         )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")

@@ -21,7 +21,7 @@ class StoreSettings:
     """Settings of `open_store`."""
 
     # Numbers of a .npy file, which has no chunks, that are read at a time.
-    numbers_at_once: int = 2**22
+    numbers_at_once: int = 2**20
 
 
 class Store(Protocol):

@@ -28,7 +28,7 @@ class PartSettings:
     """Settings of parts."""
 
     # Samples of a part: 10 MB of coordinates, and some seconds of work.
-    rows: int = 250_000
+    rows: int = 2**18
 
     # Numbers of the samples of a part, 128 MB in double precision.
     numbers: int = 2**24
@@ -161,11 +161,13 @@ def drawn_places(
     files = _files(run, record)
     few = np.linspace(0, len(files) - 1, min(len(files), settings.parts_read))
     read = [files[k] for k in few.round().astype(int)]
+    # Of all parts the same share: the last one is smaller.
+    share = min(1.0, settings.most_drawn / sum(map(_n_rows, read)))
     rng = np.random.default_rng(0)
     parts = []
     for path in read:
         rows, places = _read(path, record)
-        count = min(len(rows), settings.most_drawn // len(read))
+        count = int(share * len(rows))
         some = np.sort(rng.choice(len(rows), count, replace=False))
         parts.append((rows[some], [place[some] for place in places]))
     rows = np.concatenate([own for own, _ in parts])
@@ -191,6 +193,20 @@ def _files(run: Path, record: dict) -> list[Path]:
     return files
 
 
+def _n_rows(path: Path) -> int:
+    try:
+        return extra("pyarrow.parquet").read_metadata(path).num_rows
+    except OSError:
+        raise
+    except Exception as error:  # damaged files lead to any exception
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> ValueError:
+    problem = " ".join(str(error).split())
+    return ValueError(f"{path} is damaged: {problem}. Fit again.")
+
+
 def _read(path: Path, record: dict) -> PlacedRows:
     """Return the samples of a part: their numbers and their places."""
     topologies = [factor["topology"] for factor in record["factors"]]
@@ -202,8 +218,7 @@ def _read(path: Path, record: dict) -> PlacedRows:
     except OSError:
         raise
     except Exception as error:  # damaged files lead to any exception
-        problem = " ".join(str(error).split())
-        raise ValueError(f"{path} is damaged: {problem}. Fit again.") from error
+        raise _damaged(path, error) from error
     if not np.isfinite(columns).all():
         raise ValueError(f"{path} is damaged: it has NaN or inf values. Fit again.")
     return rows, places

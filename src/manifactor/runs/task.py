@@ -140,9 +140,8 @@ class Task:
             return self._open_large()
         if self.coordinates == "parquet":
             raise ValueError(
-                "--coordinates parquet goes with tables whose rows can be read in "
-                f"parts (.npy, .parquet, Zarr, a folder of .parquet); {self.path} is "
-                "none. Leave it out."
+                "--coordinates parquet goes with .npy, .parquet, Zarr, and folders of "
+                f".parquet, of which rows are read; got {self.path}. Leave it out."
             )
         return open_input(
             self.path,
@@ -220,8 +219,8 @@ class Task:
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit the samples and write the run folder.
 
-        The samples of a large table are placed by `workers`, which must see it and the
-        folder of `out` by the same paths.
+        Samples of a large table are placed by `workers`, who see it, and the folder of
+        `out`, by the same paths.
 
         Returns
         -------

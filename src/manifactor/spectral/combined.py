@@ -137,6 +137,7 @@ def combined_functions(
         (graph.n_neighbors or 0) + 1,
         dimension=diffusion.dimension,
         n_new=n_new,
+        reach=reach,
     )
     return CombinedFunctions(
         search=search,

@@ -81,6 +81,9 @@ class NearestSamples:
         Columns one after the other.
     tree : KDTree
     count : int
+    reach : float
+        Distance of the nearest sample beyond which the others do not matter: those of
+        the nearest sample itself will do. A tree takes long for them.
     lists : ndarray of int of shape (n_samples, length) or None
         Samples near each sample, ascending.
     radius : ndarray of shape (n_samples,) or None
@@ -91,15 +94,18 @@ class NearestSamples:
     samples: np.ndarray
     tree: KDTree
     count: int
+    reach: float = np.inf
     lists: np.ndarray | None = None
     radius: np.ndarray | None = None
     settings: ListSettings = ListSettings()
 
     def around(self, X: np.ndarray) -> Around:
         """Return the nearest samples of new ones, (n_new, n_features)."""
-        if self.lists is None or self.radius is None:
-            return self._in_tree(X)
         distance, nearest = self.tree.query(X)
+        far = distance > self.reach
+        near = np.where(far[:, None], self.tree.data[nearest], X)
+        if self.lists is None or self.radius is None:
+            return self._in_tree(X, near)
         indices = self.lists.take(nearest, axis=0)
         squared = self._squared(X, indices)
         # The distance of the last one that belongs to the nearest.
@@ -110,12 +116,13 @@ class NearestSamples:
         # Where several are at the last one's distance, the tree says which.
         alone = np.count_nonzero(inside, axis=1) == self.count
         around = Around(indices, squared, inside)
-        self._correct(around, X, np.flatnonzero(~(complete & alone)))
+        doubtful = np.flatnonzero(~(far | (complete & alone)))
+        self._correct(around, X, doubtful)
         return around
 
-    def _in_tree(self, X: np.ndarray) -> Around:
-        """Return the nearest samples of new ones, by the tree."""
-        found = self.tree.query(X, self.count)[1].reshape(len(X), self.count)
+    def _in_tree(self, X: np.ndarray, near: np.ndarray) -> Around:
+        """Return the samples nearest to those at `near`, by the tree."""
+        found = self.tree.query(near, self.count)[1].reshape(len(X), self.count)
         indices = np.sort(found, axis=1)
         inside = np.ones(indices.shape, dtype=bool)
         return Around(indices, self._squared(X, indices), inside)
@@ -124,7 +131,7 @@ class NearestSamples:
         """Replace what lists say of some rows by what the tree says."""
         if not len(rows):
             return
-        found = self._in_tree(X[rows])
+        found = self._in_tree(X[rows], X[rows])
         around.squared[rows], around.inside[rows] = np.inf, False
         around.indices[rows, : self.count] = found.indices
         around.squared[rows, : self.count] = found.squared
@@ -149,6 +156,7 @@ def nearest_samples(
     *,
     dimension: float,
     n_new: int,
+    reach: float = np.inf,
     settings: ListSettings = ListSettings(),
 ) -> NearestSamples:
     """Return a search for the `count` nearest of the samples.
@@ -165,13 +173,15 @@ def nearest_samples(
         Intrinsic dimension of the samples.
     n_new : int
         New samples that are to be expected.
+    reach : float
+        As in `NearestSamples`.
     settings : ListSettings
     """
     samples = np.asarray(samples, dtype=np.float64)
     count = min(count, len(samples))
     tree = KDTree(samples)
     columns = np.ascontiguousarray(samples.T)
-    search = NearestSamples(columns, tree, count, settings=settings)
+    search = NearestSamples(columns, tree, count, reach, settings=settings)
     length = settings.length(count, max(1.0, dimension))
     pays = settings.new_per_known * len(samples) <= n_new
     short = dimension <= settings.most_dimensions and length < len(samples)
@@ -179,5 +189,5 @@ def nearest_samples(
         return search
     distance, found = tree.query(samples, length, workers=cores())
     return NearestSamples(
-        columns, tree, count, np.sort(found, axis=1), distance[:, -1], settings
+        columns, tree, count, reach, np.sort(found, axis=1), distance[:, -1], settings
     )
