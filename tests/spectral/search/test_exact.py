@@ -33,3 +33,13 @@ def test_without_recomputed_distances_brute_force_misses_copies(rng):
 def test_a_tree_of_few_samples_returns_them_all(rng):
     X = rng.normal(size=(4, 2))
     assert TreeSearch(9).fit(X).transform(X).nnz == 16
+
+
+def test_many_samples_are_ordered_by_the_leaves_of_the_tree(rng):
+    X = rng.uniform(size=(3000, 2))
+    order = TreeSearch(ordered_above=2999).sample_order(X)
+    assert sorted(order) == list(range(3000))
+    steps, random_steps = (np.diff(some, axis=0) for some in (X[order], X))
+    assert np.linalg.norm(steps, axis=1).mean() < 0.1
+    assert np.linalg.norm(random_steps, axis=1).mean() > 0.4
+    assert (TreeSearch(ordered_above=3000).sample_order(X) == np.arange(3000)).all()
