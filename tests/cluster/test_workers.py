@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import dask
 import joblib
@@ -15,6 +16,7 @@ import pytest
 
 from manifactor._support.workers import Here, PieceLost, Processes, WorkersLost
 from manifactor.cluster import cluster_workers
+from manifactor.cluster.workers import _outcome
 from tests.pieces import cores_seen, diffused, divided, killed, killed_once
 
 pytestmark = pytest.mark.slow
@@ -70,6 +72,15 @@ def test_an_error_is_the_outcome_of_its_piece_alone(workers):
     assert [found.result for found in outcomes] == [6, None, 2]
     assert isinstance(outcomes[1].error, ZeroDivisionError)
     assert "in divided" in outcomes[1].error.__notes__[0]
+
+
+def test_a_worker_that_joins_without_manifactor_is_told():
+    future = SimpleNamespace(
+        status="error",
+        exception=lambda: ModuleNotFoundError("No module named 'manifactor'"),
+    )
+    with pytest.raises(ValueError, match="Install it with `pip install"):
+        _outcome(future, 0, 1)
 
 
 def test_map_raises_the_error_of_a_piece(workers):

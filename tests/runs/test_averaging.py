@@ -1,4 +1,5 @@
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import mrcfile
@@ -6,12 +7,16 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.mp4 import can_write_mp4
+from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageArray
+from manifactor.cryoem.views import View
 from manifactor.runs.average_files import write_averages
 from manifactor.runs.averaging import AveragingSettings, average
 from manifactor.runs.halves import half_averages, half_sets
 from manifactor.runs.means import weighted_means
 from manifactor.runs.places import Place
+
+from ..conftest import PickledWorkers
 
 N, SIDE = 240, 16
 
@@ -45,6 +50,23 @@ def test_averages_along_a_factor_follow_it(run):
     assert found.pixel_size == 2
     assert found.means[:, 0, 0] == pytest.approx(found.centres[0], abs=0.03)
     assert found.captions == [["0.10", "0.30", "0.50", "0.70", "0.90"]]
+
+
+def test_averages_do_not_depend_on_who_reads_the_images(latents, rng):
+    images = rng.standard_normal((N, SIDE, SIDE)).astype(np.float32)
+    # Turned relative to the first, which only one of the workers sees.
+    angles = np.column_stack([np.zeros((N, 2)), rng.uniform(0, 360, N)])
+    particles = Particles(Path("a.star"), np.arange(N), angles=angles)
+    run = run_of([Place(latents[0], "interval")], images)
+    view = View(ImageArray(images, block_bytes=50 * 4 * SIDE**2), particles)
+    run.images = lambda: view
+    settings = AveragingSettings(n_blocks=2)
+    mean = partial(average, run, [1], n_bins=3, matched=False)
+    here = mean(settings=settings).means
+    workers = PickledWorkers()
+    assert mean(settings=settings, workers=workers).means.tobytes() == here.tobytes()
+    assert workers.done == 3 * ["_piece_sums"]
+    np.testing.assert_allclose(mean().means, here, atol=1e-6)
 
 
 def test_matched_averages_hold_the_other_factor_still(latents):

@@ -25,6 +25,8 @@ from manifactor.runs.bridges.points import PointSettings, steady_samples
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 
+from ..conftest import PickledWorkers
+
 N = 900
 BOX = 8
 STACK = "Extract/job 1/particles.mrcs"
@@ -324,6 +326,13 @@ def test_relion_finds_every_image_from_its_project(make_run, angles, project):
             assert (where / name.partition("@")[2]).is_file()
             count += 1
     assert count == N
+
+
+def test_files_of_bins_do_not_depend_on_who_makes_them(make_run, angles):
+    run, workers = make_run(angles), PickledWorkers()
+    expected = export(run, 1, "relion", n_bins=4)
+    assert export(run, 1, "relion", n_bins=4, workers=workers) == expected
+    assert workers.done == 4 * ["particles_with"]
 
 
 def test_relion_corrects_no_ctf_where_there_is_none(run):

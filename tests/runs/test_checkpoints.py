@@ -1,4 +1,5 @@
 import warnings
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ import pytest
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.runs.checkpoints import Checkpoints, CheckpointWarning
 
-from ..conftest import read_only
+from ..conftest import PickledWorkers, read_only
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +99,37 @@ def test_a_resumed_fit_leaves_outliers_out_as_before(samples, tmp_path):
         again.fit(X, stages=again_stages)
     assert again.outliers_.sum() == fresh.outliers_.sum() == 2
     np.testing.assert_array_equal(again.coordinates(), fresh.coordinates())
+
+
+def squared(number):
+    return np.full(2, number**2)
+
+
+def test_pieces_of_a_stopped_stage_are_not_computed_again(tmp_path):
+    jobs, workers = [(k,) for k in range(5)], PickledWorkers()
+    stopped = Checkpoints(tmp_path, worth_writing=0.0)
+    assert len(list(islice(stopped.pieces("squares", "key", squared, jobs), 3))) == 3
+    fractions = []
+    resumed = Checkpoints(tmp_path, resume=True, worth_writing=0.0)
+    found = resumed.pieces(
+        "squares", "key", squared, jobs, workers=workers, report=fractions.append
+    )
+    assert [result[0] for result in found] == [0, 1, 4, 9, 16]
+    assert workers.done == 2 * ["squared"]
+    assert fractions == pytest.approx([0.6, 0.8, 1.0])
+    with pytest.raises(ValueError, match="must belong to this fit"):
+        list(resumed.pieces("squares", "another key", squared, jobs))
+
+
+def test_short_stages_of_pieces_leave_no_files(tmp_path):
+    stages = Checkpoints(tmp_path / "kept", worth_writing=60.0)
+    assert len(list(stages.pieces("squares", "key", squared, [(1,), (2,)]))) == 2
+    assert not (tmp_path / "kept").exists()
+
+
+def test_pieces_that_cannot_be_written_are_yielded_with_one_warning(tmp_path):
+    stages = Checkpoints(tmp_path / "no" / "folder", worth_writing=0.0)
+    with pytest.warns(CheckpointWarning) as caught:
+        found = list(stages.pieces("squares", "key", squared, [(k,) for k in range(4)]))
+    assert [result[0] for result in found] == [0, 1, 4, 9]
+    assert len(caught) == 1

@@ -8,6 +8,7 @@ import pytest
 
 from manifactor.cryoem.mrc import write_stack, write_volume
 from manifactor.inputs.given import ImageSettings
+from manifactor.inputs.large import UnreadTable
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import Input, open_input
 from manifactor.inputs.unread import unread_stack
@@ -51,6 +52,23 @@ def test_places_are_divided_over_workers_and_nothing_else_is():
     # Places of all samples are gathered by one process.
     assert shared.worker_memory < alone.memory
     assert shared.memory == max(p.memory for p in alone.parts if p.name != "placing")
+
+
+def test_a_table_in_parts_is_read_twice_and_not_for_a_forecast(tmp_path):
+    # Takes no room on a disk.
+    np.lib.format.open_memmap(
+        tmp_path / "big.npy", mode="w+", dtype=np.float32, shape=(5 * 10**7, 8)
+    )
+    task = Task(tmp_path / "big.npy")
+    opened = task.open()
+    assert isinstance(opened, UnreadTable)
+    one, ten = (task.forecast(opened, n_workers=n, n_cores=1) for n in (1, 10))
+    before, after = seconds_of(one), seconds_of(ten)
+    assert list(before) == ["reading", "fitting", "placing", "writing"]
+    assert after["placing"] == pytest.approx(before["placing"] / 10)
+    # All samples are written where they are placed.
+    assert before["writing"] < 1
+    assert max(one.memory, ten.memory, ten.worker_memory) < 2e9
 
 
 def test_text_takes_longer_to_read_than_numbers(tmp_path):

@@ -19,13 +19,16 @@ def cost(n_samples, **counts):
     return forecast_on_device(n_samples, 4, **counts)
 
 
-# Samples of a torus and seconds on an H200, which has 150 GB.
+# Samples of a torus and seconds on an H200.
 @pytest.mark.parametrize(
-    ("n_samples", "seconds"), [(10**5, 1.0), (10**6, 6.9), (10**7, 105)]
+    ("n_samples", "seconds"), [(10**5, 0.9), (10**6, 4.5), (10**7, 56)]
 )
-def test_the_forecast_is_near_what_was_measured(n_samples, seconds):
-    assert 0.5 < cost(n_samples).seconds / seconds < 2
-    assert cost(n_samples).device_memory < 1.35e11
+def test_seconds_are_near_those_that_were_measured(n_samples, seconds):
+    assert 0.67 < cost(n_samples).seconds / seconds < 1.5
+
+
+def test_memory_is_near_that_which_was_measured():
+    assert 0.8 < cost(10**7).device_memory / 75e9 < 1.25
 
 
 def test_memory_grows_with_samples_neighbours_and_functions():

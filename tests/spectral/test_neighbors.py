@@ -3,7 +3,7 @@ import pytest
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
 from manifactor.spectral.components import DisconnectedGraphWarning
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.neighbors import NeighborSettings, neighbor_graph
 
 
 @pytest.fixture
@@ -72,3 +72,24 @@ def test_strays_that_are_neighbours_of_each_other_only_can_be_left_out(points, m
         abs(left.distances - neighbor_graph(points, 5, method=method).distances).max()
         < 1e-11
     )
+
+
+@pytest.mark.parametrize("method", ["kd_tree", "brute"])
+def test_indices_of_a_graph_take_4_bytes(points, method):
+    distances = neighbor_graph(points, 10, method=method).distances
+    assert distances.indices.dtype == distances.indptr.dtype == np.int32
+
+
+def test_the_order_of_a_tree_s_leaves_changes_nothing_but_the_order(points):
+    given, ordered = (
+        neighbor_graph(points, 10, settings=NeighborSettings(ordered_above=above))
+        for above in (300, 299)
+    )
+    assert (given.distinct == np.arange(300)).all()
+    assert (ordered.distinct != np.arange(300)).any()
+    assert (ordered.distinct[ordered.inverse] == np.arange(300)).all()
+    back = ordered.distances[ordered.inverse][:, ordered.inverse]
+    assert (back != given.distances).nnz == 0
+    new = points[:5] + 0.01
+    found = ordered.distances_to(new)[:, ordered.inverse]
+    np.testing.assert_array_equal(found.toarray(), given.distances_to(new).toarray())

@@ -3,8 +3,9 @@ import pytest
 
 from manifactor import datasets
 from manifactor._support.stages import Stages
+from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.parts import PartSettings, draw_parts, part_size
+from manifactor.spectral.parts import PartSettings, draw_parts, part_size, with_spare
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.settings import DiffusionSettings
 
@@ -36,6 +37,33 @@ def test_parts_are_disjoint_and_see_the_spectrum_of_the_whole():
         np.testing.assert_allclose(
             part.spectrum.eigenvalues[1:12], exact[1:], rtol=0.05
         )
+
+
+@pytest.mark.slow
+def test_a_large_part_starts_from_a_part_of_its_own():
+    X, _ = datasets.sample("torus", 12_000, random_state=0)
+    searched = []
+
+    def search(some):
+        searched.append(len(some))
+        return neighbor_graph(some, 64)
+
+    settings = PartSettings(smallest=2000, divisor=2, nested_above=4000)
+    found = draw_parts(
+        X, 12, search=search, rng=np.random.default_rng(0), settings=settings
+    )
+    assert searched == [6000, 3000, 6000, 3000]
+    for part in found:
+        assert len(part.spectrum.functions) == len(part.rows) == 6000
+        alone = laplacian_spectrum(part.affinity, 12, rng=np.random.default_rng(1))
+        np.testing.assert_allclose(
+            part.spectrum.eigenvalues[1:12], alone.eigenvalues[1:], rtol=1e-3
+        )
+
+
+def test_a_start_has_functions_beyond_those_wanted():
+    assert with_spare(100, 10_000) == 140
+    assert with_spare(10, 10) == 10
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend
 
+from manifactor._support.children import kill_children
 from manifactor._support.threads import interrupts_held, start_trackers
 
 
@@ -186,13 +187,17 @@ class Processes:
         if not jobs:
             return
         n_jobs = n_jobs or min(self.count, len(jobs))
+        before = active_children()
         # Before interrupts are held: they let them through when they start.
         start_trackers()
         with _ended_at_exit(Parallel(n_jobs=n_jobs, return_as=order)) as parallel:
-            # Ctrl-C reaches all processes of a terminal; only this one must answer it.
-            with interrupts_held(), _cores_of_children(max(1, cpu_count() // n_jobs)):
-                results = parallel(delayed(work)(*job) for job in jobs)
+            share = max(1, cpu_count() // n_jobs)
+            results: Generator[Any, None, None] = (_ for _ in ())
             try:
+                # Ctrl-C reaches all processes of a terminal; only this one must answer
+                # it, when they are started.
+                with interrupts_held(), _cores_of_children(share):
+                    results = parallel(delayed(work)(*job) for job in jobs)
                 for result in results:  # noqa: UP028, `yield from` would close them
                     yield result
             except BrokenProcessPool as error:
@@ -200,6 +205,11 @@ class Processes:
                     "a worker process was ended from outside, probably because the "
                     f"memory was full: {n_jobs} processes shared it. Use fewer."
                 ) from error
+            except BaseException:
+                # Before joblib takes away what they need: those that have just been
+                # started would print that it is missing.
+                kill_children(but=before)
+                raise
             finally:
                 # joblib warns of results that nobody takes; an interrupt wants none.
                 with warnings.catch_warnings(action="ignore"):
@@ -246,7 +256,8 @@ def _ended_at_exit(parallel: Parallel) -> Iterator[Parallel]:
             yield parallel
         finally:
             backend = parallel._backend
-            if ours and isinstance(backend, LokyBackend):
+            running = isinstance(backend, LokyBackend) and backend._workers is not None
+            if ours and running:
                 backend.abort_everything(ensure_ready=False)
 
 

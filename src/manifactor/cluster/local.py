@@ -29,27 +29,28 @@ def local_client(
     cores_each : int or None
         Cores of each worker; None for an equal share of all.
     """
-    distributed = extra("distributed")
+    dask, distributed = extra("dask"), extra("distributed")
     gpus = _gpus() if device == "cuda" else []
     number = number or len(gpus) or cores()
     share = cores_each or max(1, cores() // number)
     with ExitStack() as stack:
         stack.enter_context(_environment_kept())
+        stack.enter_context(dask.config.set(_configuration(share)))
         # Before interrupts are held: they let them through when they start.
         start_trackers()
         # Ctrl-C reaches all processes of a terminal; only this one must answer it. One
         # that comes while the workers start is answered when they can be ended.
         with interrupts_held():
-            cluster = _local_cluster(number, share, gpus)
+            cluster = _local_cluster(number, gpus)
             stack.callback(_end, cluster)
             client = distributed.Client(cluster, set_as_default=False)
-            stack.callback(client.close, timeout=1)
+            stack.callback(_close, client)
         yield client
 
 
-def _local_cluster(number: int, share: int, gpus: Sequence[str]) -> Any:
+def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
     """Start a scheduler in this process, and processes that work."""
-    dask, distributed = extra("dask"), extra("distributed")
+    distributed = extra("distributed")
     own = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     scheduler = {"cls": distributed.Scheduler, "options": {**own, "dashboard": True}}
     options = {
@@ -68,7 +69,7 @@ def _local_cluster(number: int, share: int, gpus: Sequence[str]) -> Any:
         }
         for index in range(number)
     }
-    with dask.config.set(_configuration(share)), warnings.catch_warnings():
+    with warnings.catch_warnings():
         # On a busy machine, it warns that directories are made slowly.
         warnings.filterwarnings("ignore", message="Creating scratch directories")
         try:
@@ -117,12 +118,19 @@ def _visible(gpus: Sequence[str], index: int) -> dict[str, str]:
 
 def _end(cluster: Any) -> None:
     """End a cluster of this machine and its processes, whatever they do."""
+    kill = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has the other one
     for nanny in list(cluster.workers.values()):
         nanny.close_gracefully()  # starts no other process
         with suppress(ProcessLookupError):
             if nanny.pid:
-                os.kill(nanny.pid, signal.SIGKILL)
-    cluster.close(timeout=2)
+                os.kill(nanny.pid, kill)
+    _close(cluster)
+
+
+def _close(connection: Any) -> None:
+    """Close a client or a cluster; not for long, whatever the machine does besides."""
+    with suppress(TimeoutError):
+        connection.close(timeout=5)
 
 
 @contextmanager

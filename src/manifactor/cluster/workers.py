@@ -103,27 +103,36 @@ class ClusterWorkers:
 
     def _submitted(self, index: int, work: Callable[..., Any], job: tuple) -> Any:
         """Return the future of one piece."""
-        # As bytes: Dask would look into the arguments for tasks of its own.
-        piece = extra("cloudpickle").dumps((index, work, job))
+        # As bytes: Dask would look into the arguments for tasks of its own, and a
+        # worker that cannot load a function hangs up instead of saying why.
+        piece = extra("cloudpickle").dumps(_Piece(index, work, job))
         key = f"{getattr(work, '__name__', 'piece')}-{index}-{uuid.uuid4().hex}"
         with lost_named(), warnings.catch_warnings():
             # It advises to scatter the arguments, which dies with their holder.
             warnings.filterwarnings("ignore", message="Sending large graph")
-            return self.client.submit(_done, piece, key=key, pure=False)
+            return self.client.submit(pickle.loads, piece, key=key, pure=False)
 
 
-def _done(piece: bytes) -> Outcome:
-    """Return the outcome of a piece, on a worker."""
-    return outcome(*pickle.loads(piece))
+@dataclass(frozen=True)
+class _Piece:
+    """A piece of work that is done, and becomes its outcome, when it is unpickled."""
+
+    index: int
+    work: Callable[..., Any]
+    job: tuple
+
+    def __reduce__(self) -> tuple:
+        return outcome, (self.index, self.work, self.job)
 
 
 def _outcome(future: Any, index: int, total: int) -> Outcome:
     """Return what a finished future holds."""
-    killed = extra("distributed").KilledWorker
-    try:
-        with lost_named():
+    with lost_named():
+        if future.status != "error":
             return future.result()
-    except killed as error:
+        error = future.exception()
+    # The errors of a piece are outcomes; this one comes from before it.
+    if isinstance(error, extra("distributed").KilledWorker):
         deaths = error.allowed_failures + 1
         problem = PieceLost(
             f"piece {index + 1} of {total} ended its worker {deaths} times, probably "
@@ -131,9 +140,9 @@ def _outcome(future: Any, index: int, total: int) -> Outcome:
             "fewer samples."
         )
         return Outcome(index, error=problem)
-    except ModuleNotFoundError as error:
-        # Raised by the worker before the piece, whose own errors are outcomes.
+    if isinstance(error, ImportError) and "manifactor" in str(error):
         raise ValueError(not_installed(error)) from error
+    return Outcome(index, error=error)
 
 
 @contextmanager

@@ -191,7 +191,7 @@ def _export_options(command) -> None:
     add(command, "--training", text, metavar="FOLDER")
     text = "folder to write (default: RUN/PROGRAM-factorK)"
     add(command, "--out", text, metavar="FOLDER")
-    add_cluster(command, "sums of images")
+    add_cluster(command, "files of bins")
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,8 @@ def chosen_workers(arguments: Namespace, otherwise: Workers) -> Iterator[Workers
 
     device = getattr(arguments, "device", None)
     with cluster_workers(arguments.cluster, device=device) as workers:
-        where = f"; see {workers.dashboard}" if workers.dashboard else ""
-        note(f"the cluster does {workers.count} pieces at the same time{where}")
+        count = workers.count
+        pieces = "1 piece" if count == 1 else f"{count} pieces"
+        where = f"; its dashboard: {workers.dashboard}" if workers.dashboard else "."
+        note(f"the cluster does {pieces} at the same time{where}")
         yield workers

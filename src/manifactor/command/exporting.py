@@ -132,14 +132,16 @@ def export(arguments: Namespace) -> None:
     name = f"{arguments.to}-factor{arguments.factor}"
     out = Path(arguments.out or run.folder / name)
     require_new_folder(out, mark="commands.txt", overwrite=arguments.overwrite)
-    files = bridges.export(
-        run,
-        arguments.factor,
-        arguments.to,
-        n_bins=arguments.bins,
-        folder=out,
-        training=Path(arguments.training) if arguments.training else None,
-    )
+    with chosen_workers(arguments, Here()) as workers:
+        files = bridges.export(
+            run,
+            arguments.factor,
+            arguments.to,
+            n_bins=arguments.bins,
+            folder=out,
+            training=Path(arguments.training) if arguments.training else None,
+            workers=workers,
+        )
     with whole_folder(out) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)

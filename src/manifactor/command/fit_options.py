@@ -139,7 +139,8 @@ def _start_options(start: Options) -> None:
     # Another --n-factors or --method needs the same neighbours and the same spectrum.
     text = "take the stages that would be the same from an earlier run"
     add(start, "--reuse", text, metavar="RUN")
-    add_cluster(start, "fits of several inputs or views, or the pieces of --all-views,")
+    pieces = "fits of several inputs or views, pieces of --all-views, parts of a table"
+    add_cluster(start, pieces)
 
 
 def _table_options(tables: Options) -> None:

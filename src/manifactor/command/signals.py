@@ -5,7 +5,6 @@ A computation in C cannot be interrupted; a thread ends the process if it does n
 by itself.
 """
 
-import multiprocessing
 import os
 import signal
 import socket
@@ -16,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from manifactor._support.children import kill_children
 from manifactor._support.files import remove_unfinished
 
 # A closed terminal sends SIGHUP, which Windows does not have.
@@ -194,8 +194,7 @@ def _end(number: int) -> None:
     _stopping.set()
     # Whatever fails here, as lists do that another thread changes: the process ends.
     with suppress(Exception):
-        for child in multiprocessing.active_children():
-            child.kill()
+        kill_children()
     with suppress(Exception):
         remove_unfinished()
     if not _said.is_set():

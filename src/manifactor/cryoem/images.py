@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import fft
 
-from manifactor._support.parameters import require_count, require_number
+from manifactor._support.parameters import require_count
 from manifactor._support.threads import cores
+from manifactor.cryoem.boxes import largest_radius, require_filters
 from manifactor.cryoem.spectra import (
     SurveySettings,
-    given_shell,
     low_pass_shell,
     shells,
     survey,
@@ -32,10 +32,6 @@ class ImageSettings:
 
     # Width of the mask's soft edge, in units of the box.
     mask_edge: float = 0.06
-
-    # Smaller images have too few shells between the lowest, which lose their mean, and
-    # the finest, which are noise.
-    min_side: int = 16
 
     # Coefficients, in float32, that the principal components are learned from. Images
     # beyond as many (256 MiB) are only projected, so memory does not grow with them.
@@ -110,15 +106,9 @@ def image_components(
     settings : ImageSettings
     """
     shape, pixel_size = view.source.shape, view.source.pixel_size
-    require_filters(
-        shape,
-        pixel_size,
-        mask_radius=mask_radius,
-        low_pass=low_pass,
-        settings=settings,
-    )
+    require_filters(shape, pixel_size, mask_radius=mask_radius, low_pass=low_pass)
     size = shape[0]
-    radius = _largest_radius(size, pixel_size) if mask_radius is None else mask_radius
+    radius = largest_radius(size, pixel_size) if mask_radius is None else mask_radius
     mask = circular_mask(size, radius / pixel_size, settings=settings)
     basis = _basis(view, mask, low_pass=low_pass, rng=rng, settings=settings)
     ratio, scores = _scores(view, basis, n_components, rng=rng, settings=settings)
@@ -134,39 +124,6 @@ def image_components(
         mask_radius=radius,
         n_coefficients=basis.count,
     )
-
-
-def require_filters(
-    shape: tuple[int, ...],
-    pixel_size: float,
-    *,
-    mask_radius: float | None,
-    low_pass: float | None,
-    settings: ImageSettings = ImageSettings(),
-) -> None:
-    """Refuse images that are not square, and filters that do not suit their box.
-
-    Parameters
-    ----------
-    shape : (rows, columns)
-    pixel_size : float
-        Angstrom.
-    mask_radius, low_pass : float or None
-        As in `image_components`.
-    settings : ImageSettings
-    """
-    size = square_side(shape, settings.min_side)
-    if mask_radius is not None:
-        largest = _largest_radius(size, pixel_size)
-        require_number("--mask-radius", mask_radius, low=2 * pixel_size, high=largest)
-    if low_pass is not None:
-        given_shell(low_pass, size, pixel_size)
-
-
-def _largest_radius(size: int, pixel_size: float) -> float:
-    """Return the radius of a mask that fills the box, in Angstrom."""
-    # The corners outside of it are where noise is measured.
-    return 0.5 * size * pixel_size
 
 
 def _basis(
@@ -220,17 +177,6 @@ def _weights(
     if n_components is None:
         return component_weights(ratio, settings=settings.weighting)
     return np.ones(len(ratio))
-
-
-def square_side(shape: tuple[int, ...], min_side: int) -> int:
-    """Return the side of square images."""
-    square = len(shape) == 2 and shape[0] == shape[1]
-    if not square or shape[0] < min_side:
-        raise ValueError(
-            f"images must be square with a side of at least {min_side} pixels; got "
-            f"{' x '.join(map(str, shape))}. Crop or pad them."
-        )
-    return shape[0]
 
 
 def _drawn(

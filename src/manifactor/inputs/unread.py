@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.parameters import require_count
-from manifactor.cryoem.images import Components, image_components, require_filters
+from manifactor.cryoem.boxes import require_filters
+from manifactor.cryoem.images import Components, image_components
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource, stack_images, volume_series
 from manifactor.cryoem.views import View

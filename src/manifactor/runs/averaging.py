@@ -184,12 +184,7 @@ def average(
     _require_memory(n_cells * (1 + halves), source.shape, settings.max_gigabytes)
 
     labels, centres = binned(places, n_bins)
-    rows = None
-    if most is not None and most < len(labels):
-        rows = _drawn(len(labels), most)
-        # In no bin, the samples left out count neither for means nor for matching.
-        drawn = np.isin(np.arange(len(labels)), rows)
-        labels = np.where(drawn, labels, -1)
+    labels, rows = _averaged(labels, most)
     matching = match(labels, others, n_bins=n_cells, settings=settings.matching)
     half = half_sets(run) if halves else None
     mean = partial(
@@ -213,6 +208,18 @@ def average(
         pixel_size_stated=source.pixel_size_stated,
         ctf_corrected=isinstance(images, View) and images.weigh,
     )
+
+
+def _averaged(
+    labels: np.ndarray, most: int | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the bins of so many samples, and their rows; None for all."""
+    if most is None or most >= len(labels):
+        return labels, None
+    rows = _drawn(len(labels), most)
+    # In no bin, the samples left out count neither for means nor for matching.
+    drawn = np.isin(np.arange(len(labels)), rows)
+    return np.where(drawn, labels, -1), rows
 
 
 def _require_as_many(source: ImageSource | ImageArray, run: Run) -> None:

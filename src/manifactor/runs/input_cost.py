@@ -26,8 +26,9 @@ class InputRates:
     alone, the second of what all cores share.
     """
 
-    # Seconds and bytes of Python and the libraries.
+    # Seconds and bytes of Python and the libraries; seconds of torch and of a GPU.
     start_seconds: float = 2.0
+    device_start_seconds: float = 6.0
     process_bytes: float = 2e8
 
     # Bytes a second of text, of other tables, and of plain numbers on a disk.
@@ -57,8 +58,9 @@ class InputRates:
     eigenvector_flops: float = 3.4e10
     eigenvector_operations: float = 9.0
 
-    # Blocks of images in memory, and copies of the covariance.
+    # Blocks of images in memory; copies of coefficients, and of their covariance.
     image_bytes: float = 2.7e8
+    coefficient_copies: int = 2
     covariance_copies: int = 4
 
     # Seconds for a voxel of a volume, and for one that its components are found from.
@@ -136,7 +138,8 @@ def forecast_input(
     else:
         before = [PartCost("reading", _table_seconds(opened, rates), work.samples)]
     memory = work.samples + rates.fit_bytes + fitting.memory
-    fit = PartCost("fitting", fitting.seconds, memory)
+    start = rates.device_start_seconds if fitting.device_memory else 0.0
+    fit = PartCost("fitting", start + fitting.seconds, memory)
     parts = [*before, fit, _placing(work), _writing(work)]
     return cost_of_parts(
         parts, n_workers=n_workers, device_memory=fitting.device_memory
@@ -249,7 +252,8 @@ def _image_work(images: UnreadImages, work: _Work) -> tuple[float, float, float]
     passes = transformed + surveyed
     if images.particles is not None and _is_moved(images):
         seconds += work.seconds(pixels * passes, rates.turn_seconds)
-    return passes, seconds, 4 * (learned * p + rates.covariance_copies * p**2)
+    numbers = rates.coefficient_copies * learned * p + rates.covariance_copies * p**2
+    return passes, seconds, 4 * numbers
 
 
 def _n_coefficients(images: UnreadImages, rates: InputRates) -> float:

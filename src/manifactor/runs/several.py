@@ -57,7 +57,7 @@ def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
     """
     clear_away(folder)
     rows = {}
-    for path in folder.iterdir():
+    for path in sorted(folder.iterdir()):
         task = tasks.get(path.name)
         if task is None or not _is_of(task, path):
             raise ValueError(

@@ -102,15 +102,13 @@ def _begin(
     """Return the state before the first polynomial."""
     settings = plan.settings
     width = block.shape[1]
-    aims = settings.aim, settings.aim
-    if start is not None and len(start.rows) >= settings.large_start:
-        aims = settings.large_start_aim, settings.large_start_refined
     if start is None:
         error = settings.random_error * np.sqrt(width)
-        rounding = settings.mixed_rounding
+        rounding, refined_aim = settings.mixed_rounding, settings.aim
     else:
         # Vectors of a start are nearly eigenvectors, and no mixtures.
-        error, rounding = settings.start_error, 0.0
+        error = plan.start_error(len(start.rows))
+        rounding, refined_aim = 0.0, settings.refined_aim
     return _Iteration(
         operator,
         n_pairs,
@@ -122,8 +120,8 @@ def _begin(
         locked=_no_pairs(operator, block),
         error=error,
         rounding=rounding,
-        aim=aims[0],
-        refined_aim=aims[1],
+        aim=settings.aim,
+        refined_aim=refined_aim,
     )
 
 

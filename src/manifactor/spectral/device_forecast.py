@@ -11,8 +11,9 @@ from manifactor.spectral.forecast import Forecast, as_size
 class DeviceRates:
     """Rates of `forecast_on_device`.
 
-    Bytes are counted in the code, and were traced in fits through torch on the CPU;
-    seconds were measured on an H200, with tori of 100,000 to 10,000,000 samples.
+    Bytes are counted in the code, and were traced in fits through torch on the CPU; of
+    10,000,000 samples of a torus they are the 75 GB that were measured on an H200.
+    Seconds were measured there, with 100,000 to 10,000,000 samples.
     """
 
     # Fraction of the free memory that a fit may take: the allocator needs some room.
@@ -37,7 +38,7 @@ class DeviceRates:
     # Vectors that fill a GPU, of which the solver makes use; bytes of a number in its
     # block, and of one in a sample.
     wide_block: int = 256
-    bytes_per_block_number: float = 30.0
+    bytes_per_block_number: float = 26.0
     bytes_per_sample_value: float = 16.0
 
     # On the host, at the end: distances and kernel with 12 bytes an entry, and
@@ -48,10 +49,10 @@ class DeviceRates:
     # Seconds of what does not grow, of a sample in all stages but the spectrum, and of
     # one in the spectrum of `spectrum_samples` samples, which grows by a power.
     fixed_seconds: float = 0.6
-    sample_seconds: float = 4e-6
-    spectrum_seconds: float = 2.2e-6
+    sample_seconds: float = 2.3e-6
+    spectrum_seconds: float = 1.4e-6
     spectrum_samples: int = 1_000_000
-    spectrum_growth: float = 0.5
+    spectrum_growth: float = 0.385
 
 
 def is_gpu(device: str) -> bool:
@@ -72,7 +73,7 @@ def forecast_on_device(
     Examples
     --------
     >>> print(forecast_on_device(1_000_000, 4, n_neighbors=64, n_functions=100))
-    about 4.1 GB, 8.4 GB on the device, and 7 s
+    about 4.1 GB, 7.5 GB on the device, and 4 s
     """
     entries = rates.entries_per_neighbor * n_neighbors
     size = n_samples / rates.spectrum_samples

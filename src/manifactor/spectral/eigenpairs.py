@@ -54,12 +54,20 @@ class Start:
         Their eigenvalues, descending.
     first : ndarray of shape (n,) or None
         The first vector on all samples, if it is known.
+    n_accurate : int
+        Vectors that are accurate on `rows`. Of those beyond, half are of use.
     """
 
     rows: np.ndarray
     vectors: np.ndarray
     values: np.ndarray
     first: np.ndarray | None = None
+    n_accurate: int = 0
+
+    @property
+    def n_useful(self) -> int:
+        """Number of vectors that show the span of as many eigenvectors."""
+        return (self.n_accurate + len(self.values)) // 2
 
 
 def required(values: np.ndarray, tolerance: float) -> np.ndarray:

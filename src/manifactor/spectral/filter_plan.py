@@ -39,6 +39,11 @@ class FilterSettings:
 
     density: DensitySettings = field(default_factory=DensitySettings)
 
+    # The same where only the bottom of the spectrum is to be known.
+    bottom: DensitySettings = field(
+        default_factory=lambda: DensitySettings(probes=4, steps=20)
+    )
+
     # Standard errors of the spectrum's density by which the cut lies above the last
     # spare vector: the block surely holds whatever lies above the cut.
     cut_deviations: float = 2.5
@@ -74,10 +79,17 @@ class FilterSettings:
     # it apart costs more than filtering, and is done at the end only.
     wide_block: float = 4.0
 
-    # Errors to begin with: of vectors that are known on some of the samples, and of
-    # random ones over the root of their number.
-    start_error: float = 0.02
+    # Errors to begin with: of random vectors, over the root of their number, and of
+    # vectors that are known on some of the samples. What is left of those lies near the
+    # cut, and is the sampling error: this over the root of the number of those samples,
+    # times the distance of the cut from 1. With 12,500 of 100,000 samples and 37,500 of
+    # 300,000 residuals came out at half of those asked for.
     random_error: float = 0.12
+    start_error: float = 6.0
+
+    # Samples around each one, on average, at which the vectors of a start are known:
+    # so many steps of the walk reach as far. Three or six times as many are no better.
+    known_around: float = 8.0
 
     # Relative error that a degree adds in single precision, to mixtures and to
     # orthonormal vectors.
@@ -94,18 +106,8 @@ class FilterSettings:
 
     # Error that a polynomial aims at, over the residual asked for.
     aim: float = 0.15
-    # The same where a start of so many samples shows the span of the wanted vectors
-    # well, and after pairs were read. What is left of such vectors lies near the cut,
-    # where an error of 1 makes a residual far below 1: with a start of 100,000 samples
-    # an error of 8e-5 left residuals of 3e-6 at 1,000,000 samples, of 6e-6 at ten times
-    # as many.
-    large_start: int = 50_000
-    large_start_aim: float = 15.0
-    large_start_refined: float = 1.0
-
-    # Least share of its typical value that the first vector of a start counts as, once
-    # smoothed, where others are divided by it.
-    least_first: float = 0.2
+    # The same after pairs were read, if there was a start: residuals are known then.
+    refined_aim: float = 0.5
 
     # Error, over what is asked for, at which pairs are read: most are accurate then,
     # and few are left to do.
@@ -221,6 +223,10 @@ class FilterPlan:
         last = max(last, cut + 1e-3)
         return replace(self, cut=cut, last=last)
 
+    def start_error(self, n_known: int) -> float:
+        """Return the error of vectors that are known on so many samples."""
+        return self.settings.start_error * (1 - self.cut) / np.sqrt(n_known)
+
     def rough(self) -> "list[FilterPlan]":
         """Return the plans that damp what is rough, the roughest first."""
         cuts = [1 - far * (1 - self.cut) for far in self.settings.rough_distances]
@@ -268,11 +274,12 @@ def first_plan(
 ) -> FilterPlan:
     """Return the plan from the spectrum's density, or from the start's eigenvalues."""
     safe = safe_count(n_pairs, width, settings)
-    # With a start only the bottom of the spectrum is to be known: any probe shows it.
-    count = safe if start is None else np.inf
-    values, counts = spectral_density(
-        operator, count, rng=rng, settings=settings.density
-    )
+    density, count = settings.density, safe
+    if start is not None:
+        # Only the bottom of the spectrum is to be known: any probe shows it.
+        density, count = settings.bottom, np.inf
+        safe = max(safe, min(width, start.n_useful))
+    values, counts = spectral_density(operator, count, rng=rng, settings=density)
     if start is None:
         last, cut = np.interp([n_pairs, safe], counts, values)
     else:

@@ -27,26 +27,31 @@ def first_block(
     if start is None:
         block = operator.random(width, rng)
     else:
-        block = operator.filled(start.rows, start.vectors[:, :width])
-    smoothing = plan.rough()
-    for rough in smoothing:
+        block = _extended(operator, start, width, settings=plan.settings)
+    for rough in plan.rough():
         degree = int(np.ceil(plan.settings.rough_gain / rough.gain))
         block = chebyshev_filter(operator, block, rough, max(2, degree))
-    if smoothing and start is not None and start.first is not None:
-        _divide_by_first(operator, block, start.first, plan.settings)
     return block
 
 
-def _divide_by_first(
-    operator: Operator, block: Any, first: np.ndarray, settings: FilterSettings
-) -> None:
-    """Scale the samples' values, so that the first vector of a block is the known one.
+def _extended(
+    operator: Operator, start: Start, width: int, *, settings: FilterSettings
+) -> Any:
+    """Return vectors that are known on some samples as vectors on all of them.
 
-    Vectors that were known on some samples and are smoothed are larger where there are
-    more of these samples around. The first vector shows by how much.
+    Steps of the walk sum the values around each sample. The sums are larger where there
+    are more known samples around; those of the first vector show by how much, so that
+    dividing by them leaves means.
     """
-    found = from_tensor(operator.vectors(block, np.arange(1)))[:, 0] / first
-    typical = np.median(found)
-    # A ratio: vectors have no sign.
-    relative = np.maximum(found / typical, settings.least_first)
-    operator.scale_rows(block, 1 / relative)
+    block = operator.filled(start.rows, start.vectors[:, :width])
+    if start.first is None:
+        return block
+    around = operator.entries * len(start.rows) / operator.n
+    for _ in range(int(np.ceil(settings.known_around / around))):
+        block = operator.product(block)
+    found = from_tensor(operator.vectors(block, np.arange(1)))[:, 0]
+    # Out of reach of all known samples, vectors stay 0.
+    reached = np.abs(found) > np.finfo(np.float32).tiny
+    factors = np.divide(start.first, found, out=np.zeros(operator.n), where=reached)
+    operator.scale_rows(block, factors)
+    return block

@@ -59,7 +59,7 @@ class ForecastSettings:
     # power by which they grow.
     products: float = 38
     products_samples: int = 10_000
-    products_growth: float = 0.36
+    products_growth: float = 0.30
 
     # Operations a second: of products of the sparse matrix with a block, and of dense
     # products.
@@ -139,7 +139,7 @@ def forecast(
     Examples
     --------
     >>> print(forecast(1_000_000, 4, n_neighbors=64, n_functions=100, n_cores=2))
-    about 9.0 GB and 7 minutes
+    about 9.0 GB and 5 minutes
     """
     if n_neighbors == "all":
         cost = _dense_forecast(n_samples, n_functions, settings)

@@ -114,7 +114,9 @@ def _start_vectors(rows: np.ndarray, spectrum: Spectrum, affinity: Affinity) -> 
     first = np.sqrt(affinity.degree / affinity.degree.sum())
     vectors = spectrum.functions * first[rows, None]
     values = np.exp(-affinity.step * spectrum.eigenvalues)
-    return Start(rows, vectors, values, first)
+    # Residuals of spare functions are infinite.
+    n_accurate = int(np.isfinite(spectrum.residuals).sum())
+    return Start(rows, vectors, values, first, n_accurate)
 
 
 def _checked(

@@ -16,6 +16,7 @@ from manifactor.spectral.copies import (
     copy_groups,
     shortest_between,
 )
+from manifactor.spectral.edges import symmetric
 from manifactor.spectral.resident import ResidentMatrix, require_device, resident
 from manifactor.spectral.search.choice import (
     SEARCHES,
@@ -23,7 +24,6 @@ from manifactor.spectral.search.choice import (
     choose_search,
     make_search,
 )
-from manifactor.spectral.search.device import NeighborTable
 from manifactor.spectral.search.interface import (
     CustomSearch,
     NeighborSearch,
@@ -147,7 +147,7 @@ class NeighborGraph:
         resides = isinstance(self.distances, ResidentMatrix)
         anew = n_neighbors is None or n_neighbors != self.n_neighbors or resides
         if anew:
-            distances = _symmetric(search.fit_transform(samples))
+            distances = symmetric(search.fit_transform(samples))
         else:
             # Only the neighbours of what was left out miss one.
             bereft = np.intersect1d(self.distances[isolated].indices, kept)
@@ -254,7 +254,7 @@ def _searched_graph(
         # Copies took the places of other neighbours, and more copies may lie beyond.
         samples = samples.merge(copy_of)
     return _assembled(
-        _symmetric(distances), distinct, samples, search, n_neighbors, method
+        symmetric(distances), distinct, samples, search, n_neighbors, method
     )
 
 
@@ -267,7 +267,7 @@ def _precomputed_graph(distances: sp.csr_array, method: Choice) -> NeighborGraph
     if copy_of is not None:
         samples = samples.merge(copy_of)
         distances = shortest_between(distances, copy_of, copy_of)
-    return _assembled(_symmetric(distances), None, samples, None, None, method)
+    return _assembled(symmetric(distances), None, samples, None, None, method)
 
 
 def _assembled(
@@ -307,21 +307,6 @@ def _limit_neighbors(
     return n_samples - 1
 
 
-def _symmetric(
-    distances: sp.csr_array | NeighborTable,
-) -> sp.csr_array | ResidentMatrix:
-    """Return an entry wherever either sample is a neighbour, none on the diagonal."""
-    if isinstance(distances, NeighborTable):
-        return distances.symmetric()
-    # Both directions of an edge have the same distance, or one of them none.
-    distances = distances.maximum(distances.T)
-    diagonal = sp.diags_array(distances.diagonal())
-    distances = sp.csr_array(distances - diagonal)
-    distances.eliminate_zeros()
-    distances.sort_indices()
-    return distances
-
-
 def _edges_of(
     search: NeighborSearch,
     samples: np.ndarray,
@@ -337,7 +322,7 @@ def _edges_of(
         (np.ones(len(rows)), pairs),
         shape=(len(samples), len(rows)),
     )
-    return _symmetric(sp.csr_array(place @ found))
+    return symmetric(sp.csr_array(place @ found))
 
 
 def _places_without(

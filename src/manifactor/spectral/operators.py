@@ -7,16 +7,23 @@ arrays of double precision whatever the kind.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.random import Generator
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 from sklearn.utils import gen_batches
 
 from manifactor._support.arithmetic import ceil_div
 from manifactor._support.threads import cores, one_blas_thread, row_slices
+from manifactor.spectral.strips import (
+    TileSettings,
+    columns_of_tiles,
+    in_single_precision,
+    locally_ordered,
+    strip_of,
+)
 
 Block = np.ndarray  # of shape (n, width), on the host
 
@@ -120,8 +127,8 @@ class Operator(Protocol):
 class HostOperator:
     """A matrix on the cores of this machine, its rows in strips that stay in a cache.
 
-    The samples of a sparse matrix are put in reverse Cuthill-McKee order, so that a
-    strip's products read few rows.
+    The samples of a sparse matrix are put in an order in which a strip's products read
+    few rows, and its rows become dense tiles in single precision where that is faster.
 
     Parameters
     ----------
@@ -132,6 +139,7 @@ class HostOperator:
         A strip of fewer costs more to start than to compute.
     column_strips : int
         Strips of columns in which half of a symmetric matrix is computed.
+    tiles : TileSettings
     """
 
     wide = 0
@@ -140,21 +148,26 @@ class HostOperator:
         self,
         matrix: sp.csr_array | np.ndarray,
         *,
-        strip_rows: int = 2048,
+        strip_rows: int = 1024,
         fewest_rows: int = 512,
         column_strips: int = 4,
+        tiles: TileSettings = TileSettings(),
     ) -> None:
         self.n = matrix.shape[0]
         self.order = np.arange(self.n)
         self.entries: float = matrix.shape[1]
+        tile_rows = 0
         if sp.issparse(matrix):
-            matrix, self.order = _with_narrow_band(matrix)
+            matrix, self.order = locally_ordered(matrix, settings=tiles)
             self.entries = matrix.nnz / self.n
+            if columns_of_tiles(matrix, settings=tiles) <= tiles.most_columns:
+                tile_rows = tiles.rows
         self._column_strips = column_strips
         self._strips = row_slices(self.n, strip_rows, at_least=fewest_rows)
-        self._double = [matrix[rows] for rows in self._strips]
-        self._single = [_in_single_precision(strip) for strip in self._double]
         self._pool = ThreadPoolExecutor(cores())
+        self._double = [strip_of(matrix, rows) for rows in self._strips]
+        single = partial(in_single_precision, tile_rows=tile_rows)
+        self._single = list(self._pool.map(single, self._double))
 
     def __enter__(self) -> "HostOperator":
         self._limit = one_blas_thread()  # every core has a thread of the pool already
@@ -323,21 +336,3 @@ class HostOperator:
     def _run(self, work: Callable[..., None], *parts) -> None:
         for _ in self._pool.map(work, *parts):
             pass
-
-
-def _with_narrow_band(matrix) -> tuple[sp.csr_array, np.ndarray]:
-    """Return a sparse matrix in reverse Cuthill-McKee order, and that order."""
-    order = reverse_cuthill_mckee(sp.csr_matrix(matrix), symmetric_mode=True)
-    rows = sp.csr_array(matrix)[order]
-    band = sp.csr_array(rows[:, order])
-    # Sorted, so that a product reads the block from its beginning to its end.
-    band.sort_indices()
-    return band, order
-
-
-def _in_single_precision(strip):
-    """Return a strip in single precision; a sparse one shares its pattern."""
-    if isinstance(strip, np.ndarray):
-        return strip.astype(np.float32)
-    data = strip.data.astype(np.float32)
-    return sp.csr_array((data, strip.indices, strip.indptr), shape=strip.shape)

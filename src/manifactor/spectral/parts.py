@@ -10,6 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from manifactor._support.warning import held_warnings
+from manifactor.spectral.filter_plan import block_width
 from manifactor.spectral.kernel import Affinity, affinity
 from manifactor.spectral.laplacian import SpectrumSettings, laplacian_spectrum
 from manifactor.spectral.neighbors import NeighborGraph
@@ -28,6 +29,10 @@ class PartSettings:
     divisor: int = 8
     smallest: int = 10_000
     largest: int = 100_000
+
+    # A part of more samples starts from the spectrum of a part of its own, which takes
+    # a third of the products that random vectors take.
+    nested_above: int = 30_000
 
     # Spectra of parts and halves serve as noise estimates and starting vectors only: a
     # tenth of the sampling error is accurate enough.
@@ -68,7 +73,8 @@ class Part:
         settings: PartSettings = PartSettings(),
     ) -> "Part":
         """Return the same with `count` functions and some to spare."""
-        spectrum = _rough_spectrum(self.affinity, count, rng, settings)
+        more = with_spare(count, len(self.rows))
+        spectrum = _rough_spectrum(self.affinity, more, None, rng, settings)
         return replace(self, spectrum=spectrum)
 
 
@@ -102,24 +108,81 @@ def draw_parts(
     """
     drawn = rng.permutation(len(samples))
     size = part_size(len(samples), settings=settings)
+    # The first is a start for the whole.
+    counts = (with_spare(n_functions, size), n_functions)
     parts = []
-    for part in (drawn[:size], drawn[size : 2 * size]):
-        rows = np.sort(part)
+    for part, count in zip((drawn[:size], drawn[size : 2 * size]), counts, strict=True):
         # Warnings about a part are not shown; the same problem in the whole sample is
         # reported there.
         with held_warnings():
-            graph = search(samples[rows])
-            walk = walk_of(graph)
-            spectrum = _rough_spectrum(walk, n_functions, rng, settings)
-        parts.append(Part(rows[graph.distinct], walk, spectrum))
+            parts.append(
+                _part(
+                    samples,
+                    np.sort(part),
+                    count,
+                    search=search,
+                    walk_of=walk_of,
+                    rng=rng,
+                    settings=settings,
+                )
+            )
     return tuple(parts)
 
 
+def with_spare(n_functions: int, n_samples: int) -> int:
+    """Return the functions to compute for a start of a solver that wants so many.
+
+    The solver's block is wider, and profits where a part shows its spare vectors too.
+    """
+    return (n_functions + block_width(n_samples, n_functions)) // 2
+
+
+def _part(
+    samples: np.ndarray,
+    rows: np.ndarray,
+    n_functions: int,
+    *,
+    search: Callable[[np.ndarray], NeighborGraph],
+    walk_of: Callable[[NeighborGraph], Affinity],
+    rng: Generator,
+    settings: PartSettings,
+) -> Part:
+    """Return some rows of the samples with their walk and its spectrum."""
+    graph = search(samples[rows])
+    walk = walk_of(graph)
+    rows = rows[graph.distinct]
+    start = None
+    if len(rows) > settings.nested_above:
+        size = part_size(len(rows), settings=settings)
+        chosen = np.sort(rng.permutation(len(rows))[:size])
+        inner = _part(
+            samples[rows],
+            chosen,
+            with_spare(n_functions, size),
+            search=search,
+            walk_of=walk_of,
+            rng=rng,
+            settings=settings,
+        )
+        start = inner.rows, inner.spectrum
+    spectrum = _rough_spectrum(walk, n_functions, start, rng, settings)
+    return Part(rows, walk, spectrum)
+
+
 def _rough_spectrum(
-    walk: Affinity, count: int, rng: Generator, settings: PartSettings
+    walk: Affinity,
+    count: int,
+    start: tuple[np.ndarray, Spectrum] | None,
+    rng: Generator,
+    settings: PartSettings,
 ) -> Spectrum:
     """Compute a spectrum with spare functions, for a solver that starts from them."""
     most = len(walk.degree) // 2
     return laplacian_spectrum(
-        walk, min(count, most), spare=True, rng=rng, settings=settings.spectrum
+        walk,
+        min(count, most),
+        start=start,
+        spare=True,
+        rng=rng,
+        settings=settings.spectrum,
     )

@@ -43,3 +43,13 @@ def test_the_nearest_point_is_that_of_all_pairs_far_from_the_origin_too(rng, n_c
     gaps = np.linalg.norm(new[:, None] - points, axis=2)
     np.testing.assert_array_equal(index, gaps.argmin(axis=1))
     np.testing.assert_allclose(distance, gaps.min(axis=1))
+
+
+def test_many_samples_are_ordered_by_the_leaves_of_the_tree(rng):
+    X = rng.uniform(size=(3000, 2))
+    order = TreeSearch(ordered_above=2999).sample_order(X)
+    assert sorted(order) == list(range(3000))
+    steps, random_steps = (np.diff(some, axis=0) for some in (X[order], X))
+    assert np.linalg.norm(steps, axis=1).mean() < 0.1
+    assert np.linalg.norm(random_steps, axis=1).mean() > 0.4
+    assert (TreeSearch(ordered_above=3000).sample_order(X) == np.arange(3000)).all()

@@ -5,7 +5,7 @@ views agree. Images of different directions share frequencies, though, the commo
 the volumes that they are slices of must be the same there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -70,20 +70,10 @@ def view_consistency(
     """
     transforms = transforms[: settings.compared]
     features = features[: settings.compared]
-    directions = transforms.rotations[:, 2]
-    sphere = half_sphere_cells(settings.bands)
-    cell = sphere.index(directions)
-    # The view from behind shows the same.
-    towards = np.abs(directions @ sphere.centres.T)
-    apart = np.cos(np.radians(settings.apart))
-    jobs = []
-    for own in range(len(sphere)):
-        rows = np.flatnonzero(cell == own)
-        others = np.flatnonzero(towards[:, own] < apart)
-        if min(len(rows), len(others)) >= settings.at_least:
-            parts = [*np.array_split(rows, 2), others]
-            sets = [(transforms[part], features[part]) for part in parts]
-            jobs.append((sets, motions, settings))
+    jobs = [
+        ([(transforms[part], features[part]) for part in parts], motions, settings)
+        for parts in _cells(transforms.rotations[:, 2], settings)
+    ]
     powers = list(workers.map(_cell_powers, jobs))
     if not powers:
         return np.full(len(motions.topologies), np.nan)
@@ -92,6 +82,22 @@ def view_consistency(
     known = shown > settings.significant * error
     share = np.clip(quotient(predicted, np.where(known, shown, 1)), 0, 1)
     return np.where(known, share, np.nan)
+
+
+def _cells(
+    directions: np.ndarray, settings: ConsistencySettings
+) -> Iterator[list[np.ndarray]]:
+    """Yield the views of two halves of each cell, and those far from the cell."""
+    sphere = half_sphere_cells(settings.bands)
+    cell = sphere.index(directions)
+    # The view from behind shows the same.
+    towards = np.abs(directions @ sphere.centres.T)
+    apart = np.cos(np.radians(settings.apart))
+    for own in range(len(sphere)):
+        rows = np.flatnonzero(cell == own)
+        others = np.flatnonzero(towards[:, own] < apart)
+        if min(len(rows), len(others)) >= settings.at_least:
+            yield [*np.array_split(rows, 2), others]
 
 
 def _cell_powers(

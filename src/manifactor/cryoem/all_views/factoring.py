@@ -98,21 +98,18 @@ def factor_all_views(
     known = np.column_stack([even_places(found.coordinate) for found in fit.factors_])
     motions = Motions(topologies, settings.motions)
     given = transforms.fingerprint, motions, rows, known
-    key = fingerprint(*given, symmetry, seed, settings.placing)
-    with stages.timed("places"), one_blas_thread():
-        placed = place_particles(
-            transforms,
-            motions,
-            rows,
-            known,
-            rng=np.random.default_rng(seed),
-            symmetry=symmetry,
-            report=partial(stages.report, "places"),
-            stages=stages,
-            key=key,
-            workers=workers,
-            settings=settings.placing,
-        )
+    placed = place_particles(
+        transforms,
+        motions,
+        rows,
+        known,
+        rng=np.random.default_rng(seed),
+        symmetry=symmetry,
+        stages=stages,
+        key=fingerprint(*given, symmetry, seed, settings.placing),
+        workers=workers,
+        settings=settings.placing,
+    )
     return AllViews(fit, rows, principal, placed)
 
 

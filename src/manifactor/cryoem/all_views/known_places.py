@@ -75,15 +75,10 @@ def model_of_places(
     half = rng.permutation(len(transforms)) % 2
     found = []
     for number in (0, 1):
-        chosen = np.flatnonzero(half == number)
-        images = transforms[chosen]
+        rows = np.flatnonzero(half == number)
+        given = transforms[rows], known[rows]
         found.append(
-            volumes_from(
-                images,
-                known[chosen],
-                workers=workers,
-                settings=settings.regression,
-            )
+            volumes_from(*given, workers=workers, settings=settings.regression)
         )
         report((number + 1) / 2)
     first, second = found

@@ -1,12 +1,13 @@
 """The places of all particles on the motions that some of them showed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.stats import rankdata
 
 from manifactor._support.stages import Stages
+from manifactor._support.threads import one_blas_thread
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.consistency import (
     ConsistencySettings,
@@ -36,6 +37,9 @@ from manifactor.cryoem.all_views.regression import (
 from manifactor.cryoem.all_views.symmetry import point_group
 from manifactor.cryoem.all_views.terms import Term
 from manifactor.cryoem.all_views.transforms import Transforms
+
+# What is kept of the volumes of motions; see `_described`.
+Known = tuple[tuple[Term, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,6 @@ def place_particles(
     *,
     rng: np.random.Generator,
     symmetry: str = "C1",
-    report: Callable[[float], None] = lambda fraction: None,
     stages: Stages | None = None,
     key: str = "",
     workers: Workers = Here(),
@@ -109,10 +112,9 @@ def place_particles(
         Draws the particles that volumes are learned from.
     symmetry : str
         Point group of the molecule.
-    report : callable
-        Called with the fraction that is done.
     stages : Stages or None
-        Keeps the volumes of the motions, and the places piece by piece.
+        Times and reports the placing, and keeps the volumes of the motions, and the
+        places piece by piece.
     key : str
         Of everything that the result depends on, for `stages`.
     workers : Workers
@@ -120,37 +122,54 @@ def place_particles(
     """
     stages = stages or Stages()
     mates = point_group(symmetry)
-    before = (settings.rounds + 1) / (settings.rounds + 2)
 
-    def find() -> tuple:
+    def find() -> Known:
         learned = _learned(
-            transforms, motions, rows, places, mates, rng, report, workers, settings
+            transforms, motions, rows, places, mates, rng, stages, workers, settings
         )
         return _described(learned, mates, workers, settings)
 
-    added, volumes, noise, spread, consistency = stages.recall("motions", key, find)
-    motions = motions.with_terms(added)
-    report(before)
-    jobs = likelihood_jobs(
-        _places,
-        replace(transforms, noise=noise),
-        volumes,
-        motions,
-        settings=settings.regression,
-    )
-    found, deviations = joined(
-        stages.pieces(
-            "places",
+    with stages.timed("places"), one_blas_thread():
+        added, volumes, noise, spread, consistency = stages.recall("motions", key, find)
+        motions = motions.with_terms(added)
+        found, deviations = _all_places(
+            replace(transforms, noise=noise),
+            volumes,
+            motions,
+            stages,
             key,
-            likelihood_piece,
-            jobs,
-            workers=workers,
-            report=lambda done: report(before + (1 - before) * done),
+            workers,
+            settings,
         )
-    )
     ratio = spread / np.mean(deviations**2, axis=0)
     deviations = deviations * np.sqrt(1 + ratio)
     return Placed(motions, volumes, found, deviations, consistency)
+
+
+def _all_places(
+    transforms: Transforms,
+    volumes: np.ndarray,
+    motions: Motions,
+    stages: Stages,
+    key: str,
+    workers: Workers,
+    settings: PlacingSettings,
+) -> Arrays:
+    """Return places and deviations of all images, both (n, n_motions)."""
+    before = (settings.rounds + 1) / (settings.rounds + 2)
+    stages.report("places", before)
+    jobs = likelihood_jobs(
+        _places, transforms, volumes, motions, settings=settings.regression
+    )
+    pieces = stages.pieces(
+        "places",
+        key,
+        likelihood_piece,
+        jobs,
+        workers=workers,
+        report=lambda done: stages.report("places", before + (1 - before) * done),
+    )
+    return joined(pieces)
 
 
 def _learned(
@@ -160,7 +179,7 @@ def _learned(
     places: np.ndarray,
     mates: np.ndarray,
     rng: np.random.Generator,
-    report: Callable[[float], None],
+    stages: Stages,
     workers: Workers,
     settings: PlacingSettings,
 ) -> Learned:
@@ -178,7 +197,7 @@ def _learned(
     drawn = rng.permutation(len(transforms))[:most]
     for turn in range(settings.rounds):
         learned = _learned_again(transforms[drawn], learned, mates, workers, settings)
-        report((turn + 1) / (settings.rounds + 2))
+        stages.report("places", (turn + 1) / (settings.rounds + 2))
     return learned
 
 
@@ -225,7 +244,7 @@ def _places(terms: Likelihood, motions: Motions) -> Arrays:
 
 def _described(
     learned: Learned, mates: np.ndarray, workers: Workers, settings: PlacingSettings
-) -> tuple[tuple[Term, ...], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> Known:
     """Return what is kept of the volumes that were learned.
 
     Returns

@@ -147,7 +147,7 @@ def normal_equations(
         for rows in parts
     ]
     sums = workers.map(_piece_sums, jobs)
-    found = [reduce(_added, islice(sums, len(parts))) for parts in pieces]
+    found = [reduce(_sum, islice(sums, len(parts))) for parts in pieces]
     return [_both_equations(grid, *each) for each in found]
 
 
@@ -161,8 +161,15 @@ def _both_equations(
     return whole, whole if left is None else Equations(grid, products, left)
 
 
-def _added(first: Arrays, second: Arrays) -> Arrays:
+def _sum(first: Arrays, second: Arrays) -> Arrays:
+    # Arrays of another process may be read-only.
     return tuple(map(np.add, first, second))
+
+
+def _added(first: Arrays, second: Arrays) -> Arrays:
+    """Return the sums of arrays, in place of the first, which nobody else holds."""
+    # Sums of many features take some 300 MB.
+    return tuple(np.add(a, b, out=a) for a, b in zip(first, second, strict=True))
 
 
 def _piece_sums(

@@ -11,8 +11,9 @@ from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.slices import VolumeGrid
+from manifactor.cryoem.boxes import square_side
 from manifactor.cryoem.directions import known_directions
-from manifactor.cryoem.images import circular_mask, square_side
+from manifactor.cryoem.images import circular_mask
 from manifactor.cryoem.particles import Particles, euler_matrices
 from manifactor.cryoem.spectra import SurveySettings, survey
 from manifactor.cryoem.stacks import ImageArray, ImageSource
@@ -30,8 +31,6 @@ class TransformSettings:
     # Radius of the ball that holds the molecule, in units of the box. Noise is measured
     # outside.
     radius: float = 0.48
-    # As for images of one view.
-    min_side: int = 16
 
 
 @dataclass(frozen=True)
@@ -268,7 +267,7 @@ def transform_grid(
 
     Parameters are those of `read_transforms`.
     """
-    size, pixel_size = square_side(source.shape, settings.min_side), source.pixel_size
+    size, pixel_size = square_side(source.shape), source.pixel_size
     box = size * pixel_size
     highest = size // 2 - 1
     if low_pass is not None:

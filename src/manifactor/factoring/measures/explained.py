@@ -82,9 +82,14 @@ def least_explained_part(
     places = np.hstack(
         [factor.embedding[rows] / factor.embedding.std() for factor in factors]
     )
-    shares = [
-        predictability(places, coordinates @ part.reading, settings=prediction).mean()
+    parts = [
+        coordinates @ part.reading
         for part in independent_parts(coordinates, settings=settings.parts)
         if not part.gaussian
     ]
-    return float(min(shares, default=1.0))
+    if not parts:
+        return 1.0
+    # All parts at once, since the search for neighbours is what takes time.
+    r2 = predictability(places, np.hstack(parts), settings=prediction)
+    ends = np.cumsum([part.shape[1] for part in parts])[:-1]
+    return float(min(share.mean() for share in np.split(r2, ends)))

@@ -1,7 +1,7 @@
 """The bridges to RELION and cryoSPARC: a file of particles for each bin."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -99,9 +99,15 @@ def _bins(request: Request, *, suffix: str) -> Iterator[_Bin]:
             f"this program reads {suffix}; the run's particles are "
             f"{particles.path.name}."
         )
-    for k in np.unique(request.labels):
-        inside = np.flatnonzero(request.labels == k)
-        places = [each[inside] for each in run.places]
-        content = particles_with(particles[inside], coordinate_columns(places, suffix))
+    # A worker reads the file of particles again, and may run in another folder.
+    known = replace(particles.without_images(), path=particles.path.absolute())
+    bins = np.unique(request.labels)
+    rows = [np.flatnonzero(request.labels == k) for k in bins]
+    jobs = [
+        (known[inside], coordinate_columns([p[inside] for p in run.places], suffix))
+        for inside in rows
+    ]
+    contents = request.workers.map(particles_with, jobs)
+    for k, inside, content in zip(bins, rows, contents, strict=True):
         # From 1, as bins are counted in bins.csv.
         yield _Bin(f"bin_{k + 1:02d}", content, len(inside), request.centres[k])

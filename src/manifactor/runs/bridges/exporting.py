@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from manifactor._support.warning import warn_caller
+from manifactor._support.workers import Here, Workers
 from manifactor.runs.bins import bin_labels
 from manifactor.runs.bridges.aspire import aspire_files
 from manifactor.runs.bridges.bin_files import cryosparc_files, relion_files
@@ -30,6 +31,7 @@ def export(
     n_bins: int,
     folder: Path | None = None,
     training: Path | None = None,
+    workers: Workers = Here(),
 ) -> dict[str, bytes]:
     """Return files, by name, that let a program reconstruct volumes along a factor.
 
@@ -49,12 +51,27 @@ def export(
         Where the files will lie; None for PROGRAM-factorK in the run's folder.
     training : Path or None
         cryoDRGN's training folder; None for that of the coordinates.
+    workers : Workers
+        Each makes the files of some bins, from the file of particles.
 
     Warns
     -----
     UserWarning
         If volumes of the run's particles are meaningless. commands.txt says so, too.
     """
+    _require_program(program, training)
+    if folder is None:
+        folder = run.folder / f"{program}-factor{factor}"
+    request = _request(run, factor, n_bins, folder.absolute(), training, workers)
+    files = BRIDGES[program](request)
+    warnings = request.warnings
+    for message in warnings:
+        warn_caller(message, UserWarning)
+    commands = warning_comments(warnings).encode() + files["commands.txt"]
+    return {**files, "commands.txt": commands}
+
+
+def _require_program(program: str, training: Path | None) -> None:
     if program not in BRIDGES:
         raise ValueError(
             f"the program must be one of {', '.join(BRIDGES)}; got {program}."
@@ -64,15 +81,6 @@ def export(
             f"--training is the folder of a cryoDRGN model; {program} uses none. Leave "
             "it out."
         )
-    if folder is None:
-        folder = run.folder / f"{program}-factor{factor}"
-    request = _request(run, factor, n_bins, folder.absolute(), training)
-    files = BRIDGES[program](request)
-    warnings = request.warnings
-    for message in warnings:
-        warn_caller(message, UserWarning)
-    commands = warning_comments(warnings).encode() + files["commands.txt"]
-    return {**files, "commands.txt": commands}
 
 
 def _request(
@@ -81,6 +89,7 @@ def _request(
     n_bins: int,
     folder: Path,
     training: Path | None,
+    workers: Workers,
 ) -> Request:
     """Return the run in bins along a factor."""
     place = run.place(factor)
@@ -91,4 +100,4 @@ def _request(
         )
     others = [other for i, other in enumerate(run.places, start=1) if i != factor]
     labels, centres = bin_labels(place.displayed, place.topology, n_bins=n_bins)
-    return Request(run, place, others, labels, centres, folder, training)
+    return Request(run, place, others, labels, centres, folder, training, workers)

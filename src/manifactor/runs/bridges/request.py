@@ -1,11 +1,12 @@
 """What is exported: a run in bins along one factor, and where the files will lie."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stack_paths import image_folder
 from manifactor.cryoem.stacks import ImageSource, particle_images
@@ -34,6 +35,8 @@ class Request:
         Where the files will lie, absolute.
     training : Path or None
         Folder of the model that gave the coordinates; None for that of the input.
+    workers : Workers
+        Who writes the files of bins.
     """
 
     run: Run
@@ -43,6 +46,7 @@ class Request:
     centres: np.ndarray
     folder: Path
     training: Path | None = None
+    workers: Workers = field(default_factory=Here)
 
     @property
     def particles(self) -> Particles | None:

@@ -26,12 +26,27 @@ class TreeSearch(NeighborSearch):
         Neighbours of each sample, itself not counted.
     n_jobs : int or None
         Threads; None for all cores.
+    ordered_above : int
+        Samples above which those of a leaf of the tree are put next to each other.
     """
 
-    def __init__(self, n_neighbors: int = 64, *, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        n_neighbors: int = 64,
+        *,
+        n_jobs: int | None = None,
+        ordered_above: int = 50_000,
+    ) -> None:
         """Store the parameters."""
         self.n_neighbors = n_neighbors
         self.n_jobs = n_jobs
+        self.ordered_above = ordered_above
+
+    def sample_order(self, X) -> np.ndarray:
+        """Return the samples leaf by leaf, where there are many, (n_samples,)."""
+        if len(X) <= self.ordered_above:
+            return super().sample_order(X)
+        return np.asarray(self.fit(X).tree_.indices)
 
     def fit(self, X, y=None) -> "TreeSearch":
         """Build the tree."""

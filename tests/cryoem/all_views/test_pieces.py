@@ -1,0 +1,182 @@
+"""Images of all views in pieces: on other workers, on any number of cores, resumed."""
+
+import pickle
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import mrcfile
+import numpy as np
+import pytest
+
+from manifactor._support.workers import Here
+from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.all_views.placing import PlacingSettings, place_particles
+from manifactor.cryoem.all_views.principal import (
+    PrincipalSettings,
+    principal_volumes,
+)
+from manifactor.cryoem.all_views.regression import RegressionSettings
+from manifactor.cryoem.all_views.slices import VolumeGrid
+from manifactor.cryoem.all_views.transforms import read_transforms
+from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.stacks import stack_images
+from manifactor.runs.checkpoints import Checkpoints
+
+from ...conftest import PickledWorkers
+from .molecules import random_rotations, shifting, transforms_of, turning
+
+# Images of so few blobs have several pieces, shares and blocks.
+SMALL = RegressionSettings(block=16, share=32, piece=64)
+PLACING = PlacingSettings(regression=SMALL, rounds=1, compared=100)
+PLACING = replace(PLACING, learning=replace(PLACING.learning, regression=SMALL))
+PRINCIPAL = PrincipalSettings(
+    regression=SMALL, max_rank=3, rounds=1, final_rounds=1, half_set=100, learned=150
+)
+MOTIONS = Motions(("circle", "interval"))
+N = 200
+
+
+@pytest.fixture(scope="module")
+def known():
+    """Images of a molecule that turns and shifts, and the places on both motions."""
+    places = np.random.default_rng(0).uniform(size=(N, 2))
+    points = shifting(turning(2 * np.pi * places[:, 0]), 0.3 * places[:, 1] - 0.15)
+    return transforms_of(points, random_rotations(N), noise=1.0, scale=3.0), places
+
+
+def placed(known, **options):
+    images, places = known
+    return place_particles(
+        images,
+        MOTIONS,
+        np.arange(150),
+        places[:150],
+        rng=np.random.default_rng(0),
+        settings=PLACING,
+        **options,
+    )
+
+
+def bits_of(known, **options):
+    """All that is found of images, as bytes."""
+    principal = principal_volumes(
+        known[0], rng=np.random.default_rng(0), settings=PRINCIPAL, **options
+    )
+    found = placed(known, **options)
+    arrays = (
+        principal.volumes,
+        principal.coordinates,
+        principal.covariance,
+        found.volumes,
+        found.places,
+        found.deviations,
+        found.consistency,
+    )
+    return [array.tobytes() for array in arrays]
+
+
+@pytest.mark.slow
+def test_results_do_not_depend_on_workers_or_cores(known, monkeypatch):
+    expected = bits_of(known)
+    for count, workers in ((1, Here()), (4, PickledWorkers())):
+        monkeypatch.setattr("manifactor._support.threads.cores", lambda n=count: n)
+        assert bits_of(known, workers=workers) == expected
+
+
+@pytest.fixture
+def stack(tmp_path):
+    """Noise in a stack, with particles that have poses and shifts."""
+    rng = np.random.default_rng(0)
+    images = rng.standard_normal((40, 16, 16)).astype(np.float32)
+    mrcfile.write(tmp_path / "a.mrcs", images)
+    angles, shift = rng.uniform(0, 90, (40, 3)), rng.uniform(-2, 2, (40, 2))
+    particles = Particles(
+        tmp_path / "a.star",
+        np.arange(40),
+        stack=np.repeat("a.mrcs", 40),
+        slice=np.arange(40),
+        angles=angles,
+        shift=shift,
+    )
+    source = stack_images(tmp_path / "a.mrcs", pixel_size=2.0)
+    return replace(source, block_bytes=12 * 4 * 16**2), particles
+
+
+def read(source, particles, **options):
+    rng = np.random.default_rng(0)
+    return read_transforms(source, particles, rng=rng, **options).values
+
+
+def test_workers_read_their_own_blocks_of_a_stack(stack):
+    workers = PickledWorkers()
+    values = read(*stack, workers=workers)
+    assert workers.done == 4 * ["_coefficients"]
+    np.testing.assert_array_equal(values, read(*stack))
+
+
+def test_a_part_of_a_stack_is_read_from_any_folder(stack, tmp_path, monkeypatch):
+    source, _ = stack
+    monkeypatch.chdir(tmp_path)
+    parts = [
+        pickle.dumps(replace(source, files=(Path("a.mrcs"),))[rows])
+        for rows in source.block_rows()
+    ]
+    monkeypatch.chdir(tmp_path.parent)
+    assert max(map(len, parts)) < 2000
+    for part, (_, expected) in zip(parts, source.blocks(), strict=True):
+        ((_, images),) = pickle.loads(part).blocks()
+        np.testing.assert_array_equal(images, expected)
+
+
+class Interrupted(PickledWorkers):
+    """Workers that stop after some pieces."""
+
+    def __init__(self, most):
+        super().__init__()
+        self.most = most
+
+    def map(self, work, jobs, **options):
+        for result in super().map(work, jobs, **options):
+            if len(self.done) > self.most:
+                raise KeyboardInterrupt
+            yield result
+
+
+def test_reading_goes_on_where_it_was_stopped(stack, tmp_path):
+    kept = partial(Checkpoints, tmp_path / "kept", worth_writing=0.0)
+    with pytest.raises(KeyboardInterrupt):
+        read(*stack, stages=kept(), workers=Interrupted(3))
+    workers = PickledWorkers()
+    values = read(*stack, stages=kept(resume=True), workers=workers)
+    assert workers.done == ["_coefficients"]
+    np.testing.assert_array_equal(values, read(*stack))
+    names = sorted(path.name for path in (tmp_path / "kept").iterdir())
+    assert names == ["images.npz", "noise.npz"]
+
+
+@pytest.mark.slow
+def test_placing_goes_on_where_it_was_stopped(known, tmp_path):
+    kept = partial(Checkpoints, tmp_path / "kept", worth_writing=0.0)
+    everything = PickledWorkers()
+    expected = placed(known, workers=everything)
+    n_places = -(-N // SMALL.piece)
+    before = len(everything.done) - n_places
+    with pytest.raises(KeyboardInterrupt):
+        placed(known, stages=kept(), workers=Interrupted(before + 2))
+    again = PickledWorkers()
+    found = placed(known, stages=kept(resume=True), workers=again)
+    assert again.done == (n_places - 2) * ["likelihood_piece"]
+    np.testing.assert_array_equal(found.places, expected.places)
+    np.testing.assert_array_equal(found.deviations, expected.deviations)
+
+
+def test_records_travel_without_what_they_have_computed():
+    grid = VolumeGrid(cut=4.0)
+    grid.columns(np.ones((1, grid.size), complex))
+    motions = Motions(("circle", "interval"))
+    assert len(motions.grid) > 1000
+    for record in (grid, motions):
+        content = pickle.dumps(record)
+        assert len(content) < 1000
+        assert pickle.loads(content) == record
