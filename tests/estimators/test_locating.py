@@ -38,7 +38,9 @@ def test_the_fit_is_in_the_graph_once(fit):
         lazy = da.zeros((4000, 4), chunks=(4000 // n_chunks, 4))
         return len(cloudpickle.dumps(dict(fit.locate(lazy)[0].coordinate.dask)))
 
-    assert size(40) - size(4) < 0.05 * len(cloudpickle.dumps(fit))
+    own = len(cloudpickle.dumps(fit))
+    assert size(40) - size(4) < 0.05 * own
+    assert size(4) < 1.1 * own
 
 
 def test_transform_and_coordinates_of_a_dask_array_are_lazy(fit, new):
@@ -67,6 +69,16 @@ def test_arrays_of_another_shape_are_refused_at_once(fit, new):
     lazy = da.from_array(new, chunks=(500, 4))
     with pytest.raises(ValueError, match=r"Call X.compute_chunk_sizes\(\) first"):
         ManifoldFactorizer().fit(lazy[lazy[:, 0] > 0])
+
+
+def test_data_frames_of_dask_are_refused_with_the_conversion(fit):
+    class Frame:
+        def __dask_graph__(self):
+            return {}
+
+    for method in (fit.locate, ManifoldFactorizer().fit):
+        with pytest.raises(ValueError, match=r"X\.to_dask_array"):
+            method(Frame())
 
 
 @pytest.mark.slow

@@ -25,13 +25,27 @@ class DrawSettings:
 
 
 def is_lazy(X: Any) -> bool:
-    """Return whether this is a Dask array."""
-    return hasattr(X, "__dask_graph__") and hasattr(X, "chunks")
+    """Return whether this is a Dask array; refuse other collections of Dask."""
+    if not hasattr(X, "__dask_graph__"):
+        return False
+    if not hasattr(X, "rechunk"):
+        raise ValueError(
+            f"of Dask, `X` must be an array; got {type(X).__name__}. Convert a data "
+            "frame: X.to_dask_array(lengths=True)."
+        )
+    return True
 
 
 def is_outside_memory(X: Any) -> bool:
     """Return whether this is an array in chunks: of Dask, Zarr or HDF5."""
-    return hasattr(X, "chunks") and hasattr(X, "dtype") and hasattr(X, "shape")
+    # Of HDF5, arrays that were written at once have no chunks.
+    of_hdf5 = type(X).__module__.startswith("h5py.")
+    return is_lazy(X) or of_hdf5 or _has_chunks(X)
+
+
+def _has_chunks(X: Any) -> bool:
+    of_array = hasattr(X, "dtype") and hasattr(X, "shape")
+    return of_array and getattr(X, "chunks", None) is not None
 
 
 def require_known_shape(X: Any) -> None:

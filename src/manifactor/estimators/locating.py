@@ -194,10 +194,14 @@ class LocatingEstimator(SpectralEstimator):
             The places are the same.
         """
         check_is_fitted(self)
-        lean = copy(self)
-        # What a next fit may start from is as large as the fit itself.
+        return Locator(self._lean(), placer_on(self.factorization_, n_new=n_new))
+
+    def _lean(self) -> "LocatingEstimator":
+        """Return the same without what only a next fit needs; it goes to workers."""
+        lean = copy(self).set_params(callback=None)
+        # As large as the fit itself.
         lean.__dict__.pop("_kept", None)
-        return Locator(lean, placer_on(self.factorization_, n_new=n_new))
+        return lean
 
     def _lazy(self, X, what: str, width: int):
         """Return one of the methods of a Dask array, as a Dask array."""
@@ -205,5 +209,5 @@ class LocatingEstimator(SpectralEstimator):
         require_known_shape(X)
         # The number of columns is checked now, not when the first block is computed.
         self._validated(np.zeros((1, X.shape[1])), reset=False)
-        worker = partial(block_work, self, what, X.shape[0])
+        worker = partial(block_work, self._lean(), what, X.shape[0])
         return lazy_table(X, worker, width)

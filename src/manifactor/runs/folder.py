@@ -85,8 +85,7 @@ def write_run(
     places : sequence of Place or None
         Of all samples of the input; None where all were fitted.
     rows : ndarray of int or None
-        The samples' numbers in the input, from 0; None where they are all that the
-        input has.
+        The samples' numbers in the input, from 0; None for all that it has.
     files : mapping of str to bytes or None
         More files of the run.
     trees : mapping of str to object or None
