@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manifactor.command.fitting import note_long_fit
+from manifactor._support.threads import cores
+from manifactor.command.costs import elsewhere, note_long_fit
 from manifactor.spectral.forecast import Forecast
 
 from .conftest import interrupt_at, manifactor, record_of, refusal
@@ -84,8 +85,26 @@ def test_the_record_says_how_neighbours_were_found(data, folder):
 
 def test_a_dry_run_says_what_it_costs_and_writes_nothing(data, folder, capsys):
     assert manifactor("fit data.npz --dry-run") == 0
-    assert "The fit will take about" in capsys.readouterr().out
+    said, _, *table = capsys.readouterr().out.splitlines()
+    assert said.startswith("The fit will take about 0.3 GB and ")
+    parts = [line.split()[0] for line in table]
+    assert parts == ["part", "reading", "fitting", "writing"]
     assert sorted(path.name for path in folder.iterdir()) == ["data.npz"]
+
+
+def test_a_dry_run_of_several_inputs_has_a_line_for_each(data, folder, capsys):
+    (folder / "other.npz").write_bytes(data.read_bytes())
+    assert manifactor("fit data.npz other.npz --dry-run --fit-samples 400") == 0
+    said, _, *table = capsys.readouterr().out.splitlines()
+    assert " workers, and " in said or cores() == 1
+    assert [line.split()[0] for line in table] == ["view", "data", "other"]
+    assert sorted(path.name for path in folder.iterdir()) == ["data.npz", "other.npz"]
+
+
+def test_the_cost_of_a_device_of_unknown_speed_is_that_of_the_cpu():
+    unknown, known = Forecast(1e9, 9), Forecast(1e9, 9, device_memory=1e9)
+    assert elsewhere("mps", unknown) == " on the CPU, and less on the device"
+    assert elsewhere("cuda", known) == elsewhere("cpu", unknown) == ""
 
 
 def test_the_run_of_a_link_has_the_name_of_the_link(data, folder, capsys):
@@ -117,8 +136,9 @@ def test_only_a_long_fit_is_announced(capsys):
         ("fit nan.csv", "row 2, column 1"),
         ("fit equal.csv", "at least 3"),
         ("fit one.csv", "minimum of 4 is required"),
-        ("fit data.npz data.npz --dry-run", "work with one input and one view; got 2"),
-        ("fit data.npz data.npz --resume", "work with one input and one view; got 2"),
+        ("fit data.npz data.npz --dry-run", "must have different names"),
+        ("fit data.npz data.npz --reuse run", "one input and one view; got 2"),
+        ("fit data.npz inside/data.npz --resume", "no checkpoint to resume in .data"),
         ("fit data.npz --resume --reuse run", "pass only one of them"),
         ("fit data.npz --resume", ".data-run.stages"),
         ("fit data.npz --reuse nosuch", "nosuch is not one"),

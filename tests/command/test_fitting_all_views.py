@@ -50,6 +50,12 @@ def particles(folder, rng):
     [
         ("fit all.star --all-views --symmetry X2", "Cn, Dn, T, O, or I1 to I4"),
         ("fit all.star --all-views --dry-run --symmetry X2", "Cn, Dn, T, O, or I1"),
+        ("fit all.star --all-views --dry-run --low-pass 1", "`--low-pass` must be a"),
+        ("fit all.star --all-views --low-pass 1", "`--low-pass` must be a number in"),
+        (
+            "fit all.star --all-views --dry-run --mask-radius 900",
+            "`--mask-radius` must be a number",
+        ),
         ("fit none.star --all-views", "need poses; none.star has none"),
         ("fit none.star --all-views --dry-run", "need poses; none.star has none"),
         ("fit one.star --all-views", "the angles of one.star are in-plane only"),
@@ -91,7 +97,10 @@ def test_a_dry_run_reads_no_images(particles, folder, capsys, monkeypatch):
 
     monkeypatch.setattr("manifactor.cryoem.stacks.ImageSource.blocks", blocks)
     assert manifactor("fit all.star --all-views --dry-run") == 0
-    assert capsys.readouterr().out.startswith("The fit will take about ")
+    said, _, *table = capsys.readouterr().out.splitlines()
+    assert said.startswith("The fit will take about ")
+    parts = [line.split()[0] for line in table[1:]]
+    assert parts == ["reading", "volumes", "factors", "placing", "writing"]
 
 
 def test_more_particles_than_memory_can_hold_are_refused(

@@ -241,12 +241,12 @@ def test_uncorrected_defocus_is_named(folder, capsys):
         ("data/particles.star --phase-flip", "defocus is known"),
         (
             "data/particles.star --mask-radius 1",
-            "`mask_radius` must be a number in [8, 108]",
+            "`--mask-radius` must be a number in [8, 108]",
         ),
-        ("data/particles.star --low-pass 500", "`low_pass` must lie between"),
+        ("data/particles.star --low-pass 500", "`--low-pass` must lie between"),
         (
             "data/particles.star --components 0",
-            "`n_components` must be a whole number in [1",
+            "`--components` must be a whole number in [1",
         ),
         ("data/particles.star --particles data/particles.star", "file of particles"),
         (

@@ -26,8 +26,10 @@ ANSWER = {
 }
 
 
-def answers(n_problems, *, first=0):
-    return [{**ANSWER, "seed": seed} for seed in range(first, n_problems)]
+def answers(n_problems, *, known=(), workers=None):
+    seeds = [seed for seed in range(n_problems) if seed not in known]
+    # As they are done, which is in any order.
+    return [{**ANSWER, "seed": seed} for seed in reversed(seeds)]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".md"])
@@ -89,7 +91,7 @@ def test_the_calibration_prints_a_table_and_draws_it(folder, capsys, answered):
 
 
 def test_without_any_verdict_no_picture_is_drawn(folder, capsys, monkeypatch):
-    def failed(n_problems, *, first=0):
+    def failed(n_problems, *, known=(), workers=None):
         return [{**answer, "verdict": "error: x"} for answer in answers(n_problems)]
 
     monkeypatch.setattr(calibration, "run", failed)
@@ -100,8 +102,8 @@ def test_without_any_verdict_no_picture_is_drawn(folder, capsys, monkeypatch):
 
 
 def test_an_interrupted_calibration_continues(folder, capsys, pictureless, monkeypatch):
-    def stopped(n_problems, *, first=0):
-        yield from answers(2)
+    def stopped(n_problems, *, known=(), workers=None):
+        yield from [answers(n_problems)[i] for i in (3, 1)]
         raise KeyboardInterrupt
 
     monkeypatch.setattr(calibration, "run", stopped)
@@ -196,7 +198,7 @@ def test_earlier_pictures_are_not_replaced(folder, capsys):
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_recipes_are_told_of_as_they_end(folder, capsys, monkeypatch, stopped):
-    def reproduce(names, out, settings, *, overwrite, callback):
+    def reproduce(names, out, settings, *, overwrite, workers, callback):
         yield "fig1", None
         yield "table1", 12.3
         if stopped:

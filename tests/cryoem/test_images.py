@@ -147,11 +147,11 @@ def test_phases_of_an_odd_box_are_flipped_back(tmp_path, rng):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"mask_radius": -1.0}, "`mask_radius` must be a number in"),
-        ({"low_pass": 0.0}, "`low_pass` must be a number above 0"),
+        ({"mask_radius": -1.0}, "`--mask-radius` must be a number in"),
+        ({"low_pass": 0.0}, "`--low-pass` must be a number above 0"),
         (
             {"low_pass": 1.0},
-            "`low_pass` must lie between two pixels and half the box, 8 to 108 A; got 1",
+            "`--low-pass` must lie between two pixels and half the box, 8 to 108 A; got 1",
         ),
         ({"n_components": 0}, "`n_components` must be a whole number in"),
     ],

@@ -5,11 +5,12 @@ import pytest
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring.factors.factor import make_factors, selection
+from manifactor.factoring.noisy_places import prepared_noise, signal_shares
 from manifactor.factoring.placement import (
     PlacementSettings,
+    make_placer,
     place,
-    prepared_noise,
-    signal_shares,
+    place_blocks,
 )
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
@@ -51,12 +52,14 @@ def test_each_block_is_prepared_by_itself(circle):
     X, factors, diffusion = circle
     sizes = []
 
-    def prepare(block):
+    def prepare(block, start):
+        assert start == sum(sizes)
         sizes.append(len(block))
         return block / 2
 
+    placer = make_placer(factors, diffusion, n_new=1000)
     settings = PlacementSettings(block=400)
-    (placed,) = place(2 * X, factors, diffusion, prepare=prepare, settings=settings)
+    (placed,) = place_blocks(2 * X, placer, prepare=prepare, settings=settings)
     assert max(sizes) <= 400
     assert sum(sizes) == 1000
     np.testing.assert_allclose(placed.embedding, factors[0].embedding, atol=1e-6)

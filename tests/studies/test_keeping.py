@@ -3,7 +3,14 @@ import json
 import pytest
 
 from manifactor._support.version import __version__
-from manifactor.studies.keeping import finish, keep, kept_records, unfinished
+from manifactor.studies.keeping import (
+    finish,
+    in_order,
+    keep,
+    kept_records,
+    positions,
+    unfinished,
+)
 
 JOBS = [{"seed": seed} for seed in range(3)]
 RECORDS = [{"seed": seed, "solved": True} for seed in range(3)]
@@ -24,7 +31,7 @@ def test_records_are_on_disk_before_they_are_handed_on(out):
     for number, _ in enumerate(keep(out, [], RECORDS), start=1):
         assert kept_records(out, JOBS) == VERSIONED[:number]
     assert not out.exists()
-    finish(out)
+    finish(out, VERSIONED)
     assert len(out.read_text().splitlines()) == 3
     assert not unfinished(out).exists()
 
@@ -36,8 +43,15 @@ def test_a_study_continues_after_the_records_that_were_kept(out):
     kept = kept_records(out, JOBS)
     assert kept == VERSIONED[:2]
     assert list(keep(out, kept, RECORDS[2:])) == VERSIONED[2:]
-    finish(out)
+    finish(out, kept_records(out, JOBS))
     assert len(out.read_text().splitlines()) == 3
+
+
+def test_records_that_were_done_in_another_order_are_put_in_order(out):
+    list(keep(out, [], [RECORDS[2], RECORDS[0]]))
+    kept = kept_records(out, JOBS)
+    assert positions(kept, JOBS) == [2, 0]
+    assert in_order([*kept, VERSIONED[1]], JOBS) == VERSIONED
 
 
 def test_a_line_that_was_not_finished_is_left_out(out):

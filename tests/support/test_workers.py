@@ -14,6 +14,7 @@ from joblib.externals.loky import get_reusable_executor
 from manifactor._support.workers import (
     Here,
     Outcome,
+    PieceLost,
     Processes,
     WorkersLost,
     in_order,
@@ -39,9 +40,11 @@ def test_results_come_in_the_order_of_the_jobs(tmp_path):
 
 @pytest.mark.slow
 def test_outcomes_come_as_soon_as_their_pieces_are_done(tmp_path):
-    jobs = [("first", tmp_path, "second"), ("second", tmp_path, None)]
-    reported = []
-    outcomes = list(Processes(2).outcomes(ended, jobs, report=reported.append))
+    jobs = [("first", tmp_path, "seen"), ("second", tmp_path, None)]
+    reported, outcomes = [], []
+    for found in Processes(2).outcomes(ended, jobs, report=reported.append):
+        outcomes.append(found)
+        (tmp_path / "seen").touch()  # the first piece waits for it
     assert outcomes == [Outcome(1, "second"), Outcome(0, "first")]
     assert reported == [0.5, 1]
     assert active_children() == []
@@ -80,6 +83,15 @@ def test_processes_of_somebody_else_are_left_alone():
 def test_a_process_that_is_killed_is_told_in_one_line():
     with pytest.raises(WorkersLost, match=r"memory was full: 2 processes shared it"):
         list(Processes(2).map(killed, [(True,), (False,)]))
+
+
+@pytest.mark.slow
+def test_a_piece_that_ends_its_process_is_named_and_the_others_are_done():
+    outcomes = Processes(2).outcomes(killed, [(False,), (True,), (False,)])
+    found = {one.index: one for one in outcomes}
+    assert isinstance(found[1].error, PieceLost)
+    assert (found[0].result, found[2].result) == (False, False)
+    assert active_children() == []
 
 
 @pytest.mark.parametrize("workers", [Here(), Processes(1)])

@@ -15,6 +15,7 @@ EXTRAS = {
     "starlette": "explore",
     "torch": "gpu",
     "uvicorn": "explore",
+    "zarr": "cluster",
 }
 
 

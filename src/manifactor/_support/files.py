@@ -8,6 +8,32 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+# Files and folders that exist only until what they are for is complete.
+_unfinished: set[Path] = set()
+
+
+@contextmanager
+def _removed_unless_renamed(beside: Path) -> Iterator[None]:
+    """Remove a file or a folder at the end of this context if it is still there."""
+    _unfinished.add(beside)
+    try:
+        yield
+    finally:
+        _remove(beside)
+        _unfinished.discard(beside)
+
+
+def remove_unfinished() -> None:
+    """Remove what this process writes at the moment, since it is about to end."""
+    for path in list(_unfinished):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        path.unlink()
+
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Call ``write(file)`` on a temporary file beside `path`, then rename it.
@@ -17,16 +43,12 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     require_writable(path.parent)
     # Beside `path`, since a rename is atomic only within one file system.
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
+    with _removed_unless_renamed(Path(beside)):
         with os.fdopen(handle, "wb") as file:
             write(file)
         # `mkstemp` lets nobody else read its files; give the mode of any new file.
         os.chmod(beside, 0o666 & ~_umask())
         os.replace(beside, path)
-    except BaseException:  # interrupts, too
-        with suppress(FileNotFoundError):
-            os.unlink(beside)
-        raise
 
 
 @contextmanager
@@ -38,16 +60,13 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     """
     require_writable(folder.parent)
     beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
+    with _removed_unless_renamed(beside):
         yield beside
         beside.chmod(0o777 & ~_umask())
-        _replace_folder(beside, folder)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
+        replace_folder(beside, folder)
 
 
-def _replace_folder(new: Path, folder: Path) -> None:
+def replace_folder(new: Path, folder: Path) -> None:
     """Rename `new` to `folder`; an old `folder` is removed only after that."""
     if not folder.exists():
         new.rename(folder)
@@ -64,7 +83,8 @@ def _replace_folder(new: Path, folder: Path) -> None:
         with suppress(OSError):
             aside.rmdir()
         raise
-    shutil.rmtree(aside, ignore_errors=True)
+    with _removed_unless_renamed(aside):
+        pass
 
 
 def make_folder(folder: Path, *, remedy: str = "") -> None:

@@ -7,12 +7,20 @@ from typing import Any
 import numpy as np
 
 
-def require_finite(X: np.ndarray) -> None:
-    """Refuse NaN and infinite values."""
+def require_finite(X: np.ndarray, *, first_row: int = 0) -> None:
+    """Refuse NaN and infinite values.
+
+    Parameters
+    ----------
+    X : ndarray
+    first_row : int
+        Number of the first row, where these are some of many.
+    """
     found = first_bad_value(X)
     if found is None:
         return
     count, row, *column = found
+    row += first_row
     place = f"row {row}, column {column[0]}" if column else f"entry {row}"
     raise ValueError(
         f"`X` must be finite; got {count} NaN or inf values, the first in {place}. "

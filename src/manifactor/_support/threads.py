@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache, partial
 from itertools import pairwise
+from multiprocessing import resource_tracker
 from threading import Lock
 from typing import TypeVar
 
 import numpy as np
 from joblib import cpu_count
+from joblib.externals.loky.backend import resource_tracker as loky_tracker
 from threadpoolctl import ThreadpoolController
 
 from manifactor._support.arithmetic import ceil_div
@@ -168,6 +170,17 @@ def row_slices(
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
+def start_trackers() -> None:
+    """Start the processes that remove what other processes leave, if they do not run.
+
+    Python and joblib have one each. They ignore what ends a command, but SIGHUP, which
+    a closed terminal sends to all processes: it is held back.
+    """
+    with interrupts_held():
+        resource_tracker.ensure_running()
+        loky_tracker.ensure_running()
+
+
 def _power_of_two(limit: int) -> int:
     """Return the largest power of two up to a limit."""
     return 1 << (limit.bit_length() - 1)
@@ -175,7 +188,7 @@ def _power_of_two(limit: int) -> int:
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Hold back SIGINT inside this context.
+    """Hold back SIGINT and SIGHUP inside this context.
 
     Processes started inside inherit the mask. They never see Ctrl-C and print no
     traceback; whoever started them ends them.
@@ -183,7 +196,8 @@ def interrupts_held() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):  # not on Windows
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    held = {signal.SIGINT, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
     try:
         yield
     finally:

@@ -7,14 +7,15 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from multiprocessing import active_children, resource_tracker
+from multiprocessing import active_children
 from typing import Any, Literal, Protocol
 
 from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend
 
-from manifactor._support.threads import interrupts_held
+from manifactor._support.children import kill_children
+from manifactor._support.threads import interrupts_held, start_trackers
 
 
 class WorkersLost(OSError):
@@ -153,29 +154,50 @@ class Processes:
         *,
         report: Callable[[float], None] = ignored,
     ) -> Iterator[Outcome]:
-        """Yield the outcome of each job as soon as it is done."""
-        numbered = [(index, work, job) for index, job in enumerate(jobs)]
-        results = self._results(outcome, numbered, "generator_unordered")
-        return _reported(results, len(jobs), report)
+        """Yield the outcome of each job as soon as it is done.
+
+        If a process is ended from outside, the pieces that are not done are done again
+        one by one, each in a process of its own.
+        """
+        return _reported(self._outcomes(work, jobs), len(jobs), report)
+
+    def _outcomes(
+        self, work: Callable[..., Any], jobs: Sequence[tuple]
+    ) -> Generator[Outcome, None, None]:
+        """Yield the outcome of each job, and name those that end their process."""
+        waiting = {index: (index, work, job) for index, job in enumerate(jobs)}
+        numbered = list(waiting.values())
+        try:
+            for found in self._results(outcome, numbered, "generator_unordered"):
+                del waiting[found.index]
+                yield found
+        except WorkersLost:
+            # joblib does not tell which process it was, and all others are lost.
+            for piece in waiting.values():
+                yield _outcome_alone(piece)
 
     def _results(
         self,
         work: Callable[..., Any],
         jobs: Sequence[tuple],
         order: Literal["generator", "generator_unordered"],
+        n_jobs: int | None = None,
     ) -> Generator[Any, None, None]:
         """Yield the result of each job, in the order that joblib calls by this name."""
         if not jobs:
             return
-        n_jobs = min(self.count, len(jobs))
+        n_jobs = n_jobs or min(self.count, len(jobs))
+        before = active_children()
+        # Before interrupts are held: they let them through when they start.
+        start_trackers()
         with _ended_at_exit(Parallel(n_jobs=n_jobs, return_as=order)) as parallel:
-            # Both trackers, joblib's and this one, let interrupts through when they
-            # start: they must run before interrupts are held.
-            resource_tracker.ensure_running()
-            # Ctrl-C reaches all processes of a terminal; only this one must answer it.
-            with interrupts_held(), _cores_of_children(max(1, cpu_count() // n_jobs)):
-                results = parallel(delayed(work)(*job) for job in jobs)
+            share = max(1, cpu_count() // n_jobs)
+            results: Generator[Any, None, None] = (_ for _ in ())
             try:
+                # Ctrl-C reaches all processes of a terminal; only this one must answer
+                # it, when they are started.
+                with interrupts_held(), _cores_of_children(share):
+                    results = parallel(delayed(work)(*job) for job in jobs)
                 for result in results:  # noqa: UP028, `yield from` would close them
                     yield result
             except BrokenProcessPool as error:
@@ -183,10 +205,28 @@ class Processes:
                     "a worker process was ended from outside, probably because the "
                     f"memory was full: {n_jobs} processes shared it. Use fewer."
                 ) from error
+            except BaseException:
+                # Before joblib takes away what they need: those that have just been
+                # started would print that it is missing.
+                kill_children(but=before)
+                raise
             finally:
                 # joblib warns of results that nobody takes; an interrupt wants none.
                 with warnings.catch_warnings(action="ignore"):
                     results.close()
+
+
+def _outcome_alone(piece: tuple) -> Outcome:
+    """Return the outcome of a piece that has a process and the memory for itself."""
+    try:
+        # Of two processes one does it; a single one would be this process.
+        return next(Processes()._results(outcome, [piece], "generator", n_jobs=2))
+    except WorkersLost:
+        problem = PieceLost(
+            "it ended its process, twice, probably because the memory was full. Give "
+            "it fewer samples, or a machine with more memory."
+        )
+        return Outcome(piece[0], error=problem)
 
 
 @contextmanager
@@ -216,7 +256,8 @@ def _ended_at_exit(parallel: Parallel) -> Iterator[Parallel]:
             yield parallel
         finally:
             backend = parallel._backend
-            if ours and isinstance(backend, LokyBackend):
+            running = isinstance(backend, LokyBackend) and backend._workers is not None
+            if ours and running:
                 backend.abort_everything(ensure_ready=False)
 
 

@@ -6,12 +6,11 @@ import signal
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from multiprocessing import resource_tracker
 from typing import Any
 
 from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
-from manifactor._support.threads import cores, interrupts_held
+from manifactor._support.threads import cores, interrupts_held, start_trackers
 from manifactor._support.workers import WorkersLost
 
 
@@ -37,8 +36,8 @@ def local_client(
     with ExitStack() as stack:
         stack.enter_context(_environment_kept())
         stack.enter_context(dask.config.set(_configuration(share)))
-        # It lets interrupts through when it starts, so it must run before.
-        resource_tracker.ensure_running()
+        # Before interrupts are held: they let them through when they start.
+        start_trackers()
         # Ctrl-C reaches all processes of a terminal; only this one must answer it. One
         # that comes while the workers start is answered when they can be ended.
         with interrupts_held():

@@ -6,5 +6,5 @@ guard that answers Ctrl-C.
 
 EXIT_DONE = 0
 EXIT_BAD_INPUT = 2  # the code that argparse uses for a command it cannot parse
-EXIT_INTERRUPTED = 130  # 128 + SIGINT, the convention of shells
-EXIT_CLOSED_PIPE = 141  # 128 + SIGPIPE
+# 128 + SIGPIPE, the convention of shells; `signals` has the codes of other signals.
+EXIT_CLOSED_PIPE = 141

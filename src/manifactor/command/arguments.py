@@ -8,16 +8,21 @@ from typing import NoReturn
 
 from manifactor._support.version import __version__
 from manifactor.command import EXIT_BAD_INPUT, terminal
+from manifactor.command.clusters import add_cluster
 from manifactor.command.fit_options import fit_options
 from manifactor.command.options import (
     add,
     add_overwrite,
     add_run,
-    add_seed,
     add_view_width,
     view,
 )
 from manifactor.command.simulate_options import demo_options, simulate_options
+from manifactor.command.study_options import (
+    RECIPES,
+    bench_options,
+    reproduce_options,
+)
 from manifactor.command.viewing import views_options
 from manifactor.runs.bridges import BRIDGES
 from manifactor.runs.selection import SELECTIONS
@@ -170,6 +175,7 @@ def _average_options(command) -> None:
     # old one go with it.
     text = "folder to write (default: RUN/average-factorK)"
     add(command, "--out", text, metavar="FOLDER")
+    add_cluster(command, "sums of images")
 
 
 def _export_options(command) -> None:
@@ -185,36 +191,7 @@ def _export_options(command) -> None:
     add(command, "--training", text, metavar="FOLDER")
     text = "folder to write (default: RUN/PROGRAM-factorK)"
     add(command, "--out", text, metavar="FOLDER")
-
-
-def _bench_options(command) -> None:
-    # Speed and memory are measured by the scripts in benchmarks/.
-    text = (
-        "what to measure: accuracy, the rate of right answers over random seeds; or "
-        "calibration, how often each verdict on random problems is right"
-    )
-    add(command, "question", text, choices=["accuracy", "calibration"])
-    text = "run a few small cases only, which takes a minute or two"
-    add(command, "--quick", text, action="store_true")
-    text = "calibration: number of random problems (default: 2000, or 20 with --quick)"
-    add(command, "--problems", text, type=int, metavar="N")
-    text = (
-        "folder for QUESTION.jsonl (a line for each fit), QUESTION.md (the table) and "
-        "the picture of calibration (default: the current folder)"
-    )
-    add(command, "--out", text, metavar="FOLDER", default=".")
-    add_overwrite(command, "replace the files of an earlier benchmark")
-
-
-def _reproduce_options(command) -> None:
-    text = "all, or some of the recipes below (default: all)"
-    add(command, "recipes", text, metavar="RECIPE", nargs="*")
-    text = "use few samples: a check that everything runs, in about a minute"
-    add(command, "--quick", text, action="store_true")
-    add_seed(command)
-    text = "folder that collects the results of all recipes"
-    add(command, "--out", text, metavar="FOLDER", default="reproduction")
-    add_overwrite(command, "run recipes again whose results the folder already has")
+    add_cluster(command, "files of bins")
 
 
 @dataclass(frozen=True)
@@ -230,21 +207,6 @@ class Grammar:
 def _examples(*commands: str) -> str:
     return "\n".join(["examples:", *(f"  manifactor {line}" for line in commands)])
 
-
-# Recipes are numbered as in the code that accompanies the paper; the numbers of the
-# printed figures differ and stand in parentheses.
-RECIPES = """recipes, numbered as in the paper's code (the paper prints four figures):
-  fig1    eigenfunctions of a rectangle, analytic and computed
-  fig2    noisy rectangle: functions of each side (the paper's Figure 1)
-  fig3    simulated cryo-EM images, three trials (Figure 2)
-  fig4    the two criteria (Figure 3)
-  fig5    separability matrix, similarities
-  fig6    embeddings of each factor (Figure 4)
-  fig7    cube: three factors
-  trials  the paper's method and the default method over seeds; 10 minutes
-  beyond  repeated eigenvalues, spheres, a robot arm
-  table1  running times (Table 1); 6 minutes
-All recipes take half an hour on 2 cores."""
 
 # In the order of a first session: make data, fit, look, hand on; then studies.
 GRAMMAR: dict[str, Grammar] = {
@@ -330,7 +292,7 @@ GRAMMAR: dict[str, Grammar] = {
         "over many random seeds (accuracy), or random problems by verdict, with a "
         "picture (calibration). Finished fits are kept, and the same command continues "
         "an interrupted benchmark.",
-        _bench_options,
+        bench_options,
         _examples("bench accuracy --quick", "bench calibration --problems 200"),
     ),
     "reproduce": Grammar(
@@ -338,7 +300,7 @@ GRAMMAR: dict[str, Grammar] = {
         "Make every figure and the table of Product Manifold Learning, with numbers, "
         "and collect them on one page. Recipes whose results the folder already has "
         "are skipped.",
-        _reproduce_options,
+        reproduce_options,
         RECIPES,
     ),
 }

@@ -1,18 +1,23 @@
 """Commands that write files from a run: `select`, `average` and `export`."""
 
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 
 from manifactor._support.files import whole_folder, write_whole
+from manifactor._support.workers import Here, Workers
+from manifactor.command.clusters import chosen_workers
 from manifactor.command.motions import motions_to_average
 from manifactor.command.outputs import require_new_file, require_new_folder
-from manifactor.command.terminal import show
+from manifactor.command.terminal import ProgressBars, show
 from manifactor.inputs.one_view import checked_width
 from manifactor.runs import averaging, bridges
 from manifactor.runs.average_files import write_averages
 from manifactor.runs.model_volumes import volumes_along
+from manifactor.runs.parts import has_parts
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import selected, selection
+from manifactor.runs.streamed import select_from_parts
 
 
 def select(arguments: Namespace) -> None:
@@ -20,15 +25,19 @@ def select(arguments: Namespace) -> None:
     ranges = _ranges(arguments)
     out = Path(arguments.out)
     require_new_file(out, overwrite=arguments.overwrite)
-    run = open_run(arguments.run)
+    how = {
+        "columns": _column_ranges(arguments),
+        "least_confidence": arguments.min_confidence,
+        "inverted": arguments.invert,
+    }
+    folder = Path(arguments.run)
+    if has_parts(folder):
+        count, total = select_from_parts(folder, out, ranges, **how)
+        show(f"{out}: {count} of {total} samples")
+        return
+    run = open_run(folder)
     _require_not_an_input(out, run)
-    chosen = selected(
-        run,
-        ranges,
-        columns=_column_ranges(arguments),
-        least_confidence=arguments.min_confidence,
-        inverted=arguments.invert,
-    )
+    chosen = selected(run, ranges, **how)
     # The whole content before the file is opened: a problem leaves no empty file.
     content = selection(run, chosen, out.suffix.lower())
     write_whole(out, lambda file: file.write(content))
@@ -81,28 +90,34 @@ def average(arguments: Namespace) -> None:
     # Before the bins are made, so that matching sees only the particles averaged.
     if arguments.view is not None:
         run = run.seen_from(arguments.view, width=width)
-    # Without a view, particles of all views have volumes instead of mean images.
-    motions = None
-    if arguments.view is None:
-        motions = motions_to_average(
-            run,
-            arguments.factor,
-            matched=arguments.match,
-            halves=arguments.halves,
-        )
-    if motions is None:
-        averages = averaging.average(
-            run,
-            arguments.factor,
-            n_bins=arguments.bins,
-            matched=arguments.match,
-            halves=arguments.halves,
-        )
-    else:
-        averages = volumes_along(run, motions, arguments.factor, n_bins=arguments.bins)
+    with chosen_workers(arguments, Here()) as workers:
+        averages = _averages(run, arguments, workers)
     with whole_folder(out) as folder:
         written = write_averages(averages, folder)
     show(f"{averages}.\n{out}: {shortened(written)}")
+
+
+def _averages(run: Run, arguments: Namespace, workers: Workers) -> averaging.Averages:
+    """Return mean images, or volumes of particles of all views."""
+    how = {
+        "matched": arguments.match,
+        "halves": arguments.halves,
+        "workers": workers,
+    }
+    # Without a view, particles of all views have volumes instead of mean images.
+    if arguments.view is None:
+        motions = motions_to_average(run, arguments.factor, **how)
+        if motions is not None:
+            n_bins = arguments.bins
+            return volumes_along(run, motions, arguments.factor, n_bins=n_bins)
+    with ProgressBars() as bars:
+        return averaging.average(
+            run,
+            arguments.factor,
+            n_bins=arguments.bins,
+            report=partial(bars, "images"),
+            **how,
+        )
 
 
 def shortened(names: list[str], *, n_shown: int = 4) -> str:
@@ -117,14 +132,16 @@ def export(arguments: Namespace) -> None:
     name = f"{arguments.to}-factor{arguments.factor}"
     out = Path(arguments.out or run.folder / name)
     require_new_folder(out, mark="commands.txt", overwrite=arguments.overwrite)
-    files = bridges.export(
-        run,
-        arguments.factor,
-        arguments.to,
-        n_bins=arguments.bins,
-        folder=out,
-        training=Path(arguments.training) if arguments.training else None,
-    )
+    with chosen_workers(arguments, Here()) as workers:
+        files = bridges.export(
+            run,
+            arguments.factor,
+            arguments.to,
+            n_bins=arguments.bins,
+            folder=out,
+            training=Path(arguments.training) if arguments.training else None,
+            workers=workers,
+        )
     with whole_folder(out) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)

@@ -1,5 +1,6 @@
 """The grammar of the command `fit`."""
 
+from manifactor.command.clusters import add_cluster
 from manifactor.command.options import (
     Options,
     add,
@@ -95,8 +96,9 @@ SETTINGS: dict[str, dict] = {
 def fit_options(command) -> None:
     """Add the options of `fit`."""
     text = (
-        "samples, one a row: .npy .npz .csv .tsv .txt .parquet .pkl .cs; "
-        "images of one view: .star .cs .mrcs .mrc; or a folder of .mrc volumes. "
+        "samples, one a row: .npy .npz .csv .tsv .txt .parquet .pkl .cs, a Zarr store "
+        "or a folder of .parquet files; images of one view: .star .cs .mrcs .mrc; or a "
+        "folder of .mrc volumes. "
         "Several inputs are fitted as several views"
     )
     add(command, "input", text, metavar="INPUT", nargs="+")
@@ -111,6 +113,13 @@ def fit_options(command) -> None:
     )
     number = whole_number_or("auto", "all")
     add(command, "--fit-samples", text, type=number, default="auto", metavar="N")
+    text = (
+        "csv: one table of coordinates, from a table that is read as a whole; parquet: "
+        "a folder of parts, from a table of any size. auto: parquet for more than a "
+        "million rows, or a gigabyte"
+    )
+    formats = {"choices": ["auto", "csv", "parquet"], "default": "auto"}
+    add(command, "--coordinates", text, **formats)
     _start_options(command.add_argument_group("cost, and work already done"))
     _table_options(command.add_argument_group("tables"))
     _particle_options(command.add_argument_group("particles"))
@@ -122,11 +131,16 @@ def _start_options(start: Options) -> None:
     text = "print the expected memory and time, and exit"
     add(start, "--dry-run", text, action="store_true")
     # A checkpoint has a key of samples and settings; with other options none matches.
-    text = "continue an interrupted fit from its checkpoints; repeat all other options"
+    text = (
+        "continue an interrupted fit from its checkpoints, or several views with those "
+        "that are not finished; repeat all other options"
+    )
     add(start, "--resume", text, action="store_true")
     # Another --n-factors or --method needs the same neighbours and the same spectrum.
     text = "take the stages that would be the same from an earlier run"
     add(start, "--reuse", text, metavar="RUN")
+    pieces = "fits of several inputs or views, pieces of --all-views, parts of a table"
+    add_cluster(start, pieces)
 
 
 def _table_options(tables: Options) -> None:

@@ -1,35 +1,35 @@
 """The command `fit`: an input, or several views of a molecule, to run folders."""
 
 import os
-import shutil
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
-from manifactor._support.files import whole_folder
-from manifactor.command import terminal
+from manifactor._support.workers import Processes
+from manifactor.command.costs import elsewhere, n_workers, note_long_fit, show_cost
 from manifactor.command.fit_options import SETTINGS
-from manifactor.command.outputs import require_new_folder
-from manifactor.command.terminal import ProgressBars, note, show
+from manifactor.command.fitting_views import fit_views
+from manifactor.command.resuming import with_checkpoints
+from manifactor.command.terminal import note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.files import array_name
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import ImageSettings, Input
+from manifactor.inputs.stored import in_parts
+from manifactor.inputs.unread import UnreadImages
 from manifactor.runs.all_views import AllViewsTask
-from manifactor.runs.archive import is_run, load
-from manifactor.runs.checkpoints import Checkpoints
+from manifactor.runs.archive import is_run
+from manifactor.runs.fitting import Opened
 from manifactor.runs.folder import require_new_run
-from manifactor.runs.several import fit_side_by_side
+from manifactor.runs.options import absolute
+from manifactor.runs.several_cost import forecast_side_by_side
 from manifactor.runs.task import Task
-from manifactor.spectral.forecast import Forecast
-from manifactor.spectral.pipeline import kept_stages
 from manifactor.views.words import about_particles, all_views_lines, summary
 
-Found = TypeVar("Found")
 # Options that have no effect on particles of all views.
 NOT_OF_ALL_VIEWS = (
     "view",
@@ -42,6 +42,7 @@ NOT_OF_ALL_VIEWS = (
     "columns",
     "drop",
     "fit_samples",
+    "coordinates",
     "preparation",
     "reuse",
 )
@@ -58,13 +59,19 @@ def fit(arguments: Namespace) -> None:
             "--all-views, or leave it out."
         )
     tasks = tasks_of(arguments)
+    _require_compatible(arguments, tasks)
     # Absolute, since "." and ".." have no name; a link keeps its own.
     first = Path(os.path.abspath(tasks[0].path))
     out = Path(arguments.out or f"{first.stem}-run")
-    _require_compatible(arguments, n_tasks=len(tasks))
     _require_inputs_outside(tasks, out)
-    if len(tasks) > 1:
-        _fit_views(tasks, out, overwrite=arguments.overwrite)
+    if arguments.cluster is not None:
+        # Workers may work in another folder.
+        tasks, out = [task.anywhere for task in tasks], out.absolute()
+    if len(tasks) > 1 and arguments.dry_run:
+        count = n_workers(arguments, Processes())
+        show_cost(forecast_side_by_side(tasks, n_workers=count), of="view")
+    elif len(tasks) > 1:
+        fit_views(tasks, out, arguments)
     else:
         _fit_one(tasks[0], out, arguments)
 
@@ -96,6 +103,7 @@ def _task(arguments: Namespace, path: Path, view: tuple[float, float] | None) ->
         settings={name: getattr(arguments, name) for name in SETTINGS},
         seed=arguments.seed,
         n_fitted=arguments.fit_samples,
+        coordinates=arguments.coordinates,
     )
 
 
@@ -108,13 +116,20 @@ def _particle_choice(arguments: Namespace) -> ParticleChoice:
     )
 
 
-def _require_compatible(arguments: Namespace, *, n_tasks: int) -> None:
+def _require_compatible(arguments: Namespace, tasks: Sequence[Task]) -> None:
     """Refuse options that exclude each other."""
-    single = arguments.dry_run or arguments.resume or arguments.reuse
-    if n_tasks > 1 and single:
+    n_tasks = len(tasks)
+    if n_tasks > 1 and arguments.reuse:
         raise ValueError(
-            "--dry-run, --resume and --reuse work with one input and one view; "
+            "--reuse works with one input and one view; "
             f"got {n_tasks}. Remove the option, or fit the views one by one."
+        )
+    divided = n_tasks > 1 or in_parts(tasks[0].path, tasks[0].coordinates)
+    if arguments.cluster is not None and not divided:
+        raise ValueError(
+            "--cluster divides several inputs or views, particles of --all-views, or "
+            "the rows of a large table among workers; this is one fit, which runs in "
+            "one process on all cores. Leave it out."
         )
     if arguments.resume and arguments.reuse:
         raise ValueError(
@@ -123,44 +138,39 @@ def _require_compatible(arguments: Namespace, *, n_tasks: int) -> None:
         )
 
 
-def _fit_views(tasks: list[Task], out: Path, *, overwrite: bool) -> None:
-    """Fit views at the same time and print one row for each."""
-    require_new_folder(out, mark="views.csv", overwrite=overwrite)
-    with whole_folder(out) as folder:
-        rows = fit_side_by_side(tasks, folder)
-    show(terminal.aligned([list(rows[0]), *(list(row.values()) for row in rows)]))
-    failed = sum(row["verdict"] == "failed" for row in rows)
-    failures = f"; {failed} failed" if failed else ""
-    show(f"A run folder for each view, and this table as views.csv: {out}{failures}")
-
-
 def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     """Fit one input, or print what that would cost."""
     _require_usable_paths(out, arguments)
-    given = task.read()
-    for text in given.notes:
+    opened = task.open()
+    for text in opened.notes:
         note(text)
-    _note_missing_angles(given)
-    _note_array(given)
-    cost = task.forecast(given)
-    # The forecast was measured on CPUs; a device is faster by an unknown factor.
-    on_device = arguments.device not in (None, "cpu")
-    where = " on the CPU, and less on the device" if on_device else ""
+    _note_missing_angles(opened)
+    _note_array(opened)
     if arguments.dry_run:
-        show(f"The fit will take {cost}{where}.")
+        cost = task.forecast(opened, n_workers=n_workers(arguments))
+        show_cost(cost, elsewhere(arguments.device, cost))
         return
+    cost = task.forecast(opened)
+    note_long_fit(cost, elsewhere(arguments.device, cost))
+    given = task.read(opened)
     _note_constant_columns(given)
-    note_long_fit(cost, where)
-    estimator, record = _with_checkpoints(
+    estimator, record = with_checkpoints(
         out,
         arguments,
-        lambda stages, bars: task.fit(
-            given, out, overwrite=arguments.overwrite, stages=stages, callback=bars
+        lambda stages, bars, workers: task.fit(
+            given,
+            out,
+            overwrite=arguments.overwrite,
+            stages=stages,
+            callback=bars,
+            workers=workers,
         ),
     )
     _note_unused_run(arguments.reuse, estimator)
     show("\n".join([summary(record, estimator), *about_particles(record), ""]))
-    show(f"Coordinates of every sample: {out / 'coordinates.csv'}.")
+    parts = "coordinates/part-*.parquet"
+    coordinates = parts if "parts" in record else "coordinates.csv"
+    show(f"Coordinates of every sample: {out / coordinates}.")
     show(f"For the details, run: manifactor report {out}")
 
 
@@ -171,9 +181,14 @@ def _fit_all_views(arguments: Namespace) -> None:
     _require_outside([path], out)
     if not arguments.dry_run:
         require_new_run(out, overwrite=arguments.overwrite)
+    choice = _particle_choice(arguments)
+    if arguments.cluster is not None:
+        # Workers may work in another folder.
+        path, out = path.absolute(), out.absolute()
+        choice = replace(choice, datadir=absolute(choice.datadir))
     task = AllViewsTask(
         path,
-        choice=_particle_choice(arguments),
+        choice=choice,
         symmetry=arguments.symmetry,
         low_pass=arguments.low_pass,
         mask_radius=arguments.mask_radius,
@@ -181,21 +196,21 @@ def _fit_all_views(arguments: Namespace) -> None:
         seed=arguments.seed,
     )
     particles, source = task.read()
-    cost = task.forecast(source)
     if arguments.dry_run:
-        show(f"The fit will take {cost}.")
+        show_cost(task.forecast(source, n_workers=n_workers(arguments)))
         return
-    note_long_fit(cost, "")
-    estimator, record = _with_checkpoints(
+    note_long_fit(task.forecast(source), "")
+    estimator, record = with_checkpoints(
         out,
         arguments,
-        lambda stages, bars: task.fit(
+        lambda stages, bars, workers: task.fit(
             particles,
             source,
             out,
             overwrite=arguments.overwrite,
             stages=stages,
             callback=bars,
+            workers=workers,
         ),
     )
     found = [*all_views_lines(record), *about_particles(record)]
@@ -252,53 +267,18 @@ def _require_usable_paths(out: Path, arguments: Namespace) -> None:
         )
 
 
-def _with_checkpoints(
-    out: Path, arguments: Namespace, work: Callable[[Checkpoints, ProgressBars], Found]
-) -> Found:
-    """Do the work of a fit, and keep long stages until its run folder is written."""
-    # Hidden, and beside the run folder: that one appears only when it is complete.
-    folder = out.parent / f".{out.name}.stages"
-    stages = _checkpoints(folder, arguments)
-    try:
-        with ProgressBars() as bars:
-            found = work(stages, bars)
-    except KeyboardInterrupt:
-        # Stages of a few seconds are not written, so there may be nothing to resume.
-        if not folder.is_dir():
-            raise
-        raise KeyboardInterrupt(
-            "checkpoints are kept; repeat the command with --resume to continue"
-        ) from None
-    shutil.rmtree(folder, ignore_errors=True)
-    return found
-
-
-def _checkpoints(folder: Path, arguments: Namespace) -> Checkpoints:
-    """Return what is kept of an interrupted fit or of an earlier run."""
-    if folder.is_dir() and not arguments.resume:
-        note(
-            f"deleting the checkpoints of an interrupted fit in {folder}; "
-            "--resume would have continued it."
-        )
-        shutil.rmtree(folder, ignore_errors=True)
-    stages = Checkpoints(folder, resume=arguments.resume)
-    if arguments.reuse is not None:
-        stages.kept = kept_stages(load(arguments.reuse).diffusion_).kept
-    return stages
-
-
-def _note_missing_angles(given: Input) -> None:
+def _note_missing_angles(opened: Opened) -> None:
     # Without angles nothing shows whether the images are of one view, which the fit
     # assumes: images of several views differ mostly by the view.
-    particles = given.particles
-    images = given.components is not None
+    particles = opened.particles
+    images = isinstance(opened, UnreadImages)
     if images and particles is not None and particles.angles is None:
         note("the particles have no angles; all images are taken as one view.")
 
 
-def _note_array(given: Input) -> None:
+def _note_array(opened: Opened) -> None:
     # An archive may hold labels only: the name tells whether these are the samples.
-    path = given.path
+    path = opened.path
     if path is None or path.suffix.lower() != ".npz":
         return
     name = array_name(path)
@@ -321,13 +301,6 @@ def _note_constant_columns(given: Input, *, many: int = 64) -> None:
             f"{len(constant)} of {n_columns} columns are constant and have no effect; "
             f"the first is column {label!r}."
         )
-
-
-def note_long_fit(cost: Forecast, where: str, *, patience: float = 20.0) -> None:
-    """Announce a fit that takes longer than `patience`, in seconds."""
-    # Shorter fits are over before the forecast has been read.
-    if cost.seconds > patience:
-        note(f"the fit will take {cost}{where}.")
 
 
 def _note_unused_run(reused: str | None, estimator: ManifoldFactorizer) -> None:

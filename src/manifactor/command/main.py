@@ -4,12 +4,13 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from manifactor.command import (
     EXIT_BAD_INPUT,
     EXIT_CLOSED_PIPE,
     EXIT_DONE,
-    EXIT_INTERRUPTED,
+    signals,
     terminal,
 )
 from manifactor.command.arguments import parse_arguments
@@ -54,16 +55,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when done, 2 for bad input, 130 when interrupted, 141 when whoever reads the
-        output has closed it.
+        0 when done, 2 for bad input, 130 when interrupted, 129 and 143 when ended by
+        SIGHUP and SIGTERM, 141 when whoever reads the output has closed it.
     """
     try:
         arguments = parse_arguments(sys.argv[1:] if argv is None else argv, COMMANDS)
         with terminal.one_line_warnings():
             arguments.command(arguments)
     except KeyboardInterrupt as stop:
-        terminal.interrupted(f"{str(stop) or 'no partial output was left'}.")
-        return EXIT_INTERRUPTED
+        signals.said()
+        # A terminal that was closed, which sends SIGHUP, takes no more lines.
+        with suppress(OSError):
+            terminal.interrupted(signals.left(stop), how=signals.how(stop))
+        return signals.exit_code(stop)
     except BrokenPipeError:
         # Whoever reads the output has seen enough, as `head` has. Python would complain
         # once more when it flushes the output at its end.

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from manifactor._support.stages import Stages
+from manifactor._support.workers import Workers
 from manifactor.command.terminal import ProgressBars, note
 from manifactor.runs.averaging import places_along
 from manifactor.runs.folder import read_run
@@ -26,7 +27,7 @@ def reported_volumes(run: Run) -> Iterator[Stages]:
 
 
 def motions_to_average(
-    run: Run, factors: list[int], *, matched: bool, halves: bool
+    run: Run, factors: list[int], *, matched: bool, halves: bool, workers: Workers
 ) -> RunMotions | None:
     """Return what shows the molecule along factors, counted from 1.
 
@@ -39,4 +40,5 @@ def motions_to_average(
     require_plain(matched=matched, halves=halves)
     places_along(run, factors)
     with reported_volumes(run) as stages:
-        return known_motions(run, read_run(run.folder)[1], stages=stages)
+        fit = read_run(run.folder)[1]
+        return known_motions(run, fit, stages=stages, workers=workers)

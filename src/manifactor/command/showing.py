@@ -1,16 +1,17 @@
 """The commands that show a run: `report` and `explore`."""
 
 from argparse import Namespace
-from contextlib import suppress
 from getpass import getuser
 from glob import escape
 from pathlib import Path
 from secrets import token_urlsafe
+from signal import SIGINT
 from socket import gethostname
 from textwrap import fill
 
 from manifactor._support.extras import extra
 from manifactor._support.files import require_writable
+from manifactor.command import signals
 from manifactor.command.motions import reported_volumes
 from manifactor.command.outputs import require_new_file, with_suffix
 from manifactor.command.terminal import note, show
@@ -30,7 +31,7 @@ def report(arguments: Namespace) -> None:
     # Before anything is drawn, which takes seconds.
     out = _page_of(arguments)
     # The text first: it needs no matplotlib, the page does.
-    run = open_run(folder)
+    run = open_run(folder, some=True)
     wanted = _wanted(arguments, run)
     show(report_text(record, estimator))
     shown = _shown(run, estimator, wanted)
@@ -94,7 +95,7 @@ def explore(arguments: Namespace) -> None:
         require_writable(folder)
     # Other users of this machine can reach the port; the token keeps them out.
     token = token_urlsafe(16)
-    run = open_run(arguments.run)
+    run = open_run(arguments.run, some=True)
     wanted = _wanted(arguments, run)
     with listening(arguments.port) as bound:
         shown = _shown(run, read_run(run.folder)[1], wanted)
@@ -103,9 +104,13 @@ def explore(arguments: Namespace) -> None:
         scene = open_scene(run.folder, shown=shown)
         warm_up(scene)
         _show_address(bound.getsockname()[1], token)
-        # Ctrl-C is the way to stop the server, not an error.
-        with suppress(KeyboardInterrupt):
-            serve(application(scene, token, folder=folder), bound)
+        try:
+            with signals.answered_inside():
+                serve(application(scene, token, folder=folder), bound)
+        except KeyboardInterrupt as stop:
+            # Ctrl-C is the way to stop the server, not an error.
+            if signals.signal_of(stop) != SIGINT:
+                raise
     show("Stopped.")
 
 

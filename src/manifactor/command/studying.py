@@ -8,7 +8,10 @@ from pathlib import Path
 from manifactor._support.extras import extra
 from manifactor._support.files import make_folder, write_whole
 from manifactor._support.parameters import require_count
+from manifactor._support.workers import Processes
+from manifactor.command.clusters import chosen_workers
 from manifactor.command.outputs import require_new_file
+from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, counted, note, show
 
 # The studies are imported by the functions: they import much that nothing else needs,
@@ -38,8 +41,8 @@ def _accuracy(arguments: Namespace) -> None:
     with _recorded(
         files[".jsonl"],
         jobs(table),
-        lambda first: run(table, first=first),
-        overwrite=arguments.overwrite,
+        lambda **how: run(table, **how),
+        arguments,
     ) as records:
         report = render(records)
         show(report)
@@ -60,8 +63,8 @@ def _calibration(arguments: Namespace) -> None:
     with _recorded(
         files[".jsonl"],
         calibration.jobs(n_problems),
-        lambda first: calibration.run(n_problems, first=first),
-        overwrite=arguments.overwrite,
+        lambda **how: calibration.run(n_problems, **how),
+        arguments,
         unit="problems",
     ) as records:
         report = calibration.render(records)
@@ -127,9 +130,9 @@ def _is_unfinished(out: Path) -> bool:
 def _recorded(
     out: Path,
     jobs: Sequence[dict],
-    run: Callable[[int], Iterator[dict]],
+    run: Callable[..., Iterator[dict]],
+    arguments: Namespace,
     *,
-    overwrite: bool,
     unit: str = "fits",
 ) -> Iterator[list[dict]]:
     """Run a study, or the rest of one that was interrupted, and yield its records.
@@ -144,16 +147,23 @@ def _recorded(
     jobs : sequence of dict
         Entries that identify each record, in the order of the study.
     run : callable
-        Returns the records from a given one on.
-    overwrite : bool
-        Whether to start again.
+        Returns the records but the known ones, made by workers, as they are done.
+    arguments : Namespace
+        Whether to start again, and the cluster.
     unit : str
         Name of what the progress bar counts.
     """
-    from manifactor.studies.keeping import finish, keep, kept_records, unfinished
+    from manifactor.studies.keeping import (
+        finish,
+        in_order,
+        keep,
+        kept_records,
+        positions,
+        unfinished,
+    )
 
     part, total = unfinished(out), len(jobs)
-    if overwrite:
+    if arguments.overwrite:
         part.unlink(missing_ok=True)
     kept = kept_records(out, jobs)
     if kept:
@@ -161,14 +171,15 @@ def _recorded(
             f"continuing after {len(kept)} of {total} {unit}, which are in {part}; "
             "--overwrite starts again."
         )
-    try:
-        further = keep(out, kept, run(len(kept)))
-        yield [*kept, *counted(further, total, unit, n_done=len(kept))]
-        finish(out)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            f"finished {unit} are kept in {part}; repeat the command to continue"
-        ) from None
+    text = f"finished {unit} are kept in {part}; repeat the command to continue"
+    with leaving(lambda: text):
+        with chosen_workers(arguments, Processes()) as workers:
+            known = set(positions(kept, jobs))
+            further = keep(out, kept, run(known=known, workers=workers))
+            found = [*kept, *counted(further, total, unit, n_done=len(kept))]
+        records = in_order(found, jobs)
+        yield records
+        finish(out, records)
 
 
 def _write_bytes(path: Path, content: bytes) -> None:
@@ -181,21 +192,23 @@ def reproduce(arguments: Namespace) -> None:
     from manifactor.studies.paper.section import Settings
 
     out = Path(arguments.out)
-    try:
-        with ProgressBars() as bars:
-            results = recipes.reproduce(
-                arguments.recipes,
-                out,
-                Settings(quick=arguments.quick, seed=arguments.seed),
-                overwrite=arguments.overwrite,
-                callback=bars,
-            )
-            for name, seconds in results:
-                show(f"{name:<8} {_outcome(seconds)}")
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(
-            "finished recipes are kept; repeat the command to continue"
-        ) from None
+    text = "finished recipes are kept; repeat the command to continue"
+    with (
+        leaving(lambda: text),
+        chosen_workers(arguments, Processes()) as workers,
+        # The fits of a recipe are its pieces.
+        ProgressBars(steady=recipes.RECIPES) as bars,
+    ):
+        results = recipes.reproduce(
+            arguments.recipes,
+            out,
+            Settings(quick=arguments.quick, seed=arguments.seed),
+            overwrite=arguments.overwrite,
+            workers=workers,
+            callback=bars,
+        )
+        for name, seconds in results:
+            show(f"{name:<8} {_outcome(seconds)}")
     show(f"Report: {out / 'index.html'}. All numbers: {out / 'numbers.json'}.")
     show("The figures are in the same folder, as PDF and PNG.")
 

@@ -2,13 +2,15 @@
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from tqdm import tqdm
 
 # The start of every progress bar, in tqdm's format.
 BAR = "{desc:<12} |{bar:24}|"
+# Of many pieces of one kind the remaining time can be told.
+COUNTED = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
 
 
 def show(text: str) -> None:
@@ -28,9 +30,9 @@ def error(text: object) -> None:
     _report("error: ", text)
 
 
-def interrupted(text: object) -> None:
-    """Print that the command was interrupted, and what is left of it."""
-    _report("interrupted; ", text)
+def interrupted(text: object, *, how: str = "interrupted") -> None:
+    """Print how the command was interrupted, and what is left of it."""
+    _report(f"{how}; ", text)
 
 
 @contextmanager
@@ -64,16 +66,22 @@ class ProgressBars:
     """One progress bar for each stage on a terminal, nothing in a pipe or a file.
 
     Called as ``bars(stage, fraction)``; a bar is closed when its fraction reaches 1.
+
+    Parameters
+    ----------
+    steady : collection of str
+        Stages of many pieces of one kind, whose remaining time can be told.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, steady: Collection[str] = ("images", "places")) -> None:
         """Start without bars."""
+        self.steady = steady
         self.open: dict[str, tqdm] = {}
 
     def __call__(self, stage: str, fraction: float) -> None:
         """Show the fraction of a stage that is done."""
         if stage not in self.open:
-            self.open[stage] = _bar(stage)
+            self.open[stage] = _bar(stage, steady=stage in self.steady)
         bar = self.open[stage]
         bar.update(fraction - bar.n)
         if fraction >= 1:
@@ -103,15 +111,30 @@ def counted(items: Iterable, total: int, unit: str, *, n_done: int = 0) -> tqdm:
         Number of items that were done before. They took no time now, so the remaining
         time is estimated without them.
     """
-    # Many items of one kind: here the remaining time can be told.
-    layout = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
-    return _tqdm(items, total=total, initial=n_done, desc=unit, bar_format=layout)
+    return _tqdm(items, total=total, initial=n_done, desc=unit, bar_format=COUNTED)
 
 
-def _bar(stage: str) -> tqdm:
-    # Stages take unequal times, so a remaining time would mislead; only elapsed seconds
-    # are shown.
-    return _tqdm(total=1.0, desc=stage, bar_format=f"{BAR} {{elapsed_s:.1f}} s")
+@contextmanager
+def counted_pieces(
+    total: int, unit: str, *, n_done: int = 0
+) -> Iterator[Callable[[float], None]]:
+    """Yield a function that shows the share of the pieces to do that is done.
+
+    The parameters are those of `counted`.
+    """
+    with counted((), total, unit, n_done=n_done) as bar:
+
+        def report(fraction: float) -> None:
+            done = n_done + round(fraction * (total - n_done))
+            bar.update(done - bar.n)
+
+        yield report
+
+
+def _bar(stage: str, *, steady: bool) -> tqdm:
+    # The parts of most stages take unequal times, so a remaining time would mislead.
+    shown = "{elapsed}, {remaining} left" if steady else "{elapsed_s:.1f} s"
+    return _tqdm(total=1.0, desc=stage, bar_format=f"{BAR} {shown}")
 
 
 def _tqdm(*items: Iterable, **options) -> tqdm:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import fft
 
-from manifactor._support.parameters import require_count, require_number
+from manifactor._support.parameters import require_count
 from manifactor._support.threads import cores
+from manifactor.cryoem.boxes import largest_radius, require_filters
 from manifactor.cryoem.spectra import (
     SurveySettings,
     low_pass_shell,
@@ -31,10 +32,6 @@ class ImageSettings:
 
     # Width of the mask's soft edge, in units of the box.
     mask_edge: float = 0.06
-
-    # Smaller images have too few shells between the lowest, which lose their mean, and
-    # the finest, which are noise.
-    min_side: int = 16
 
     # Coefficients, in float32, that the principal components are learned from. Images
     # beyond as many (256 MiB) are only projected, so memory does not grow with them.
@@ -108,11 +105,10 @@ def image_components(
         Whether to give all components unit variance, as the paper does.
     settings : ImageSettings
     """
-    size = square_side(view.source.shape, settings.min_side)
-    pixel_size = view.source.pixel_size
-    radius = _mask_radius(mask_radius, size, pixel_size)
-    if low_pass is not None:
-        require_number("low_pass", low_pass, above=0)
+    shape, pixel_size = view.source.shape, view.source.pixel_size
+    require_filters(shape, pixel_size, mask_radius=mask_radius, low_pass=low_pass)
+    size = shape[0]
+    radius = largest_radius(size, pixel_size) if mask_radius is None else mask_radius
     mask = circular_mask(size, radius / pixel_size, settings=settings)
     basis = _basis(view, mask, low_pass=low_pass, rng=rng, settings=settings)
     ratio, scores = _scores(view, basis, n_components, rng=rng, settings=settings)
@@ -128,15 +124,6 @@ def image_components(
         mask_radius=radius,
         n_coefficients=basis.count,
     )
-
-
-def _mask_radius(given: float | None, size: int, pixel_size: float) -> float:
-    """Return the radius of the mask in Angstrom; it fills the box if none is given."""
-    largest = 0.5 * size * pixel_size
-    radius = largest if given is None else given
-    # The corners outside of the largest mask are where noise is measured.
-    require_number("mask_radius", radius, low=2 * pixel_size, high=largest)
-    return radius
 
 
 def _basis(
@@ -190,17 +177,6 @@ def _weights(
     if n_components is None:
         return component_weights(ratio, settings=settings.weighting)
     return np.ones(len(ratio))
-
-
-def square_side(shape: tuple[int, ...], min_side: int) -> int:
-    """Return the side of square images."""
-    square = len(shape) == 2 and shape[0] == shape[1]
-    if not square or shape[0] < min_side:
-        raise ValueError(
-            f"images must be square with a side of at least {min_side} pixels; got "
-            f"{' x '.join(map(str, shape))}. Crop or pad them."
-        )
-    return shape[0]
 
 
 def _drawn(

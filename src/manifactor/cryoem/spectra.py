@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import fft
 
+from manifactor._support.parameters import require_number
 from manifactor._support.threads import cores
 from manifactor.cryoem.views import View
 
@@ -193,7 +194,7 @@ def low_pass_shell(
     last = min(n_shells - 1, affordable)
     if low_pass is not None:
         pixels = 2 * n_shells if size is None else size
-        return min(last, _given_shell(low_pass, pixels, pixel_size))
+        return min(last, given_shell(low_pass, pixels, pixel_size))
     certain = spectra.signal > settings.shell_significance * spectra.error
     energy = np.cumsum(np.where(certain, spectra.signal, 0) * spectra.count)
     if energy[-1] <= 0:
@@ -207,16 +208,14 @@ def low_pass_shell(
     return int(np.clip(enough, settings.min_shell, last))
 
 
-def _given_shell(
-    low_pass: float,
-    size: int,
-    pixel_size: float,
-) -> int:
+def given_shell(low_pass: float, size: int, pixel_size: float) -> int:
+    """Return the last shell of a low-pass in Angstrom; refuse one beyond the box."""
+    require_number("--low-pass", low_pass, above=0)
     box = size * pixel_size
     cycles = box / low_pass
     if not 2 <= cycles <= size / 2:
         raise ValueError(
-            f"`low_pass` must lie between two pixels and half the box, "
+            f"`--low-pass` must lie between two pixels and half the box, "
             f"{2 * pixel_size:g} to {box / 2:g} A; got {low_pass:g}."
         )
     return round(cycles)

@@ -21,8 +21,15 @@ from manifactor._support.parameters import (
 )
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
+from manifactor.estimators.drawing import most_that
+from manifactor.spectral.device_forecast import available_on, require_device_memory
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.forecast import Forecast, require_memory
+from manifactor.spectral.forecast import (
+    Forecast,
+    ForecastSettings,
+    available_memory,
+    require_memory,
+)
 from manifactor.spectral.neighbors import NeighborSettings
 from manifactor.spectral.pipeline import forecast_diffusion, kept_stages
 from manifactor.spectral.preparation import PreparationSettings
@@ -83,23 +90,45 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """Return the memory and time that fitting these samples takes."""
         return self.forecast_shape(*_shape(clone(self)._validated(X, reset=True)))
 
-    def forecast_shape(self, n_samples: int, n_features: int) -> Forecast:
+    def forecast_shape(
+        self, n_samples: int, n_features: int, *, n_cores: int | None = None
+    ) -> Forecast:
         """Return the memory and time of a fit of samples with so many columns.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+        n_cores : int or None
+            Cores at 2.4 GHz that the time is of; None for as many as there are.
 
         Raises
         ------
         MemoryError
-            If they cannot fit into memory.
+            If they cannot fit into the memory of this machine, or of its GPU.
         """
         settings = self._diffusion_settings()
         require_diffusion(settings, n_samples)
-        cost = forecast_diffusion(settings, n_samples, n_features)
-        where = "" if self.device == "cpu" else ", if it were on the CPU"
-        log.info("forecast: %s%s", cost, where)
+        cost = forecast_diffusion(settings, n_samples, n_features, n_cores=n_cores)
+        known = self.device == "cpu" or cost.device_memory > 0
+        log.info("forecast: %s%s", cost, "" if known else ", if it were on the CPU")
         # The dense kernel is computed by the host on any device.
-        if self.device == "cpu" or settings.dense:
+        if known or settings.dense:
             require_memory(cost, n_samples)
+        if cost.device_memory:
+            require_device_memory(cost, n_samples, available_on(self.device))
         return cost
+
+    def affordable(self, n_samples: int, n_features: int) -> int:
+        """Return how many of so many samples fit into memory when they are fitted."""
+        settings = self._diffusion_settings()
+
+        def fits(count: int) -> bool:
+            # Samples in many columns are held even where few components are kept.
+            held = ForecastSettings().bytes_per_sample_value * count * n_features
+            cost = forecast_diffusion(settings, count, n_features)
+            return cost.fits and held <= available_memory()
+
+        return most_that(fits, n_samples, min(n_samples, FEWEST_SAMPLES))
 
     @staticmethod
     def _owned(X, given):
@@ -113,7 +142,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         own = is_array and not np.may_share_memory(X, given)
         return X if mapped or own else X.copy()
 
-    def _validated(self, X, *, reset: bool):
+    def _validated(self, X, *, reset: bool, first_row: int = 0):
         """Return finite floats of the right shape."""
         X = from_tensor(X)
         require_unmasked(X)
@@ -134,7 +163,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             ensure_all_finite=False,
             ensure_min_samples=FEWEST_SAMPLES if reset else 1,
         )
-        require_finite(X.data if precomputed else X)
+        require_finite(X.data if precomputed else X, first_row=first_row)
         require_squares(X.data if precomputed else X, spread=reset)
         if precomputed:
             _require_distances(X, square=reset)
@@ -150,10 +179,11 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         self.diffusion_ = found.searchable(self.n_jobs)
         self._kept = kept_stages(self.diffusion_).kept
 
-    def _prepared(self, X):
+    def _prepared(self, X, first_row: int = 0):
         """Return new samples, checked, and prepared as those of the fit were."""
         check_is_fitted(self)
-        return self.diffusion_.prepared(self._validated(X, reset=False))
+        checked = self._validated(X, reset=False, first_row=first_row)
+        return self.diffusion_.prepared(checked)
 
     def _functions_at(self, X) -> np.ndarray:
         """Return the spectrum's functions at new samples."""

@@ -4,17 +4,13 @@ from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from manifactor.estimators.base import SpectralEstimator, blas_threads, rows_at_a_time
+from manifactor.estimators.base import blas_threads
 from manifactor.estimators.column_words import column_labels
+from manifactor.estimators.drawing import drawn_samples
 from manifactor.estimators.finding import find_factors
-from manifactor.factoring.placement import (
-    Placed,
-    PlacementSettings,
-    checked_noise,
-    place_on,
-)
+from manifactor.estimators.locating import LocatingEstimator
+from manifactor.factoring.noisy_places import checked_noise
 from manifactor.factoring.settings import (
     SUM_NAMES,
     FactoringSettings,
@@ -25,7 +21,7 @@ from manifactor.spectral.resident import device_memory, like
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
 
 
-class ManifoldFactorizer(SpectralEstimator):
+class ManifoldFactorizer(LocatingEstimator):
     """Independent factors of the manifold that samples were drawn from.
 
     Parameters
@@ -86,11 +82,21 @@ class ManifoldFactorizer(SpectralEstimator):
         What the triplet method found on the way; None where it found nothing.
     sum_
         The terms that add up to the data, by "sum"; else None.
+    rows_ : ndarray of int or None
+        Numbers of the samples that were drawn and fitted, ascending; None for all.
     diffusion_, factorization_
         The two records that all other attributes are read off.
     spectrum_, bandwidth_, bandwidth_curve_, dimension_, components_, outliers_
     preparation_, choices_, recall_, forecast_, timings_
         As in `DiffusionMap`.
+
+    Warns
+    -----
+    ColumnWarning
+        Before the fit if a column numbers the rows. After it, if no product is found
+        and columns order the rows, look like labels, or differ in scale a hundredfold.
+        The evidence names the columns, too. With ``n_factors=1``, where no product is
+        expected, columns are not looked at.
 
     Examples
     --------
@@ -140,8 +146,21 @@ class ManifoldFactorizer(SpectralEstimator):
         self.random_state = random_state
         self.callback = callback
 
-    def fit(self, X, y=None, *, noise=None, stages=None, column_names=None):
+    def fit(
+        self,
+        X,
+        y=None,
+        *,
+        noise=None,
+        stages=None,
+        column_names=None,
+        fit_samples="auto",
+    ):
         """Factor the manifold of the samples.
+
+        Of an array that is not in memory (Dask, Zarr, HDF5), a random part is read and
+        fitted. Everything that the fit knows of samples belongs to this part: `rows_`
+        says which samples these are, and `locate` places all others.
 
         Parameters
         ----------
@@ -155,23 +174,22 @@ class ManifoldFactorizer(SpectralEstimator):
             memory of its last fit.
         column_names : sequence of str or None
             For warnings. None takes the names of a DataFrame, or numbers from 0.
+        fit_samples : int, "auto" or "all"
+            How many samples to draw and fit. "auto" takes all that are in memory; of
+            an array that is not, 20,000 or as many as fit into memory.
 
         Returns
         -------
         self
-
-        Warns
-        -----
-        ColumnWarning
-            Before the fit if a column numbers the rows. After it, if no product is
-            found and columns order the rows, look like labels, or differ in scale a
-            hundredfold. The evidence names the columns, too. With ``n_factors=1``,
-            where no product is expected, columns are not looked at.
         """
-        factoring = self._factoring_settings()
-        known = isinstance(self.n_functions, Integral)
-        require_factoring(factoring, n_functions=self.n_functions if known else None)
-        self._require_used()
+        factoring = self._checked_settings()
+        X, rows = drawn_samples(self, X, fit_samples)
+        self._find(X, factoring, noise, stages, column_names)
+        self.rows_ = rows
+        return self
+
+    def _find(self, X, factoring, noise, stages, column_names) -> None:
+        """Find the factors of samples in memory, and remember them."""
         X, cost, stages, rng = self._begin(X, stages)
         noise = None if noise is None else checked_noise(noise, X)
         with device_memory(), blas_threads(X):
@@ -186,7 +204,14 @@ class ManifoldFactorizer(SpectralEstimator):
             )
             self.factorization_ = found.settled()
         self._remember(self.diffusion_, cost, stages)
-        return self
+
+    def _checked_settings(self) -> FactoringSettings:
+        """Return the parameters of the factorization; refuse wrong ones."""
+        factoring = self._factoring_settings()
+        known = isinstance(self.n_functions, Integral)
+        require_factoring(factoring, n_functions=self.n_functions if known else None)
+        self._require_used()
+        return factoring
 
     def _factoring_settings(self) -> FactoringSettings:
         """Return the parameters of the factorization as one record."""
@@ -227,16 +252,6 @@ class ManifoldFactorizer(SpectralEstimator):
         self.factorization_ = replace(self.factorization_, diffusion=diffusion)
 
     @property
-    def factors_(self):
-        """Factors, the one with the smallest eigenvalue first."""
-        return self.factorization_.factors
-
-    @property
-    def n_factors_(self) -> int:
-        """Number of factors."""
-        return len(self.factors_)
-
-    @property
     def evidence_(self):
         """Evidence: the tests behind the verdict."""
         return self.factorization_.evidence
@@ -262,11 +277,6 @@ class ManifoldFactorizer(SpectralEstimator):
         return self.factorization_.cut
 
     @property
-    def sum_(self):
-        """Terms that add up to the data, or None."""
-        return self.factorization_.sum
-
-    @property
     def choices_(self) -> dict:
         """What was chosen automatically, and why: a Choice for each."""
         return {**self.diffusion_.choices, **self.factorization_.choices}
@@ -274,76 +284,11 @@ class ManifoldFactorizer(SpectralEstimator):
     def fit_transform(self, X, y=None, **fit_params):
         """Fit, and return the embeddings of all factors side by side."""
         factors = self.fit(X, **fit_params).factors_
+        if self.rows_ is not None:
+            return self.transform(X)
         return like(X, np.hstack([factor.embedding for factor in factors]))
-
-    def transform(self, X):
-        """Return embeddings in all factors side by side, (n_new, sum of widths)."""
-        return like(X, np.hstack([places for places, _ in self._placed(X)]))
-
-    def _placed(self, X) -> list[tuple]:
-        """Return embedding and coordinate of new samples on each factor."""
-        prepared = self._prepared(X)  # first, as it checks that there is a fit
-        if self.sum_ is not None:
-            return [placed[:2] for placed in place_on(self.factorization_, prepared)]
-        functions = self.diffusion_.extended(prepared)
-        return [factor.place(functions) for factor in self.factors_]
-
-    def coordinates(self, X=None):
-        """Return one number for each sample and 1-D factor, (n, n_factors).
-
-        Columns of other factors are nan.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_new, n_features) or None
-            New samples; None for the training samples.
-        """
-        check_is_fitted(self)
-        if X is None:
-            columns = [factor.coordinate for factor in self.factors_]
-            n_samples = len(self.diffusion_.graph.inverse)
-        else:
-            placed = self._placed(X)
-            columns = [coordinate for _, coordinate in placed]
-            n_samples = len(placed[0][0])
-        unknown = np.full(n_samples, np.nan)
-        filled = [unknown if column is None else column for column in columns]
-        return like(X, np.column_stack(filled))
-
-    def locate(self, X) -> list[Placed]:
-        """Return embedding, coordinate and confidence of new samples on each factor.
-
-        The coordinate is None for shapes other than intervals and circles. The
-        confidence of a new sample is that of the nearest training sample. A sample far
-        from all of them takes the place of the nearest one, with confidence 0. On
-        factors of a sum, the confidence falls with the distance from the sum.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_new, n_features)
-
-        Returns
-        -------
-        list of Placed
-            One for each factor; unpacks as (embedding, coordinate, confidence).
-        """
-        check_is_fitted(self)
-        # Blocks are checked and prepared one by one: X may be larger than the memory.
-        settings = PlacementSettings(block=rows_at_a_time(X))
-        found = self.factorization_
-        return place_on(found, X, prepare=self._prepared, settings=settings)
 
     def restore(self) -> None:
         """Make an estimator that was read from an archive ready for use."""
         super().restore()
         self.factorization_ = self.factorization_.searchable(self.n_jobs)
-
-    def get_feature_names_out(self, input_features=None):
-        """Return the names of the columns that `transform` returns: factor1_0, ..."""
-        check_is_fitted(self)
-        names = [
-            f"factor{number}_{column}"
-            for number, factor in enumerate(self.factors_, start=1)
-            for column in range(factor.embedding.shape[1])
-        ]
-        return np.array(names, dtype=object)

@@ -17,8 +17,10 @@ from_functions, from_samples
     Find factors, then weigh the evidence.
 blocks
     Peel blocks of functions off a diffusion until they have all its dimensions.
+noisy_places
+    How far noise of known size moves places.
 placement
-    Places of new samples on the factors, and how far noise moves places.
+    Places of new samples on the factors.
 settings, factorization
     The records that go in and come out.
 

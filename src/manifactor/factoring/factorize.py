@@ -22,7 +22,7 @@ from manifactor.factoring.judging.weighing import (
     weigh_no_groups,
     weigh_noise,
 )
-from manifactor.factoring.placement import signal_shares
+from manifactor.factoring.noisy_places import signal_shares
 from manifactor.factoring.senses import FINDERS, find_in_all_senses, find_in_sense
 from manifactor.factoring.settings import FactoringSettings, require_factoring
 from manifactor.factoring.terms import divide_terms

@@ -1,20 +1,25 @@
-"""Where new samples lie on the factors, and how far noise moves the places."""
+"""Where new samples lie on the factors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
+from manifactor._support.threads import cores
 from manifactor.factoring.factorization import DividedTerm, Factorization
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.sums.summands import Sum, confidence
+from manifactor.spectral.combined import (
+    CombinedFunctions,
+    combined_functions,
+    is_combinable,
+)
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.preparation import Preparation
 
 
 @dataclass(frozen=True)
@@ -44,17 +49,49 @@ class Placed(NamedTuple):
     confidence: np.ndarray
 
 
+# From prepared samples, (n, n_features), to their places on each factor.
+Placer = Callable[[np.ndarray], list[Placed]]
+
+
 def place(
     X: np.ndarray,
     factors: Sequence[Factor],
     diffusion: Diffusion,
     *,
-    prepare: Callable[[np.ndarray], np.ndarray] | None = None,
     terms: Sum | None = None,
     divided: Sequence[DividedTerm] = (),
     settings: PlacementSettings = PlacementSettings(),
 ) -> list[Placed]:
-    """Return where new samples lie on each factor, placed a block at a time.
+    """Return where new, prepared samples lie on each factor.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+    factors, diffusion, terms, divided
+        As in `make_placer`.
+    settings : PlacementSettings
+    """
+    placer = make_placer(
+        factors,
+        diffusion,
+        n_new=len(X),
+        terms=terms,
+        divided=divided,
+        settings=settings,
+    )
+    return place_blocks(X, placer, settings=settings)
+
+
+def make_placer(
+    factors: Sequence[Factor],
+    diffusion: Diffusion,
+    *,
+    n_new: int,
+    terms: Sum | None = None,
+    divided: Sequence[DividedTerm] = (),
+    settings: PlacementSettings = PlacementSettings(),
+) -> Placer:
+    """Return a function from prepared samples to their places on each factor.
 
     The confidence of a new sample is that of the nearest training sample. A sample far
     from all of them lies where the nearest one lies, with confidence 0. On terms of
@@ -64,17 +101,17 @@ def place(
 
     Parameters
     ----------
-    X : ndarray of shape (n, n_features)
     factors : sequence of Factor
     diffusion : Diffusion
         Of the training samples.
-    prepare : callable or None
-        What to do to a block of samples before it is placed; None where `X` is
-        prepared as the training samples are.
+    n_new : int
+        New samples that are to be expected: for many, more is computed beforehand. The
+        places are the same.
     terms : Sum or None
         The sum that the factors are terms of, if they are.
     divided : sequence of DividedTerm
         Terms of the sum that have several factors.
+    settings : PlacementSettings
     """
     if diffusion.points is None:
         raise ValueError(
@@ -82,41 +119,79 @@ def place(
             "a precomputed graph does not have; fit samples instead."
         )
     if terms is None:
-        place_block = _placer(factors, diffusion, settings)
-    else:
-        inside = _placers_inside(terms, factors, divided, settings)
-        place_block = partial(_place_on_terms, terms=terms, inside=inside)
-    n_blocks = max(1, ceil_div(len(X), settings.block))
+        return _placer(factors, diffusion, n_new, settings)
+    inside = _placers_inside(terms, factors, divided, n_new, settings)
+    return partial(_place_on_terms, terms=terms, inside=inside)
+
+
+def place_blocks(
+    X: Any,
+    placer: Placer,
+    *,
+    prepare: Callable[[Any, int], np.ndarray] | None = None,
+    settings: PlacementSettings = PlacementSettings(),
+) -> list[Placed]:
+    """Return where samples lie on each factor, placed a block at a time.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+        Also one on disk, of which slices of rows can be read.
+    placer : callable
+        What `make_placer` returns.
+    prepare : callable or None
+        What to do to a block of samples, and the number of its first row, before it
+        is placed; None where `X` is prepared as the training samples are.
+    settings : PlacementSettings
+    """
+    rows = getattr(X, "iloc", X) if hasattr(X, "shape") else np.asarray(X)
+    n_samples = len(X) if isinstance(X, Sequence) else X.shape[0]
+    n_blocks = max(1, ceil_div(n_samples, settings.block))
+    edges = np.linspace(0, n_samples, n_blocks + 1).astype(int).tolist()
     blocks = []
-    for block in np.array_split(X, n_blocks):
+    for start, stop in pairwise(edges):
         # Block by block: samples on disk are never in memory as a whole.
-        prepared = block if prepare is None else prepare(block)
-        blocks.append(place_block(prepared))
+        block = rows[start:stop]
+        blocks.append(placer(block if prepare is None else prepare(block, start)))
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
 
 
-def place_on(found: Factorization, X: np.ndarray, **options: Any) -> list[Placed]:
-    """Return where new samples lie on the factors of a factorization, as `place`."""
-    return place(
-        X,
+def placer_on(found: Factorization, *, n_new: int) -> Placer:
+    """Return the placer of a factorization, as `make_placer`."""
+    return make_placer(
         found.factors,
         found.diffusion,
+        n_new=n_new,
         terms=found.sum,
         divided=found.divided,
-        **options,
     )
 
 
 def _placer(
-    factors: Sequence[Factor], diffusion: Diffusion, settings: PlacementSettings
-) -> Callable[[np.ndarray], list[Placed]]:
+    factors: Sequence[Factor],
+    diffusion: Diffusion,
+    n_new: int,
+    settings: PlacementSettings,
+) -> Placer:
     """Function that places prepared samples on factors of a diffusion."""
+    reach = settings.reach * float(np.sqrt(diffusion.affinity.bandwidth.value))
+    if not is_combinable(diffusion):
+        tree = KDTree(diffusion.points)
+        return partial(
+            _place_block, factors=factors, diffusion=diffusion, tree=tree, reach=reach
+        )
+    effective = [factor.effective() for factor in factors]
+    combinations = [factor.combinations for factor in effective]
+    functions = combined_functions(
+        diffusion, np.hstack(combinations), reach=reach, n_new=n_new
+    )
+    distinct = diffusion.graph.distinct
     return partial(
-        _place_block,
-        factors=factors,
-        diffusion=diffusion,
-        tree=KDTree(diffusion.points),
-        settings=settings,
+        _place_combined,
+        factors=effective,
+        functions=functions,
+        ends=np.cumsum([each.shape[1] for each in combinations]),
+        confidence=[factor.confidence[distinct] for factor in factors],
     )
 
 
@@ -124,8 +199,9 @@ def _placers_inside(
     terms: Sum,
     factors: Sequence[Factor],
     divided: Sequence[DividedTerm],
+    n_new: int,
     settings: PlacementSettings,
-) -> dict[int, Callable[[np.ndarray], list[Placed]]]:
+) -> dict[int, Placer]:
     """Functions from points of a divided term to places on its factors, by term."""
     found = {each.term: each for each in divided}
     placers, first = {}, 0
@@ -134,7 +210,7 @@ def _placers_inside(
         if term in found:
             count = found[term].n_factors
             own = factors[first : first + count]
-            placers[term] = _placer(own, found[term].diffusion, settings)
+            placers[term] = _placer(own, found[term].diffusion, n_new, settings)
         first += count
     return placers
 
@@ -144,11 +220,11 @@ def _place_block(
     factors: Sequence[Factor],
     diffusion: Diffusion,
     tree: KDTree,
-    settings: PlacementSettings,
+    reach: float,
 ) -> list[Placed]:
     """Places of prepared samples on each factor."""
-    distance, nearest = tree.query(X, workers=-1)
-    far = distance > settings.reach * np.sqrt(diffusion.affinity.bandwidth.value)
+    distance, nearest = tree.query(X, workers=cores())
+    far = distance > reach
     # Far samples have no kernel to be placed by, and would be refused by `extend`.
     near = np.where(far[:, None], diffusion.samples[nearest], X)
     functions = diffusion.extended(near)
@@ -159,10 +235,28 @@ def _place_block(
     return out
 
 
+def _place_combined(
+    X: np.ndarray,
+    factors: Sequence[Factor],
+    functions: CombinedFunctions,
+    ends: np.ndarray,
+    confidence: Sequence[np.ndarray],
+) -> list[Placed]:
+    """Places of prepared samples, by the functions that they are read from only."""
+    at = functions(X)
+    far = at.distance > functions.reach
+    values = np.split(at.combined, ends[:-1], axis=1)
+    out = []
+    for factor, own, known in zip(factors, values, confidence, strict=True):
+        sure = np.where(far, 0.0, known[at.nearest])
+        out.append(Placed(*factor.place_by(own), sure))
+    return out
+
+
 def _place_on_terms(
     X: np.ndarray,
     terms: Sum,
-    inside: Mapping[int, Callable[[np.ndarray], list[Placed]]],
+    inside: Mapping[int, Placer],
 ) -> list[Placed]:
     """Places of prepared samples on each factor of a sum."""
     found = terms.explain(X)
@@ -187,101 +281,3 @@ def _joined(parts: Sequence[Placed]) -> Placed:
         np.concatenate(coordinates) if coordinates else None,
         np.concatenate([part.confidence for part in parts]),
     )
-
-
-def checked_noise(noise, X) -> np.ndarray:
-    """Return the noise of every column of samples as an array, if it can be used."""
-    if sp.issparse(X):
-        raise ValueError(
-            "`noise` cannot be used with precomputed distances. Leave it out."
-        )
-    noise = np.asarray(noise, dtype=float)
-    known = noise.shape == (X.shape[1],) and np.isfinite(noise).all()
-    if not known or (noise < 0).any():
-        raise ValueError(
-            "`noise` must hold a standard deviation of 0 or more for each of the "
-            f"{X.shape[1]} columns; got {noise!r:.60}."
-        )
-    return noise
-
-
-def signal_shares(
-    factors: Sequence[Factor],
-    diffusion: Diffusion,
-    noise: np.ndarray,
-    *,
-    terms: Sum | None = None,
-    divided: Sequence[DividedTerm] = (),
-    settings: PlacementSettings = PlacementSettings(),
-    rng: np.random.Generator,
-) -> list[float]:
-    """Return the share of each factor's variance that noise of known size leaves.
-
-    Noise of the same size is added to the samples once more; how far it moves the
-    places estimates how far the noise already present has moved them.
-
-    Parameters
-    ----------
-    factors : sequence of Factor
-    diffusion : Diffusion
-        Of the training samples.
-    noise : ndarray of shape (n_features,)
-        Standard deviation of the noise in each column of the samples, as they were
-        before preparation.
-    terms, divided
-        As in `place`.
-    """
-    samples = diffusion.points
-    if samples is None:
-        raise ValueError(
-            "`noise` is the noise of samples; got it with a precomputed graph of "
-            "distances. Pass samples, or leave `noise` out."
-        )
-    noisy = samples + prepared_noise(
-        noise, len(samples), preparation=diffusion.preparation, rng=rng
-    )
-    moved = place(
-        noisy, factors, diffusion, terms=terms, divided=divided, settings=settings
-    )
-    return [
-        _signal_share(factor.embedding, after.embedding)
-        for factor, after in zip(factors, moved, strict=True)
-    ]
-
-
-def prepared_noise(
-    noise: np.ndarray,
-    n_samples: int,
-    *,
-    preparation: Preparation | None,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Return noise of so many samples as it is after their preparation.
-
-    In principal components C, noise with standard deviations s in the columns has the
-    covariance C' diag(s^2) C = R' R, where R is the triangular factor of diag(s) C.
-    Only as many numbers are drawn as there are components, not as there are columns.
-
-    Parameters
-    ----------
-    noise : ndarray of shape (n_features,)
-        Standard deviation of the noise in each column before preparation.
-    n_samples : int
-    preparation : Preparation or None
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_prepared)
-    """
-    if preparation is None:
-        return noise * rng.normal(size=(n_samples, len(noise)))
-    root = np.linalg.qr(noise[:, None] * preparation.components, mode="r")
-    return rng.normal(size=(n_samples, len(root))) @ root
-
-
-def _signal_share(before: np.ndarray, after: np.ndarray) -> float:
-    """One less the mean squared displacement over the variance of the places."""
-    # Embeddings have near values at near places, those of a circle across 0, too.
-    spread = ((before - before.mean(axis=0)) ** 2).sum()
-    return float(1 - ((after - before) ** 2).sum() / spread)

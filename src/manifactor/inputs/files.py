@@ -1,4 +1,4 @@
-"""Samples from a file: .npy, .npz, .csv, .tsv, .txt, .parquet, .pkl, .cs."""
+"""Samples from a file: .npy, .npz, .csv, .tsv, .txt, .parquet, .pkl, .cs, .zarr."""
 
 import re
 from collections.abc import Callable
@@ -10,6 +10,8 @@ import numpy as np
 
 from manifactor.inputs.columns import ColumnChoice, Columns
 from manifactor.inputs.pickles import read_pickled_array
+from manifactor.inputs.stored import stored_table
+from manifactor.inputs.stores import is_stored, read_npy
 from manifactor.inputs.tables import DELIMITERS, Table, read_parquet, read_text
 
 # The fields of cryoSPARC's 3D variability analysis, one for each mode.
@@ -21,8 +23,10 @@ def read_samples(path) -> np.ndarray:
 
     Floats of an .npy are not loaded: they are memory-mapped and read when needed. A
     table may start with a line of column names, and its columns of text are left out.
-    An .npz must hold an array ``X``, or one array only. A .pkl must be a plain array,
-    such as cryoDRGN's z; a .cs must hold the components of a variability analysis.
+    An .npz and a Zarr group must hold an array ``X``, or one array only. A .pkl must
+    be a plain array, such as cryoDRGN's z; a .cs must hold the components of a
+    variability analysis. The files of a folder of .parquet files are read one after
+    the other.
 
     Parameters
     ----------
@@ -50,6 +54,11 @@ def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
         The columns, with their names if the file has any.
     """
     path = Path(path)
+    if is_stored(path):
+        stored = stored_table(path, choice)
+        columns = stored.columns
+        samples = stored.read(0, stored.n_samples)
+        return Table(samples, columns.numbers, columns.total, columns.names)
     _require_readable(path)
     suffix = path.suffix.lower()
     if suffix in TABLES:
@@ -121,7 +130,8 @@ def _require_readable(path: Path) -> None:
     if path.suffix.lower() not in known:
         raise ValueError(
             f"the input must end in one of {', '.join(known)}, be particles (.star, "
-            f".cs, .mrcs, .mrc) or a folder of .mrc volumes; got {path.name}."
+            ".cs, .mrcs, .mrc), a Zarr store, a folder of .parquet files, or a folder "
+            f"of .mrc volumes; got {path.name}."
         )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty; it must hold samples, one a row.")
@@ -131,17 +141,6 @@ def _require_readable(path: Path) -> None:
         raise ValueError(
             f"the input must be a file that you may read; {path}: {error.strerror}. "
             "Change its permissions, or give a copy that you own."
-        ) from error
-
-
-def read_npy(path: Path) -> np.ndarray:
-    """Memory-map the array in an .npy file, read-only."""
-    try:
-        # A memory map cannot hold objects, so that no pickle is ever loaded.
-        return np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError) as error:
-        raise ValueError(
-            f"{path} is not a plain array of numbers; pickled objects are never loaded."
         ) from error
 
 

@@ -110,6 +110,15 @@ class Given:
                 "coordinates. Give their particles with --particles."
             )
 
+    def require_large_table(self, path: Path) -> None:
+        """Refuse what does not go with a table whose rows are read in parts."""
+        self.require_table(path)
+        if self.particles is not None or self.indices is not None:
+            raise ValueError(
+                "--particles and --ind go with coordinates that are read as a whole; "
+                f"{path} is read in parts. Add --coordinates csv."
+            )
+
 
 def is_cs(path) -> bool:
     """Return whether a file is one of cryoSPARC, by its name."""

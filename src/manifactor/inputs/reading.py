@@ -8,23 +8,26 @@ import numpy as np
 
 from manifactor._support.parameters import first_bad_value
 from manifactor.cryoem.cryosparc import read_cs
-from manifactor.cryoem.images import Components, image_components
+from manifactor.cryoem.images import Components
 from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import STACK_SUFFIXES, stack_images, volume_series
+from manifactor.cryoem.stacks import STACK_SUFFIXES, stack_images
 from manifactor.cryoem.views import View
-from manifactor.cryoem.volumes import VolumeComponents, volume_components
+from manifactor.cryoem.volumes import VolumeComponents
 from manifactor.inputs.columns import ColumnChoice, Columns, unit_scale
 from manifactor.inputs.files import MODE, read_table
 from manifactor.inputs.given import Given, ImageSettings, is_cs
-from manifactor.inputs.one_view import (
-    checked_width,
-    picked,
-    require_one_class,
-    require_one_view,
-)
+from manifactor.inputs.one_view import checked_width
 from manifactor.inputs.pairing import paired_particles
 from manifactor.inputs.particle_choice import ParticleChoice
+from manifactor.inputs.stores import is_stored
 from manifactor.inputs.tables import line_of
+from manifactor.inputs.unread import (
+    UnreadImages,
+    particles_of_one_view,
+    unread_particles,
+    unread_stack,
+    unread_volumes,
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,11 @@ class Input:
     columns: Columns | None = None
     path: Path | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples of the input."""
+        return len(self.rows)
 
     @property
     def record(self) -> dict:
@@ -110,7 +118,7 @@ def _as_json(value) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def read_input(
+def open_input(
     path,
     *,
     particles=None,
@@ -120,9 +128,8 @@ def read_input(
     settings: ImageSettings | None = None,
     columns: ColumnChoice | None = None,
     choice: ParticleChoice | None = None,
-    rng: np.random.Generator,
-) -> Input:
-    """Read the samples of an input; check first whatever can be checked at once.
+) -> Input | UnreadImages:
+    """Open an input: a table is read, images and volumes are only checked.
 
     Parameters
     ----------
@@ -144,11 +151,6 @@ def read_input(
         Columns of a table to use; None for all.
     choice : ParticleChoice or None
         Which particles to use, where their images are, and their pixel size.
-    rng : Generator
-
-    Returns
-    -------
-    Input
     """
     path = Path(path)
     settings = settings or ImageSettings()
@@ -157,19 +159,42 @@ def read_input(
     choice.require_folder()
     angle = checked_width(width, view)
     given = Given(particles, indices, view, settings, columns, choice)
-    if path.is_dir():
+    if path.is_dir() and not is_stored(path):
         given.require_volumes()
-        return _from_volumes(path)
+        return unread_volumes(path)
     if path.suffix.lower() in STACK_SUFFIXES:
         given.require_stack(path)
-        return _from_stack(path, settings, choice, rng)
+        return unread_stack(path, settings, choice)
     if _holds_particles(path):
         given.require_images(path)
-        seen = _one_view(path, particles, view, angle, choice)
-        return _from_images(seen, settings, choice, rng)
+        seen = particles_of_one_view(path, particles, view, angle, choice)
+        return unread_particles(seen, settings, choice)
     given.require_table(path)
     found = _from_coordinates(path, columns, particles, indices, choice)
     return _standardised(found) if settings.standardise else found
+
+
+def read_input(path, *, rng: np.random.Generator, **options: Any) -> Input:
+    """Read the samples of an input; check first whatever can be checked at once.
+
+    `options` are those of `open_input`. `rng` draws images to learn from, if there are
+    many.
+    """
+    return read_opened(open_input(path, **options), rng)
+
+
+def read_opened(opened: Input | UnreadImages, rng: np.random.Generator) -> Input:
+    """Return the samples of an input that is open."""
+    if isinstance(opened, Input):
+        return opened
+    components = opened.components(rng)
+    return Input(
+        components.samples,
+        opened.rows,
+        opened.particles,
+        components,
+        notes=opened.notes,
+    )
 
 
 def _holds_particles(path: Path) -> bool:
@@ -179,12 +204,6 @@ def _holds_particles(path: Path) -> bool:
         fields = read_cs(path).dtype.names or ()
         return not any(MODE.fullmatch(name) for name in fields)
     return path.suffix.lower() == ".star"
-
-
-def _from_volumes(folder: Path) -> Input:
-    components = volume_components(volume_series(folder))
-    rows = np.arange(len(components.samples))
-    return Input(components.samples, rows, components=components)
 
 
 def _from_coordinates(
@@ -208,82 +227,6 @@ def _standardised(given: Input) -> Input:
     mean, scale = unit_scale(given.samples)
     columns = replace(given.columns, mean=mean, scale=scale)
     return replace(given, samples=columns.scaled(given.samples), columns=columns)
-
-
-def _one_view(
-    path: Path, passthrough, view, width: float, choice: ParticleChoice
-) -> Particles:
-    """Return the chosen particles of a file, seen from one direction."""
-    if passthrough is None:
-        particles = choice.read(path)
-    else:
-        particles = choice.read(Path(passthrough), results=path)
-    particles = choice.chosen(particles)
-    if view is not None:
-        particles = picked(particles, view, width)
-    # Before any image is read.
-    require_one_view(particles)
-    if not choice.classes:
-        require_one_class(particles)
-    return particles
-
-
-def _from_images(
-    particles: Particles,
-    settings: ImageSettings,
-    choice: ParticleChoice,
-    rng: np.random.Generator,
-) -> Input:
-    view = View(choice.images(particles), particles, settings.phase_flip)
-    notes = _pixel_size_notes(view, particles.path, particles.pixel_size_label)
-    components = _components(view, particles.path, settings, rng)
-    return Input(components.samples, particles.rows, particles, components, notes=notes)
-
-
-def _from_stack(
-    path: Path,
-    settings: ImageSettings,
-    choice: ParticleChoice,
-    rng: np.random.Generator,
-) -> Input:
-    source = stack_images(path, pixel_size=choice.pixel_size)
-    view = View(source, None, settings.phase_flip)
-    notes = _pixel_size_notes(view, path, "cell dimensions in its header")
-    components = _components(view, path, settings, rng)
-    rows = np.arange(len(components.samples))
-    return Input(components.samples, rows, components=components, notes=notes)
-
-
-def _components(
-    view: View, path: Path, settings: ImageSettings, rng: np.random.Generator
-) -> Components:
-    _require_enough(len(view.source), path)
-    return image_components(
-        view,
-        rng=rng,
-        mask_radius=settings.mask_radius,
-        low_pass=settings.low_pass,
-        n_components=settings.components,
-        standardise=settings.standardise,
-    )
-
-
-def _require_enough(count: int, path: Path, *, fewest: int = 4) -> None:
-    """Refuse fewer images than any fit takes."""
-    if count < fewest:
-        raise ValueError(
-            f"a fit needs at least {fewest} images, and hundreds to show a motion; "
-            f"{path} gives {count}. Widen the choice, or add images."
-        )
-
-
-def _pixel_size_notes(view: View, path: Path, label: str) -> tuple[str, ...]:
-    if view.source.pixel_size_stated:
-        return ()
-    return (
-        f"{path} states no pixel size ({label}); 1 A is taken, so that all lengths are "
-        "in pixels. Give it in Angstrom with --pixel-size.",
-    )
 
 
 def run_images(

@@ -12,6 +12,7 @@ from manifactor._support.warning import warn_caller
 from manifactor.estimators.columns import ColumnWarning
 from manifactor.inputs.columns import ColumnChoice, listed
 from manifactor.inputs.layout import DELIMITERS, Layout, layout_of, lines, not_a_table
+from manifactor.inputs.stores import is_stored, open_store
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ def column_names(path) -> list[str]:
     """Return the names of a table's columns; empty if it has no line of names."""
     path = Path(path)
     suffix = path.suffix.lower()
+    if is_stored(path):
+        return list(open_store(path).names or ())
     if suffix == ".parquet":
         return list(extra("pyarrow.parquet").read_schema(path).names)
     if suffix not in DELIMITERS:

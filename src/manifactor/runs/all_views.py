@@ -23,6 +23,7 @@ from manifactor.cryoem.all_views.transforms import (
     known_angles,
     read_transforms,
     require_pixel_size,
+    transform_grid,
 )
 from manifactor.cryoem.all_views.view_map import view_map
 from manifactor.cryoem.formats import particles_with
@@ -33,13 +34,15 @@ from manifactor.inputs.one_view import is_one_view
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.runs.all_views_cost import forecast_all_views
 from manifactor.runs.confounders import confounder_records
+from manifactor.runs.cost import Cost
 from manifactor.runs.folder import write_run
 from manifactor.runs.motions import MODEL_FILE, UNKNOWN, EvenScale, scales_of
+from manifactor.runs.options import changed_options, repeated_options
 from manifactor.runs.places import Place, all_places, coordinate_columns
 from manifactor.runs.run import last_changed
-from manifactor.runs.task import changed_options, choices_as_json, repeated_options
+from manifactor.runs.task import choices_as_json
 from manifactor.runs.visibility import motion_records
-from manifactor.spectral.forecast import Forecast, available_memory
+from manifactor.spectral.forecast import available_memory
 
 OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
 
@@ -96,12 +99,27 @@ class AllViewsTask:
             )
         source = self.choice.images(particles)
         require_pixel_size(source, particles)
+        transform_grid(source, low_pass=self.low_pass, mask_radius=self.mask_radius)
         return particles, source
 
-    def forecast(self, source: ImageSource) -> Forecast:
-        """Return what the fit costs; refuse more than the machine's memory."""
-        n_mates = len(point_group(self.symmetry))
-        cost = forecast_all_views(len(source), source.shape[0], n_mates=n_mates)
+    def forecast(
+        self, source: ImageSource, *, n_workers: int = 1, n_cores: int | None = None
+    ) -> Cost:
+        """Return what the fit costs; refuse more than the machine's memory.
+
+        Parameters
+        ----------
+        source : ImageSource
+        n_workers, n_cores
+            As in `forecast_all_views`.
+        """
+        cost = forecast_all_views(
+            len(source),
+            source.shape[0],
+            n_mates=len(point_group(self.symmetry)),
+            n_workers=n_workers,
+            n_cores=n_cores,
+        )
         if not cost.fits:
             raise MemoryError(
                 f"the fit must fit into memory; {len(source)} particles need {cost}, "

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from manifactor._support.threads import cores
 from manifactor.cryoem.all_views.factoring import AllViewsSettings
 from manifactor.cryoem.all_views.transforms import TransformSettings
-from manifactor.spectral.forecast import Forecast
+from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_parts
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,11 @@ def forecast_all_views(
     size: int,
     *,
     n_mates: int = 1,
+    n_workers: int = 1,
+    n_cores: int | None = None,
     settings: AllViewsSettings = AllViewsSettings(),
     rates: AllViewsRates = AllViewsRates(),
-) -> Forecast:
+) -> Cost:
     """Estimate memory and time of a fit of all views, before any image is read.
 
     Parameters
@@ -59,45 +60,82 @@ def forecast_all_views(
         Width of an image in pixels.
     n_mates : int
         Order of the point group. Every image counts as often.
+    n_workers : int
+        Workers that images are divided over. Volumes are solved for by one process.
+    n_cores : int or None
+        Cores of this process, or of each worker; None where they share those of this
+        machine.
     settings : AllViewsSettings
     rates : AllViewsRates
     """
-    principal, placing = settings.principal, settings.placing
-    threads = min(cores(), principal.regression.max_threads)
-    fitted = min(settings.fitted_share * n_images, settings.max_fitted)
-    n_shown = n_images * n_mates
-    # Rounds of two half sets, each with one to start from; of the final volumes; of
-    # volumes of the motions from known places, which end when no term is added; and
-    # from all, in which images are compared with volumes before and after.
-    rounds = (
-        (min(2 * principal.half_set, n_shown), principal.rounds + 1),
-        (min(principal.learned, n_shown), principal.final_rounds),
-        (min(fitted * n_mates, placing.learned), rates.known_rounds),
-        (min(placing.learned, n_shown), 2 * placing.rounds + 1),
-        (min(placing.consistency.compared, n_images), rates.n_cells),
-    )
-    images = sum(count * times for count, times in rounds)
-    # Three sets of volumes in a round of the motions, and in a cell of views.
-    volumes = (
-        2 * principal.rounds
-        + principal.final_rounds
-        + 3 * (rates.known_rounds + placing.rounds + rates.n_cells)
-    )
-    # All images are compared with the principal volumes and with those of the motions.
-    work = rates.round_seconds * images + rates.compare_seconds * 2 * n_images
+    most_threads = settings.principal.regression.max_threads
+    threads = min(cores_of_worker(n_workers, n_cores), most_threads)
     # Small images have no frequencies up to the usual cut.
     cut = min(1.0, (size // 2 - 1) / TransformSettings().cycles)
-    seconds = (
-        4.0 * n_images * size**2 / rates.read_bytes
-        + rates.volume_seconds * volumes * cut**3
-        + work / threads
-        + rates.factor_seconds * fitted / settings.max_fitted
-        + rates.write_seconds * n_images
+    volume_seconds = rates.volume_seconds * cut**3
+    fitted = min(settings.fitted_share * n_images, settings.max_fitted)
+    n_shown = n_images * n_mates
+    learned = min(settings.placing.learned, n_shown)
+    here = rates.shared_bytes + rates.image_bytes * n_images
+    there = rates.shared_bytes + rates.thread_bytes * threads
+    there += rates.image_bytes * n_images / n_workers
+
+    def divided(name: str, work: float, volumes: int, memory: float) -> PartCost:
+        seconds = work / (threads * n_workers) + volume_seconds * volumes
+        return PartCost(name, seconds, there + memory / n_workers, on_workers=True)
+
+    return cost_of_parts(
+        [
+            # A core reads while the others wait for the disk.
+            divided("reading", threads * _reading_seconds(n_images, size, rates), 0, 0),
+            divided("volumes", *_volume_work(n_images, n_shown, settings, rates), 0),
+            PartCost(
+                "factors", rates.factor_seconds * fitted / settings.max_fitted, here
+            ),
+            divided(
+                "placing",
+                *_placing_work(n_images, n_shown, fitted * n_mates, settings, rates),
+                rates.learned_bytes * learned,
+            ),
+            PartCost("writing", rates.write_seconds * n_images, here),
+        ],
+        n_workers=n_workers,
     )
-    memory = (
-        rates.shared_bytes
-        + rates.thread_bytes * threads
-        + rates.image_bytes * n_images
-        + rates.learned_bytes * min(placing.learned, n_shown)
+
+
+def _reading_seconds(n_images: int, size: int, rates: AllViewsRates) -> float:
+    return 4.0 * n_images * size**2 / rates.read_bytes
+
+
+def _volume_work(
+    n_images: int, n_shown: int, settings: AllViewsSettings, rates: AllViewsRates
+) -> tuple[float, int]:
+    """Return seconds of a core for principal volumes, and how many are solved for."""
+    principal = settings.principal
+    # Rounds of two half sets, each with one to start from, and of the final volumes.
+    images = min(2 * principal.half_set, n_shown) * (principal.rounds + 1)
+    images += min(principal.learned, n_shown) * principal.final_rounds
+    # All images are compared with the principal volumes.
+    seconds = rates.round_seconds * images + rates.compare_seconds * n_images
+    return seconds, 2 * principal.rounds + principal.final_rounds
+
+
+def _placing_work(
+    n_images: int,
+    n_shown: int,
+    n_known: float,
+    settings: AllViewsSettings,
+    rates: AllViewsRates,
+) -> tuple[float, int]:
+    """Return seconds of a core for volumes of the motions and places, and volumes."""
+    placing = settings.placing
+    # Rounds from known places, which end when no term is added; from all, in which
+    # images are compared with volumes before and after; and of cells of views.
+    images = (
+        min(n_known, placing.learned) * rates.known_rounds
+        + min(placing.learned, n_shown) * (2 * placing.rounds + 1)
+        + min(placing.consistency.compared, n_images) * rates.n_cells
     )
-    return Forecast(memory, seconds)
+    seconds = rates.round_seconds * images + rates.compare_seconds * n_images
+    # Three sets of volumes in a round of the motions, and in a cell of views.
+    return seconds, 3 * (rates.known_rounds + placing.rounds + rates.n_cells)

@@ -22,6 +22,7 @@ FITTED = (
     "factorization_",
     "forecast_",
     "timings_",
+    "rows_",
     "n_features_in_",
     "feature_names_in_",
 )

@@ -129,11 +129,7 @@ class Checkpoints(Stages):
     def _read(self, path: Path, key: str) -> tuple:
         stage = read_tree(path)
         if stage[0] != key:
-            raise ValueError(
-                f"the checkpoints in {self.folder} must belong to this fit; they are "
-                "of other samples or settings. Repeat the command that was stopped "
-                "with all its options, or leave --resume out and start afresh."
-            )
+            raise other_fit(self.folder)
         return stage
 
     def _write(self, path: Path, stage: tuple) -> bool:
@@ -149,3 +145,12 @@ class Checkpoints(Stages):
             )
             return False
         return True
+
+
+def other_fit(folder: Path) -> ValueError:
+    """Return the error of checkpoints that are not of this fit."""
+    return ValueError(
+        f"the checkpoints in {folder} must belong to this fit; they are of other "
+        "samples or settings. Repeat the command that was stopped with all its "
+        "options, or leave --resume out and start afresh."
+    )

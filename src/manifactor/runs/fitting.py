@@ -10,9 +10,14 @@ from manifactor._support.parameters import require_count
 from manifactor._support.stages import Stages
 from manifactor.cryoem.images import Components
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.inputs.large import UnreadTable
 from manifactor.inputs.reading import Input
+from manifactor.inputs.unread import UnreadImages
 from manifactor.runs.places import Place, all_places, fitted_places
 from manifactor.spectral.neighbors import NeighborSettings, chosen
+
+# An input whose files were checked, and not necessarily read.
+Opened = Input | UnreadImages | UnreadTable
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class FitPlan:
 
 
 def plan_fit(
-    samples: Input,
+    samples: Opened,
     *,
     settings: Mapping,
     seed: int,
@@ -68,7 +73,8 @@ def plan_fit(
 
     Parameters
     ----------
-    samples : Input
+    samples : Input, UnreadImages or UnreadTable
+        Of images that are not read yet, the noise is not known.
     settings : mapping
         Parameters of the factorizer.
     seed : int
@@ -80,18 +86,26 @@ def plan_fit(
     rows, how_many = _draw(samples, n_fitted, seed, drawing)
     choices = {"samples fitted": how_many}
     noise = None
-    of_images = isinstance(samples.components, Components)
-    if of_images and parameters.get("n_neighbors", "auto") == "auto":
+    if _are_images(samples) and parameters.get("n_neighbors", "auto") == "auto":
         near = _neighbors_of_images(len(rows), drawing)
         parameters["n_neighbors"] = near.value
         choices["neighbours"] = near
-    if samples.components is not None:
+    if isinstance(samples, UnreadImages):
+        parameters["preparation"] = "none"
+    elif isinstance(samples, Input) and samples.components is not None:
         # Noise was already removed from the images or volumes.
         parameters["preparation"] = "none"
         text = f"noise is removed where the input is read: {samples.components}"
         choices["preparation"] = Choice("principal components", text)
         noise = samples.components.weights
     return FitPlan(rows, parameters, noise, choices)
+
+
+def _are_images(samples: Opened) -> bool:
+    """Return whether samples are made of images, not of a table or of volumes."""
+    if isinstance(samples, UnreadImages):
+        return samples.view is not None
+    return isinstance(samples, Input) and isinstance(samples.components, Components)
 
 
 def _neighbors_of_images(n_images: int, drawing: DrawSettings) -> Choice:
@@ -110,11 +124,14 @@ def _neighbors_of_images(n_images: int, drawing: DrawSettings) -> Choice:
 
 
 def _draw(
-    samples: Input, n_fitted: int | str, seed: int, drawing: DrawSettings
+    samples: Opened,
+    n_fitted: int | str,
+    seed: int,
+    drawing: DrawSettings,
 ) -> tuple[np.ndarray, Choice]:
     """Return the samples to fit, ascending, and why so many."""
-    n_samples = len(samples.samples)
-    of_images = isinstance(samples.components, Components)
+    n_samples = len(samples.rows)  # of a large table, those that were drawn
+    of_images = _are_images(samples)
     most = drawing.images if of_images else drawing.others
     asked = {"auto": most, "all": max(n_samples, drawing.fewest)}
     count = require_count(

@@ -29,6 +29,7 @@ ENTRIES = {
     "input_changed": str,
     "n_samples": int,
     "n_fitted": int,
+    "parts": int,
     "images": dict,
     "particle_choice": dict,
     "arguments": dict,
@@ -69,6 +70,7 @@ def write_run(
     rows: np.ndarray | None = None,
     files: Mapping[str, bytes] | None = None,
     trees: Mapping[str, object] | None = None,
+    parts: Path | None = None,
     overwrite: bool = False,
 ) -> None:
     """Write a run folder: factorization.npz, coordinates.csv and run.json.
@@ -89,21 +91,36 @@ def write_run(
         More files of the run.
     trees : mapping of str to object or None
         Records of the run, as .npz files of these names.
+    parts : Path or None
+        Folder of the coordinates in parts, in place of coordinates.csv and `places`.
+        It is moved into the run folder.
     overwrite : bool
     """
     folder = Path(folder)
-    places = fitted_places(fit) if places is None else places
-    rows = np.arange(len(places[0])) if rows is None else rows
     require_new_run(folder, overwrite=overwrite)
     text = json.dumps(_summary(fit, record), indent=2, default=str) + "\n"
     with whole_folder(folder) as beside:
         save(fit, beside / "factorization.npz")
-        (beside / "coordinates.csv").write_bytes(table_as_csv(places, rows))
+        if parts is None:
+            table = _coordinates(fit, places, rows)
+            (beside / "coordinates.csv").write_bytes(table)
         for name, content in (files or {}).items():
             (beside / name).write_bytes(content)
         for name, tree in (trees or {}).items():
             write_tree(beside / name, tree)
         (beside / "run.json").write_text(text, encoding="utf-8")
+        # Last: an error before leaves them where --resume finds them.
+        if parts is not None:
+            parts.rename(beside / parts.name)
+
+
+def _coordinates(
+    fit: ManifoldFactorizer, places: Sequence[Place] | None, rows: np.ndarray | None
+) -> bytes:
+    """Return the content of coordinates.csv."""
+    places = fitted_places(fit) if places is None else places
+    rows = np.arange(len(places[0])) if rows is None else rows
+    return table_as_csv(places, rows)
 
 
 def _summary(fit: ManifoldFactorizer, record: dict) -> dict:

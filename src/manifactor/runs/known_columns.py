@@ -9,6 +9,7 @@ from manifactor.cryoem.cryosparc import read_cs
 from manifactor.cryoem.star import particle_block, read_star
 from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.files import read_table
+from manifactor.inputs.stored import stored_table
 from manifactor.inputs.tables import column_names
 from manifactor.runs.places import to_table
 from manifactor.runs.run import Run
@@ -83,12 +84,15 @@ def _is_numeric(column: np.ndarray) -> bool:
 
 def _of_table(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
     """Return the names of the columns that were fitted or left out, and one of them."""
-    if "columns" not in run.record or not run.input.is_file():
+    if "columns" not in run.record or not run.input.exists():
         return [], None
     names = column_names(run.input)
     if name not in names:
         return names, None
-    values = read_table(run.input, ColumnChoice(labels=(name,))).samples[:, 0]
+    choice = ColumnChoice(labels=(name,))
+    if run.drawn:
+        return names, stored_table(run.input, choice).take(run.rows)[:, 0]
+    values = read_table(run.input, choice).samples[:, 0]
     if len(values) != len(run.rows):
         raise ValueError(
             f"{run.input} has {len(values)} rows now and had {len(run.rows)} when "

@@ -7,6 +7,8 @@ from io import BytesIO
 
 import numpy as np
 
+from manifactor.factoring.placement import Placed
+
 
 @dataclass(frozen=True)
 class Place:
@@ -139,8 +141,13 @@ def fitted_places(fit) -> tuple[Place, ...]:
 
 def all_places(fit, X: np.ndarray) -> tuple[Place, ...]:
     """Return the places of any samples on the factors of a ManifoldFactorizer."""
-    located = zip(fit.factors_, fit.locate(X), strict=True)
-    return tuple(_place(factor.topology, *found) for factor, found in located)
+    return as_places(fit, fit.locate(X))
+
+
+def as_places(fit, located: Sequence[Placed]) -> tuple[Place, ...]:
+    """Return what a ManifoldFactorizer located as the places of a run."""
+    found = zip(fit.factors_, located, strict=True)
+    return tuple(_place(factor.topology, *placed) for factor, placed in found)
 
 
 def _place(
@@ -160,12 +167,19 @@ def to_table(places: Sequence[Place], rows: np.ndarray) -> tuple[list[str], np.n
     header, columns = ["sample"], [rows.astype(float)]
     for number, place in enumerate(places, start=1):
         header += _column_names(number, place)
-        columns += list(place.displayed.reshape(len(rows), -1).T)
+        shown = place.displayed
+        columns += [shown] if shown.ndim == 1 else list(shown.T)
         if place.displayed_deviation is not None:
             columns.append(place.displayed_deviation)
         sure = np.ones(len(rows)) if place.confidence is None else place.confidence
         columns.append(sure)
     return header, np.column_stack(columns)
+
+
+def table_columns(places: Sequence[Place], rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the table as columns by name; numbers of samples stay whole numbers."""
+    header, columns = to_table(places, rows)
+    return {"sample": rows, **dict(zip(header[1:], columns.T[1:], strict=True))}
 
 
 def _column_names(number: int, place: Place) -> list[str]:

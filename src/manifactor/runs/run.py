@@ -15,8 +15,11 @@ from manifactor.inputs.files import read_like, read_samples
 from manifactor.inputs.one_view import is_one_view, picked, require_one_view
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import run_images
+from manifactor.inputs.stored import StoredTable, stored_table
 from manifactor.inputs.tables import column_names
 from manifactor.runs.folder import read_places, read_record
+from manifactor.runs.parts import FOLDER as PARTS_FOLDER
+from manifactor.runs.parts import drawn_places, has_parts
 from manifactor.runs.places import Place
 
 
@@ -35,6 +38,9 @@ class Run:
         One for each factor.
     view : (rot, tilt) or None
         Where only samples seen from one direction were kept, that direction.
+    drawn : bool
+        Whether these are some of the run's samples, drawn at random, since there are
+        too many to be read.
     """
 
     folder: Path
@@ -42,6 +48,7 @@ class Run:
     rows: np.ndarray
     places: tuple[Place, ...]
     view: tuple[float, float] | None = None
+    drawn: bool = False
 
     @property
     def input(self) -> Path:
@@ -92,6 +99,17 @@ class Run:
     @property
     def warnings(self) -> list[str]:
         """What may be wrong with the run, in sentences."""
+        some = []
+        if self.drawn:
+            some = [
+                f"Shown are {len(self.rows):,} of {self.record['n_samples']:,} "
+                "samples, drawn at random; manifactor select finds all in a range."
+            ]
+        return [*some, *self._changes]
+
+    @property
+    def _changes(self) -> list[str]:
+        """What happened to the input after the fit, in sentences."""
         if "input_changed" not in self.record:
             return []
         if not self.input.exists():
@@ -147,6 +165,8 @@ class Run:
 
     def samples(self) -> np.ndarray:
         """Return the numbers that the run was fitted to, one row for each sample."""
+        if self.drawn:
+            return self.table.take(self.rows)
         samples = self.read(self.record.get("input", ""))
         if len(samples) != len(self.rows):
             raise ValueError(
@@ -160,6 +180,18 @@ class Run:
         if "columns" not in self.record:
             return read_samples(path)
         return read_like(path, self._columns)
+
+    @property
+    def table(self) -> StoredTable:
+        """The table that was fitted, whose rows are read in parts."""
+        columns = self._columns
+        table = replace(stored_table(self.input, columns.choice), columns=columns)
+        if table.n_samples != self.record["n_samples"]:
+            raise ValueError(
+                f"{self.input} has {table.n_samples} rows now and had "
+                f"{self.record['n_samples']} when fitted. Fit again."
+            )
+        return table
 
     @property
     def column_names(self) -> list[str]:
@@ -197,11 +229,30 @@ def _require_view(particles: Particles, run: Run) -> None:
         )
 
 
-def open_run(folder) -> Run:
-    """Return the record and the places of a run folder."""
+def open_run(folder, *, some: bool = False) -> Run:
+    """Return the record and the places of a run folder.
+
+    Parameters
+    ----------
+    folder : path
+    some : bool
+        Whether some of the samples will do, where all are too many: a run whose
+        coordinates are in parts is refused otherwise.
+    """
     folder = Path(folder)
-    rows, places = read_places(folder)
-    return Run(folder, read_record(folder), rows, places)
+    if not has_parts(folder):
+        rows, places = read_places(folder)
+        return Run(folder, read_record(folder), rows, places)
+    record = read_record(folder)
+    if not some:
+        raise ValueError(
+            f"this command reads the places of all samples, and {folder} has "
+            f"{record.get('n_samples', 0):,} in parts. Use report, explore or select, "
+            f"or read {folder / PARTS_FOLDER} with pandas, polars or Dask."
+        )
+    rows, places = drawn_places(folder, record)
+    drawn = len(rows) < record["n_samples"]
+    return Run(folder, record, rows, places, drawn=drawn)
 
 
 def last_changed(path: Path) -> str:

@@ -14,7 +14,7 @@ from manifactor.runs.places import (
     coordinate_columns,
     in_range,
     table_as_csv,
-    to_table,
+    table_columns,
 )
 from manifactor.runs.run import Run
 
@@ -41,20 +41,34 @@ def selected(
     inverted : bool
         Whether to return all other samples instead.
     """
-    inside = np.ones(len(run.rows), dtype=bool)
+    chosen = inside(run, ranges, columns, least_confidence) != inverted
+    require_some(bool(chosen.any()), inverted)
+    return np.flatnonzero(chosen)
+
+
+def inside(
+    run: Run,
+    ranges: Sequence[tuple[int, float, float]],
+    columns: Sequence[tuple[str, float, float]],
+    least_confidence: float,
+) -> np.ndarray:
+    """Return which samples lie in all ranges, as in `selected`, (n,)."""
+    found = np.ones(len(run.rows), dtype=bool)
     for place in run.places:
         if place.confidence is not None:
-            inside &= place.confidence >= least_confidence
+            found &= place.confidence >= least_confidence
     for factor, low, high in ranges:
-        inside &= run.place(factor).between(low, high)
+        found &= run.place(factor).between(low, high)
     for name, low, high in columns:
-        inside &= _between(run, name, low, high)
-    if inverted:
-        inside = ~inside
-    if not inside.any():
+        found &= _between(run, name, low, high)
+    return found
+
+
+def require_some(any_found: bool, inverted: bool) -> None:
+    """Refuse ranges that hold no samples."""
+    if not any_found:
         change = "Narrow" if inverted else "Widen"
         raise ValueError(f"the ranges must hold some samples; got none. {change} them.")
-    return np.flatnonzero(inside)
 
 
 def _between(run: Run, name: str, low: float, high: float) -> np.ndarray:
@@ -96,10 +110,7 @@ def _as_csv(run: Run, chosen: np.ndarray) -> bytes:
 
 def _as_parquet(run: Run, chosen: np.ndarray) -> bytes:
     places = [place[chosen] for place in run.places]
-    header, columns = to_table(places, run.rows[chosen])
-    # Sample numbers stay integers; the table of a .csv file holds floats only.
-    arrays = {"sample": run.rows[chosen]}
-    arrays |= dict(zip(header[1:], columns.T[1:], strict=True))
+    arrays = table_columns(places, run.rows[chosen])
     buffer = io.BytesIO()
     extra("pyarrow.parquet").write_table(extra("pyarrow").table(arrays), buffer)
     return buffer.getvalue()

@@ -1,43 +1,33 @@
 """Several inputs or views fitted side by side, with a table of the results."""
 
 import csv
+import shutil
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from joblib import Parallel, delayed
-
+from manifactor._support.version import __version__
+from manifactor._support.workers import Processes, Workers, ignored
+from manifactor.runs.archive import FORMAT, is_run
+from manifactor.runs.folder import read_record
+from manifactor.runs.run import last_changed
 from manifactor.runs.task import Task
 
 COLUMNS = ("view", "particles", "verdict", "factors", "problem")
+TABLE = "views.csv"
+FAILED = "failed"
+# What the library raises for bad input; their messages need no name.
+EXPECTED = (ValueError, OSError, MemoryError)
+
+Row = dict[str, str]
 
 
-def fit_side_by_side(tasks: Sequence[Task], folder: Path) -> list[dict[str, str]]:
-    """Fit tasks on all cores, each into its own run folder inside `folder`.
-
-    Returns
-    -------
-    list of dict
-        The rows of a table, which is also written to views.csv.
-    """
-    names = _distinct_names(tasks)
-    rows = Parallel(n_jobs=-1)(
-        delayed(_fit_row)(task, folder / name)
-        for task, name in zip(tasks, names, strict=True)
-    )
-    if all(row["verdict"] == "failed" for row in rows):
-        first = rows[0]
-        raise ValueError(
-            f"no view could be fitted; the first, {first['view']}: {first['problem']}"
-        )
-    with (folder / "views.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(rows)
-    return rows
+def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
+    """Return tasks by distinct names."""
+    return dict(zip(distinct_names(tasks), tasks, strict=True))
 
 
-def _distinct_names(tasks: Sequence[Task]) -> list[str]:
+def distinct_names(tasks: Sequence[Task]) -> list[str]:
     """Return a name for every task; in RELION every job's file has the same one."""
     names = [task.name for task in tasks]
     if len(set(names)) < len(names):
@@ -50,17 +40,148 @@ def _distinct_names(tasks: Sequence[Task]) -> list[str]:
     return names
 
 
-def _fit_row(task: Task, out: Path) -> dict[str, str]:
-    """Return one row of the table; a view that fails does not stop the others."""
-    try:
+def finished_runs(folder: Path) -> list[Path]:
+    """Return the runs that a folder of unfinished work holds."""
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in found if is_run(path)]
+
+
+def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
+    """Return the rows of the tasks whose runs a folder already holds.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds anything else: runs of other tasks, or of inputs that have
+        changed since.
+    """
+    clear_away(folder)
+    rows = {}
+    for path in sorted(folder.iterdir()):
+        task = tasks.get(path.name)
+        if task is None or not _is_of(task, path):
+            raise ValueError(
+                f"the checkpoints in {folder} must belong to this fit; {path.name} is "
+                "of other inputs or settings. Repeat the command that was stopped with "
+                "all its options, or leave --resume out and start afresh."
+            )
+        rows[path.name] = _row(path)
+    return rows
+
+
+def clear_away(folder: Path) -> None:
+    """Remove what a worker that was killed has not finished."""
+    for path in folder.glob(".*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def fit_side_by_side(
+    tasks: Mapping[str, Task],
+    folder: Path,
+    *,
+    workers: Workers = Processes(),
+    report: Callable[[float], None] = ignored,
+) -> list[Row]:
+    """Fit the tasks that a folder has no runs of, each into a run folder inside it.
+
+    A task that fails does not stop the others. Runs are written by the workers: what
+    is finished is kept if this process is stopped.
+
+    Parameters
+    ----------
+    tasks : mapping of str to Task
+        By the name of the run folder.
+    folder : Path
+        Exists, and holds nothing but runs of these tasks.
+    workers : Workers
+        Must see the inputs and the folder under the same paths as this process.
+    report : callable
+        Called with the share of the work that is done.
+
+    Returns
+    -------
+    list of dict
+        The rows of a table, which is also written to views.csv.
+    """
+    rows = finished_rows(tasks, folder)
+    further = [name for name in tasks if name not in rows]
+    jobs = [(tasks[name].anywhere, folder.absolute() / name) for name in further]
+    for found in workers.outcomes(_fit_row, jobs, report=report):
+        name = further[found.index]
+        if found.error is None:
+            rows[name] = found.result
+        else:
+            rows[name] = _failed(name, found.error)
+    clear_away(folder)
+    ordered = [rows[name] for name in tasks]
+    _require_any(ordered)
+    with (folder / TABLE).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(ordered)
+    return ordered
+
+
+def _require_any(rows: Sequence[Row]) -> None:
+    """Refuse a table in which every task has failed."""
+    if all(row["verdict"] == FAILED for row in rows):
+        first = rows[0]
+        raise ValueError(
+            f"no view could be fitted; the first, {first['view']}: {first['problem']}"
+        )
+
+
+def _fit_row(task: Task, out: Path) -> Row:
+    """Fit a task and return its row of the table."""
+    # A worker may have written the run before it was lost, or before the command that
+    # it worked for was stopped.
+    if not (is_run(out) and _is_of(task, out)):
         with warnings.catch_warnings(action="ignore"):
-            fit, record = task.fit(task.read(), out)
-    except (ValueError, OSError, MemoryError) as error:
-        problem = " ".join(str(error).split())
-        values = (out.name, "", "failed", "", problem)
-    else:
-        shapes = " x ".join(factor.topology for factor in fit.factors_)
-        meanings = [found["meaning"] for found in record.get("confounders", [])]
-        problems = "; ".join(meaning for meaning in meanings if meaning)
-        values = (out.name, str(record["n_samples"]), fit.verdict_, shapes, problems)
+            task.fit(task.read(), out, overwrite=is_run(out))
+    return _row(out)
+
+
+def _is_of(task: Task, run: Path) -> bool:
+    """Return whether a run is that of a task whose inputs have not changed."""
+    if not is_run(run):
+        return False
+    record = read_record(run)
+    written = (run / "run.json").stat().st_mtime
+    return (
+        record.get("reproduce") == task.reproduce
+        and record.get("input_changed") == last_changed(task.path)
+        and record["versions"].get(FORMAT) == __version__
+        and all(path.stat().st_mtime <= written for path in _beside(task))
+    )
+
+
+def _beside(task: Task) -> Iterator[Path]:
+    """Yield the files that belong to the input of a task."""
+    for name in (task.particles, task.indices):
+        if name is not None:
+            yield Path(name)
+
+
+def _row(run: Path) -> Row:
+    """Return the row of a run."""
+    record = read_record(run)
+    meanings = [found["meaning"] for found in record.get("confounders", [])]
+    return _cells(
+        run.name,
+        str(record["n_samples"]),
+        record["verdict"],
+        " x ".join(factor["topology"] for factor in record["factors"]),
+        "; ".join(meaning for meaning in meanings if meaning),
+    )
+
+
+def _failed(name: str, error: Exception) -> Row:
+    """Return the row of a task that failed."""
+    problem = " ".join(str(error).split())
+    if not isinstance(error, EXPECTED) or not problem:
+        problem = f"{type(error).__name__}: {problem}"
+    return _cells(name, "", FAILED, "", problem)
+
+
+def _cells(*values: str) -> Row:
     return dict(zip(COLUMNS, values, strict=True))

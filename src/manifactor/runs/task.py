@@ -2,24 +2,43 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from manifactor._support.choices import Choice
-from manifactor._support.stages import Stages
+from manifactor._support.stages import Stages, fingerprint
+from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.formats import particles_with
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
+from manifactor.inputs.given import Given
+from manifactor.inputs.large import LargeInput, UnreadTable
 from manifactor.inputs.particle_choice import ParticleChoice
-from manifactor.inputs.reading import ImageSettings, Input, read_input
+from manifactor.inputs.reading import ImageSettings, Input, open_input, read_opened
+from manifactor.inputs.stored import in_parts, stored_table
 from manifactor.runs.confounders import confounder_records
-from manifactor.runs.fitting import fit_input, plan_fit
+from manifactor.runs.cost import Cost
+from manifactor.runs.fitting import FitPlan, Opened, fit_input, plan_fit
 from manifactor.runs.folder import write_run
+from manifactor.runs.input_cost import forecast_input, n_columns
+from manifactor.runs.large import (
+    fit_large,
+    how_many_drawn,
+    open_large,
+    table_state,
+    work_folder,
+)
+from manifactor.runs.options import (
+    absolute,
+    changed_options,
+    repeated_options,
+    shortest,
+)
+from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.places import Place, coordinate_columns
 from manifactor.runs.run import last_changed
-from manifactor.spectral.forecast import Forecast
 
 
 @dataclass(frozen=True)
@@ -35,12 +54,14 @@ class Task:
     images : ImageSettings
     columns : ColumnChoice
     choice : ParticleChoice
-        These seven as in `read_input`.
+        These seven as in `open_input`.
     settings : dict
         Parameters of the factorizer.
     seed : int
     n_fitted : int, "auto" or "all"
         As in `plan_fit`.
+    coordinates : "auto", "csv" or "parquet"
+        As in `in_parts`.
     """
 
     path: Path
@@ -54,6 +75,7 @@ class Task:
     settings: dict = field(default_factory=dict)
     seed: int = 0
     n_fitted: int | str = "auto"
+    coordinates: str = "auto"
 
     @property
     def name(self) -> str:
@@ -69,7 +91,7 @@ class Task:
         usual = Task(self.path)
         view = []
         if self.view is not None:
-            view = [f"--view={','.join(_shortest(angle) for angle in self.view)}"]
+            view = [f"--view={','.join(shortest(angle) for angle in self.view)}"]
         files = {
             "particles": absolute(self.particles),
             "ind": absolute(self.indices),
@@ -87,12 +109,41 @@ class Task:
             *changed_options(
                 {"fit_samples": self.n_fitted}, {"fit_samples": usual.n_fitted}
             ),
+            *changed_options(
+                {"coordinates": self.coordinates}, {"coordinates": usual.coordinates}
+            ),
             *changed_options({"seed": self.seed}, {"seed": usual.seed}),
         ]
 
-    def read(self) -> Input:
-        """Return the samples of the input."""
-        return read_input(
+    @property
+    def reproduce(self) -> str:
+        """The command that repeats this fit, from any folder."""
+        return shlex.join(["manifactor", *self.arguments])
+
+    @property
+    def anywhere(self) -> "Task":
+        """The same task for a process that may work in another folder."""
+        return replace(
+            self,
+            path=self.path.absolute(),
+            particles=absolute(self.particles),
+            indices=absolute(self.indices),
+            choice=replace(self.choice, datadir=absolute(self.choice.datadir)),
+        )
+
+    def open(self) -> Opened:
+        """Return the samples of a table, or what is not read yet.
+
+        That is images, and samples that are drawn of a large table.
+        """
+        if in_parts(self.path, self.coordinates):
+            return self._open_large()
+        if self.coordinates == "parquet":
+            raise ValueError(
+                "--coordinates parquet goes with .npy, .parquet, Zarr, and folders of "
+                f".parquet, of which rows are read; got {self.path}. Leave it out."
+            )
+        return open_input(
             self.path,
             particles=self.particles,
             indices=self.indices,
@@ -101,16 +152,60 @@ class Task:
             settings=self.images,
             columns=self.columns,
             choice=self.choice,
-            rng=np.random.default_rng(self.seed),
         )
 
-    def forecast(self, given: Input) -> Forecast:
-        """Return what fitting the samples costs."""
-        plan = plan_fit(
-            given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
+    def _open_large(self) -> UnreadTable:
+        """Return the samples that are drawn of a large table."""
+        given = Given(
+            self.particles,
+            self.indices,
+            self.view,
+            self.images,
+            self.columns,
+            self.choice,
         )
-        n_samples, n_features = len(plan.rows), given.samples.shape[1]
-        return plan.factorizer().forecast_shape(n_samples, n_features)
+        given.require_large_table(self.path)
+        return open_large(
+            stored_table(self.path, self.columns),
+            settings=self.settings,
+            seed=self.seed,
+            n_fitted=self.n_fitted,
+            standardise=self.images.standardise,
+        )
+
+    def read(self, opened: Opened | None = None) -> Input:
+        """Return the samples of the input, which may be open already.
+
+        Of a large table, these are the samples that are drawn.
+        """
+        opened = self.open() if opened is None else opened
+        if isinstance(opened, UnreadTable):
+            return opened.read()
+        return read_opened(opened, np.random.default_rng(self.seed))
+
+    def forecast(
+        self, opened: Opened, *, n_workers: int = 1, n_cores: int | None = None
+    ) -> Cost:
+        """Return what the fit costs, from reading to writing.
+
+        Parameters
+        ----------
+        opened : Input, UnreadImages or UnreadTable
+        n_workers : int
+            Workers that samples are placed on.
+        n_cores : int or None
+            Cores of this process, or of each worker; None for as many as there are.
+        """
+        plan = plan_fit(
+            opened, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
+        )
+        n_fitted = len(plan.rows)
+        fitting = plan.factorizer().forecast_shape(
+            n_fitted, n_columns(opened), n_cores=n_cores
+        )
+        return forecast_input(
+            opened, fitting, n_fitted, n_workers=n_workers, n_cores=n_cores
+        )
 
     def fit(
         self,
@@ -120,8 +215,12 @@ class Task:
         overwrite: bool = False,
         stages: Stages | None = None,
         callback=None,
+        workers: Workers = Here(),
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit the samples and write the run folder.
+
+        Samples of a large table are placed by `workers`, who see it, and the folder of
+        `out`, by the same paths.
 
         Returns
         -------
@@ -133,9 +232,11 @@ class Task:
         plan = plan_fit(
             given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
         )
+        if isinstance(given, LargeInput):
+            how = {"stages": stages, "callback": callback, "workers": workers}
+            return self._fit_large(given, plan, out, overwrite=overwrite, **how)
         fit, places = fit_input(given, plan, stages=stages, callback=callback)
-        choices = {**plan.choices, **_missing(fit.choices_, plan.choices)}
-        record = {**self._record(given, fit), "choices": choices_as_json(choices)}
+        record = self._full_record(given, plan, fit)
         files: dict[str, bytes] = {}
         if given.particles is not None:
             record["confounders"] = self._confounders(given, places)
@@ -153,6 +254,37 @@ class Task:
         )
         return fit, record
 
+    def _fit_large(
+        self,
+        given: LargeInput,
+        plan: FitPlan,
+        out: Path,
+        *,
+        overwrite: bool,
+        stages: Stages | None,
+        **how,
+    ) -> tuple[ManifoldFactorizer, dict]:
+        """Fit what was drawn, place all in parts, and write the run folder."""
+        key = fingerprint(self.arguments, *table_state(given.table))
+        with work_folder(out, stages) as work:
+            fit, n_parts = fit_large(
+                given, plan, work=work, key=key, stages=stages, **how
+            )
+            record = {**self._full_record(given, plan, fit), "parts": n_parts}
+            parts = work / PARTS_FOLDER
+            write_run(fit, out, record=record, parts=parts, overwrite=overwrite)
+        return fit, record
+
+    def _full_record(
+        self, given: Input, plan: FitPlan, fit: ManifoldFactorizer
+    ) -> dict:
+        """Return what run.json says of the input, the fit, and what was chosen."""
+        chosen = dict(plan.choices)
+        if isinstance(given, LargeInput):
+            chosen["samples fitted"] = how_many_drawn(given, self.n_fitted)
+        choices = {**chosen, **_missing(fit.choices_, chosen)}
+        return {**self._record(given, fit), "choices": choices_as_json(choices)}
+
     def _record(self, given: Input, fit: ManifoldFactorizer) -> dict:
         return {
             "command": "fit",
@@ -164,10 +296,10 @@ class Task:
             "particle_choice": self.choice.record,
             "arguments": self.settings,
             "fit_samples": self.n_fitted,
-            "reproduce": shlex.join(["manifactor", *self.arguments]),
+            "reproduce": self.reproduce,
             "input_changed": last_changed(self.path),
             **given.record,
-            "n_samples": len(given.rows),
+            "n_samples": given.n_samples,
             "n_fitted": len(fit.spectrum_.weights),
             "neighbors": {
                 "search": fit.neighbors_,
@@ -208,41 +340,3 @@ def _plain(value):
         return value.item()
     known = value is None or isinstance(value, str | int | float | bool)
     return value if known else str(value)
-
-
-def changed_options(given: Mapping, usual: Mapping) -> list[str]:
-    """Return the values that are not the usual ones as arguments.
-
-    None and False are the absence of a flag.
-    """
-    out: list[str] = []
-    for name, value in given.items():
-        if value is None or value is False or value == usual.get(name):
-            continue
-        out.append(f"--{name.replace('_', '-')}")
-        if value is not True:
-            out.append(_shortest(value) if isinstance(value, float) else str(value))
-    return out
-
-
-def repeated_options(options: Mapping[str, list]) -> list[str]:
-    """Return options as arguments, each repeated for every value."""
-    out: list[str] = []
-    for name, values in options.items():
-        for value in values:
-            out += [name, _shortest(value) if isinstance(value, float) else str(value)]
-    return out
-
-
-def _shortest(number: float) -> str:
-    """Return the fewest digits that give the number back."""
-    short = f"{number:g}"
-    return short if float(short) == number else repr(float(number))
-
-
-def absolute(path: str | None) -> str | None:
-    """Return a path that is the same from any folder.
-
-    A link stays a link, since what belongs to it may lie beside it.
-    """
-    return None if path is None else str(Path(path).absolute())

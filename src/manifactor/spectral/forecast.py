@@ -1,9 +1,10 @@
 """Memory and time of a fit, estimated before it starts from measured rates."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from manifactor._support.threads import cores
 from manifactor.spectral.filter_plan import block_width
 from manifactor.spectral.neighbors import NeighborSettings
 from manifactor.spectral.parts import PartSettings, part_size
@@ -25,6 +26,11 @@ class ForecastSettings:
 
     # Fraction of the machine's memory that a fit may take.
     memory_share: float = 0.9
+
+    # Cores that the rates were measured on, and the share of the time, there, in which
+    # one core works alone: a seventh of the CPU time is that of the main thread.
+    measured_cores: int = 2
+    serial_share: float = 0.25
 
     # Entries of a row of the symmetric graph for each neighbour.
     entries_per_neighbor: float = 1.07
@@ -53,7 +59,7 @@ class ForecastSettings:
     # power by which they grow.
     products: float = 38
     products_samples: int = 10_000
-    products_growth: float = 0.36
+    products_growth: float = 0.30
 
     # Operations a second: of products of the sparse matrix with a block, and of dense
     # products.
@@ -96,10 +102,13 @@ class Forecast:
     memory : float
         In bytes.
     seconds : float
+    device_memory : float
+        Bytes on the device; 0 for a fit on the CPU.
     """
 
     memory: float
     seconds: float
+    device_memory: float = 0.0
 
     @property
     def fits(self) -> bool:
@@ -107,7 +116,10 @@ class Forecast:
         return self.memory <= available_memory()
 
     def __str__(self) -> str:
-        return f"about {_size(self.memory)} and {_duration(self.seconds)}"
+        sizes = f"about {as_size(self.memory)}"
+        if self.device_memory:
+            sizes += f", {as_size(self.device_memory)} on the device,"
+        return f"{sizes} and {as_duration(self.seconds)}"
 
 
 def forecast(
@@ -117,18 +129,36 @@ def forecast(
     n_neighbors: int | str,
     n_functions: int,
     search: str = "auto",
+    n_cores: int | None = None,
     settings: ForecastSettings = ForecastSettings(),
 ) -> Forecast:
     """Estimate what fitting so many samples of so many columns costs on the CPU.
 
+    The time is that of cores at 2.4 GHz, by default of as many as there are.
+
     Examples
     --------
-    >>> print(forecast(1_000_000, 4, n_neighbors=64, n_functions=100))
-    about 9.0 GB and 7 minutes
+    >>> print(forecast(1_000_000, 4, n_neighbors=64, n_functions=100, n_cores=2))
+    about 9.0 GB and 5 minutes
     """
     if n_neighbors == "all":
-        return _dense_forecast(n_samples, n_functions, settings)
-    count = int(n_neighbors)
+        cost = _dense_forecast(n_samples, n_functions, settings)
+    else:
+        shape = (n_samples, n_features, int(n_neighbors), n_functions)
+        cost = _sparse_forecast(*shape, search=search, settings=settings)
+    return replace(cost, seconds=cost.seconds * _slowdown(n_cores, settings))
+
+
+def _sparse_forecast(
+    n_samples: int,
+    n_features: int,
+    count: int,
+    n_functions: int,
+    *,
+    search: str,
+    settings: ForecastSettings,
+) -> Forecast:
+    """Estimate the cost of a fit with `count` neighbours of each sample."""
     entries = settings.entries_per_neighbor * n_samples * count
     width = block_width(n_samples, n_functions)
     block = float(settings.bytes_per_block_number * n_samples * width)
@@ -144,6 +174,12 @@ def forecast(
         return Forecast(memory, settings.halves_factor * seconds)
     part = _spectrum_seconds(part_size(n_samples), count, n_functions, settings)
     return Forecast(memory, seconds + settings.n_parts * part)
+
+
+def _slowdown(n_cores: int | None, settings: ForecastSettings) -> float:
+    """Return the time on so many cores over that on those of the measurements."""
+    ratio = settings.measured_cores / (n_cores or cores())
+    return settings.serial_share + (1 - settings.serial_share) * ratio
 
 
 def require_memory(
@@ -234,14 +270,15 @@ def _spectrum_seconds(
     return sparse + dense / settings.dense_flops
 
 
-def _size(memory: float) -> str:
+def as_size(memory: float) -> str:
+    """Return bytes in words."""
     # Below this, a decimal of a gigabyte says nothing.
     if memory < 1e8:
         return f"{max(1, round(memory / 1e6))} MB"
     return f"{memory / 1e9:.1f} GB"
 
 
-def _duration(seconds: float) -> str:
+def as_duration(seconds: float) -> str:
     """Return a duration in seconds, minutes or hours."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from manifactor._support.choices import Choice, given
 from manifactor._support.errors import NothingFoundError
 from manifactor._support.stages import Stages
+from manifactor.spectral.device_forecast import forecast_on_device, is_gpu
 from manifactor.spectral.diffusion import Diffusion, first_look
 from manifactor.spectral.forecast import Forecast, forecast
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
@@ -313,9 +314,15 @@ def _require_resolved(
 
 
 def forecast_diffusion(
-    settings: DiffusionSettings, n_samples: int, n_features: int
+    settings: DiffusionSettings,
+    n_samples: int,
+    n_features: int,
+    *,
+    n_cores: int | None = None,
 ) -> Forecast:
     """Return the memory and time that so many samples of so many columns take.
+
+    They are those of a GPU for a fit there, else those of the CPU.
 
     Of many columns, principal components are expected to be kept: how many, only the
     samples can tell.
@@ -324,10 +331,12 @@ def forecast_diffusion(
     chosen_by_caller = settings.preparation == "none" or settings.own_search
     if n_features > preparing.most_columns and not chosen_by_caller:
         n_features = preparing.most_components
-    return forecast(
-        n_samples,
-        n_features,
-        n_neighbors=number_of_neighbors(settings, n_samples).value,
-        n_functions=number_of_functions(settings, n_samples).value,
-        search="custom" if settings.own_search else settings.neighbors,
-    )
+    counts = {
+        "n_neighbors": number_of_neighbors(settings, n_samples).value,
+        "n_functions": number_of_functions(settings, n_samples).value,
+    }
+    # The dense kernel is computed by the host on any device.
+    if is_gpu(settings.device) and not settings.dense:
+        return forecast_on_device(n_samples, n_features, **counts)
+    search = "custom" if settings.own_search else settings.neighbors
+    return forecast(n_samples, n_features, **counts, search=search, n_cores=n_cores)

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 
@@ -10,11 +10,12 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from manifactor import datasets
-from manifactor._support.workers import Processes
+from manifactor._support.workers import Processes, Workers
 from manifactor.scores import Score, regression_r2, score, wilson_interval
 from manifactor.studies.baselines import BASELINES, METHODS
 from manifactor.studies.cases import Case, Row, rows_of
 from manifactor.studies.field import FieldSettings, field_rows
+from manifactor.studies.pieces import results_as_done
 from manifactor.studies.records import (
     VERDICTS,
     count,
@@ -143,19 +144,22 @@ def _compared(settings: TableSettings) -> Iterator[Row]:
 
 
 def run(
-    table: Sequence[Row], *, first: int = 0, n_jobs: int | None = None
+    table: Sequence[Row],
+    *,
+    known: Collection[int] = (),
+    workers: Workers = Processes(),
 ) -> Iterator[dict]:
-    """Return one record for each case and seed, in the order of the table.
+    """Yield one record for each case and seed, as they are done.
 
     Parameters
     ----------
     table : sequence of Row
-    first : int
-        Number of records to leave out, at the start of the table.
-    n_jobs : int or None
-        Number of processes; None for one on each core.
+    known : collection of int
+        Numbers of the records to leave out, in the order of the table.
+    workers : Workers
     """
-    return Processes(n_jobs).map(record, _fits(table)[first:])
+    fits = [fit for i, fit in enumerate(_fits(table)) if i not in known]
+    return results_as_done(workers, record, fits)
 
 
 def jobs(table: Sequence[Row]) -> list[dict]:

@@ -2,19 +2,20 @@
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from manifactor import datasets
-from manifactor._support.workers import Processes
+from manifactor._support.workers import Processes, Workers
 from manifactor.datasets.kinds import KINDS
 from manifactor.datasets.problems import Problem, ProblemSettings
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval
 from manifactor.studies.confidence import verdict_confidence
+from manifactor.studies.pieces import results_as_done
 from manifactor.studies.records import VERDICTS, count, with_verdict
 from manifactor.views import plots
 from manifactor.views.markup import svg_file
@@ -46,24 +47,23 @@ class CalibrationSettings:
 def run(
     n_problems: int,
     *,
-    first: int = 0,
+    known: Collection[int] = (),
     problems: ProblemSettings = ProblemSettings(),
-    n_jobs: int | None = None,
+    workers: Workers = Processes(),
 ) -> Iterator[dict]:
-    """Return one record for each random problem, in their order.
+    """Yield one record for each random problem, as they are done.
 
     Parameters
     ----------
     n_problems : int
         Their seeds are the numbers below it.
-    first : int
-        Seed of the first problem.
+    known : collection of int
+        Seeds of the problems to leave out.
     problems : ProblemSettings
-    n_jobs : int or None
-        Number of processes; None for one on each core.
+    workers : Workers
     """
-    drawn = [(seed, problems) for seed in range(first, n_problems)]
-    return Processes(n_jobs).map(record, drawn)
+    drawn = [(seed, problems) for seed in range(n_problems) if seed not in known]
+    return results_as_done(workers, record, drawn)
 
 
 def jobs(n_problems: int) -> list[dict]:

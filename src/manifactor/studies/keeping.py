@@ -28,7 +28,7 @@ def kept_records(out: Path, jobs: Sequence[dict]) -> list[dict]:
     Returns
     -------
     list of dict
-        Records of the first jobs; empty if no study was interrupted.
+        In the order in which they were done; empty if no study was interrupted.
 
     Raises
     ------
@@ -41,12 +41,41 @@ def kept_records(out: Path, jobs: Sequence[dict]) -> list[dict]:
     kept = _read(path)
     _require_this_version(path, kept)
     # A study may be shorter than the one that was interrupted; nothing is cut off.
-    same = len(kept) <= len(jobs) and all(map(_belongs, kept, jobs))
-    if not same:
+    found = positions(kept, jobs)
+    if None in found or len(set(found)) < len(found):
         raise ValueError(
-            f"{path} must hold the first fits of this study; it holds others. {REMEDY}"
+            f"{path} must hold fits of this study; it holds others. {REMEDY}"
         )
     return kept
+
+
+def positions(records: Sequence[dict], jobs: Sequence[dict]) -> list[int | None]:
+    """Return the number of the job that each record belongs to; None for no job.
+
+    Examples
+    --------
+    >>> positions([{"seed": 7, "solved": True}], [{"seed": 3}, {"seed": 7}])
+    [1]
+    """
+    # Jobs of one study may have different entries.
+    entries = {tuple(job) for job in jobs}
+    numbers = {_key(job, tuple(job)): number for number, job in enumerate(jobs)}
+
+    def position(record: dict) -> int | None:
+        keys = [_key(record, names) for names in entries]
+        return next((numbers[key] for key in keys if key in numbers), None)
+
+    return [position(record) for record in records]
+
+
+def in_order(records: Sequence[dict], jobs: Sequence[dict]) -> list[dict]:
+    """Return the records of all jobs in the order of the jobs."""
+    found = dict(zip(positions(records, jobs), records, strict=True))
+    return [found[number] for number in range(len(jobs))]
+
+
+def _key(entries: dict, names: tuple[str, ...]) -> str:
+    return json.dumps([(name, entries.get(name)) for name in names])
 
 
 def _require_this_version(path: Path, kept: Sequence[dict]) -> None:
@@ -58,10 +87,6 @@ def _require_this_version(path: Path, kept: Sequence[dict]) -> None:
                 f"{path} must hold fits of manifactor {__version__}; it holds fits of "
                 f"{version}. {REMEDY}"
             )
-
-
-def _belongs(record: dict, job: dict) -> bool:
-    return all(record.get(name) == value for name, value in job.items())
 
 
 def _read(path: Path) -> list[dict]:
@@ -83,7 +108,7 @@ def keep(out: Path, kept: Sequence[dict], further: Iterable[dict]) -> Iterator[d
     study.
     """
     path = unfinished(out)
-    write_whole(path, lambda file: file.write("".join(map(_line, kept)).encode()))
+    _write(path, kept)
     with path.open("a", encoding="utf-8") as file:
         for record in further:
             versioned = {**record, "version": __version__}
@@ -92,13 +117,18 @@ def keep(out: Path, kept: Sequence[dict], further: Iterable[dict]) -> Iterator[d
             yield versioned
 
 
-def finish(out: Path) -> None:
-    """Rename the file of the unfinished study to `out`.
+def finish(out: Path, records: Sequence[dict]) -> None:
+    """Write all records to `out` and remove the file of the unfinished study.
 
     To be called after everything else was written that is made of the records: until
     then, a study that stops can be continued.
     """
-    unfinished(out).replace(out)
+    _write(out, records)
+    unfinished(out).unlink()
+
+
+def _write(path: Path, records: Sequence[dict]) -> None:
+    write_whole(path, lambda file: file.write("".join(map(_line, records)).encode()))
 
 
 def _line(record: dict) -> str:

@@ -65,7 +65,7 @@ def write_report(
         What to show of particles of all views; None for what the run folder has.
     settings : ReportSettings
     """
-    run = open_run(folder)
+    run = open_run(folder, some=True)
     if fit is None:
         fit = read_run(folder)[1]
     # The whole page first: an error leaves the old report in place.
@@ -98,7 +98,7 @@ def write_movies(
     list of Path
         GIF files, and MP4 files if an encoder is installed.
     """
-    run = open_run(folder)
+    run = open_run(folder, some=True)
     shown = shown or Shown(open_motions(run, read_run(folder)[1]))
     page = page or folder / REPORT_NAME
     written = []

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from manifactor._support.workers import Here
 from manifactor.studies.paper.finding import WAYS, Job, find
 from manifactor.studies.paper.lab import COMPARED, Lab
 from manifactor.studies.paper.section import Settings
@@ -37,7 +38,7 @@ def small():
 def lab():
     jobs = {method: Job("torus", method, 250, 0) for method in WAYS}
     return StandIn(
-        n_jobs=1, by_method={method: find(job) for method, job in jobs.items()}
+        workers=Here(), by_method={method: find(job) for method, job in jobs.items()}
     )
 
 
@@ -51,7 +52,7 @@ def torus_found():
 def rectangles():
     jobs = {method: Job("rectangle_z", method, 250, 0) for method in COMPARED}
     return StandIn(
-        n_jobs=1, by_method={method: find(job) for method, job in jobs.items()}
+        workers=Here(), by_method={method: find(job) for method, job in jobs.items()}
     )
 
 
@@ -59,5 +60,5 @@ def rectangles():
 def cubes():
     jobs = {method: Job("cube", method, 250, 0) for method in COMPARED}
     return StandIn(
-        n_jobs=1, by_method={method: find(job) for method, job in jobs.items()}
+        workers=Here(), by_method={method: find(job) for method, job in jobs.items()}
     )

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from manifactor._support.threads import interrupts_held
+from manifactor._support.workers import Here, Processes
 from manifactor.studies.paper.finding import Job
 from manifactor.studies.paper.lab import COMPARED, Lab
 from manifactor.studies.paper.section import Settings
@@ -16,14 +17,14 @@ def test_jobs_side_by_side_find_what_they_find_alone(lab, rectangles):
     # Of two draws: jobs of one draw run in one process.
     jobs = [Job(case, "default", 250, 0) for case in alone]
     expected = [one.by_method["default"].numbers for one in alone.values()]
-    assert str(Lab(n_jobs=2).measure(jobs)) == str(expected)
+    assert str(Lab(Processes(2)).measure(jobs)) == str(expected)
 
 
 def test_a_job_that_is_asked_for_twice_is_run_once(monkeypatch):
     run = []
     monkeypatch.setattr("manifactor.studies.paper.lab.measure", run.append)
     job, other = (Job("square", "default", 120, seed) for seed in range(2))
-    assert Lab(n_jobs=1).measure([job, other, job]) == [None, None, None]
+    assert Lab(Here()).measure([job, other, job]) == [None, None, None]
     assert run == [job, other]
 
 
@@ -34,7 +35,7 @@ def test_what_was_found_is_remembered_and_compared_by_method(lab):
         for method in COMPARED
     }
     # Nothing is run: a job that is not known would need a process.
-    remembering = Lab(n_jobs=1, known=dict(known))
+    remembering = Lab(Here(), known=dict(known))
     both = remembering.compare(["torus"], settings)["torus"]
     assert list(both) == list(COMPARED)
     assert all(both[method] is lab.by_method[method] for method in COMPARED)
@@ -44,7 +45,7 @@ def test_what_was_found_is_remembered_and_compared_by_method(lab):
 def test_progress_never_reaches_the_whole_before_the_figure_is_drawn():
     shares = []
     jobs = [Job("square", "default", 120, seed) for seed in range(2)]
-    Lab(n_jobs=1, callback=shares.append).measure(jobs)
+    Lab(Here(), callback=shares.append).measure(jobs)
     assert shares == [1 / 3, 2 / 3]
 
 

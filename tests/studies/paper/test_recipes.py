@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from manifactor._support.workers import Here
 from manifactor.command.main import main
 from manifactor.studies.paper import recipes
 from manifactor.studies.paper.fig1 import Fig1Settings, fig1
@@ -103,7 +104,7 @@ def test_a_quick_run_of_everything_leaves_numbers_figures_and_one_page(
     monkeypatch.setattr(recipes, "RECIPES", {**RECIPES, **FEW_PANELS})
     folder = tmp_path / "reproduction"
     settings = Settings(quick=True)
-    assert list(dict(reproduce([], folder, settings, n_jobs=1))) == list(RECIPES)
+    assert list(dict(reproduce([], folder, settings, workers=Here()))) == list(RECIPES)
     every_recipe_left_numbers_and_every_figure_two_files(folder)
     what_is_known_was_found(folder)
     the_page_holds_its_pictures_and_all_its_links_lead_somewhere(folder)
@@ -195,7 +196,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(
 ):
     runs = []
     for name, seed in (("one", 0), ("two", 0), ("three", 1)):
-        list(reproduce(["fig1"], tmp_path / name, Settings(True, seed), n_jobs=1))
+        list(reproduce(["fig1"], tmp_path / name, Settings(True, seed), workers=Here()))
         runs.append(sections(tmp_path / name)["fig1"]["numbers"])
     assert runs[0] == runs[1]
     assert runs[0] != runs[2]

@@ -11,8 +11,9 @@ from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.threads import cores
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.slices import VolumeGrid
+from manifactor.cryoem.boxes import square_side
 from manifactor.cryoem.directions import known_directions
-from manifactor.cryoem.images import circular_mask, square_side
+from manifactor.cryoem.images import circular_mask
 from manifactor.cryoem.particles import Particles, euler_matrices
 from manifactor.cryoem.spectra import SurveySettings, survey
 from manifactor.cryoem.stacks import ImageArray, ImageSource
@@ -30,8 +31,6 @@ class TransformSettings:
     # Radius of the ball that holds the molecule, in units of the box. Noise is measured
     # outside.
     radius: float = 0.48
-    # As for images of one view.
-    min_side: int = 16
 
 
 @dataclass(frozen=True)
@@ -158,9 +157,9 @@ def read_transforms(
     angles = known_angles(particles)
     require_pixel_size(source, particles)
     shift = particles.shift_at(source.pixel_size)
-    size = square_side(source.shape, settings.min_side)
-    box = size * source.pixel_size
-    grid = _grid(box, size, low_pass, mask_radius, settings)
+    grid = transform_grid(
+        source, low_pass=low_pass, mask_radius=mask_radius, settings=settings
+    )
     key = fingerprint(particles.fingerprint, shift, grid, source.block_bytes, settings)
 
     def read() -> np.ndarray:
@@ -173,7 +172,7 @@ def read_transforms(
         grid,
         values,
         rotations=euler_matrices(angles),
-        box=box,
+        box=source.shape[0] * source.pixel_size,
         optics=particles.without_images() if _has_ctf(particles) else None,
     )
 
@@ -257,20 +256,25 @@ def _has_ctf(particles: Particles) -> bool:
     return "defocus_u" in particles.microscope
 
 
-def _grid(
-    box: float,
-    size: int,
-    low_pass: float | None,
-    mask_radius: float | None,
-    settings: TransformSettings,
+def transform_grid(
+    source: ImageSource | ImageArray,
+    *,
+    low_pass: float | None = None,
+    mask_radius: float | None = None,
+    settings: TransformSettings = TransformSettings(),
 ) -> VolumeGrid:
+    """Return the frequencies that are kept of images, none of which is read.
+
+    Parameters are those of `read_transforms`.
+    """
+    size, pixel_size = square_side(source.shape), source.pixel_size
+    box = size * pixel_size
     highest = size // 2 - 1
-    cut = min(settings.cycles, highest) if low_pass is None else box / low_pass
     if low_pass is not None:
-        pixel_size = box / size
-        require_number("low_pass", low_pass, low=2 * pixel_size, high=box / 3)
+        require_number("--low-pass", low_pass, low=2 * pixel_size, high=box / 3)
+    cut = min(settings.cycles, highest) if low_pass is None else box / low_pass
     radius = settings.radius * box if mask_radius is None else mask_radius
-    require_number("mask_radius", radius, above=0, high=0.5 * box)
+    require_number("--mask-radius", radius, above=0, high=0.5 * box)
     return VolumeGrid(cut=min(cut, highest), radius=radius / box)
 
 

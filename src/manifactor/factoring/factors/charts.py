@@ -1,7 +1,7 @@
 """Where a sample lies on a factor: functions freed from the other factors' effects."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -79,6 +79,21 @@ class Chart:
         """
         return np.hstack([self.functions, self.others])
 
+    def effective(self) -> "Chart":
+        """Return the same without those of the others that change nothing.
+
+        Most coefficients within their errors were shrunk to 0.
+        """
+        changes = self.mean.any(axis=1) | self.spread.any(axis=(1, 2))
+        if changes.all() or not changes.any():
+            return self
+        return replace(
+            self,
+            others=self.others[:, changes],
+            mean=self.mean[changes],
+            spread=self.spread[changes],
+        )
+
     def __call__(self, spectrum_functions: np.ndarray) -> np.ndarray:
         """Return coordinates, (n, m), given the spectrum's functions at samples."""
         coefficients = self.combinations
@@ -99,8 +114,9 @@ class Chart:
         if not others.shape[1]:
             return functions
         # Whitened and turned back, so that coordinates keep their directions.
-        centred = functions - others @ self.mean
-        spread = np.tensordot(others, self.spread, axes=1)
+        # Not by BLAS, whose last bit depends on how many samples there are.
+        centred = functions - np.einsum("xp,pa->xa", others, self.mean)
+        spread = np.einsum("xp,pab->xab", others, self.spread)
         if spread.shape[1] == 2:
             return _whitened_pairs(centred, spread, self.floor)
         variance, axes = np.linalg.eigh(spread)

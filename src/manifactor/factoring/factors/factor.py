@@ -105,13 +105,31 @@ class Factor:
         spectrum_functions : ndarray of shape (n, n_spectrum_functions)
             The spectrum's functions at the samples.
         """
+        chart_values = self._chart(spectrum_functions)
+        return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
+
+    def place_by(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return embedding and coordinate, given the values of `combinations`."""
+        chart_values = self._chart.read(values)
+        return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
+
+    @property
+    def combinations(self) -> np.ndarray:
+        """Combinations of the spectrum's functions that a place is read from."""
+        return self._chart.combinations
+
+    def effective(self) -> "Factor":
+        """Return the same, without combinations that have no effect on a place."""
+        return replace(self, chart=self._chart.effective())
+
+    @property
+    def _chart(self) -> Chart:
         if self.chart is None:
             raise ValueError(
                 "a factor of a sum has no functions of the samples' spectrum to be "
                 "placed by; place samples by the sum."
             )
-        chart_values = self.chart(spectrum_functions)
-        return place_on_shape(self.topology, chart_values, self.cloud, self.ends)
+        return self.chart
 
     @property
     def shape(self) -> str:

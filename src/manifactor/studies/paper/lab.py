@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from manifactor._support.workers import Processes
+from manifactor._support.workers import Processes, Workers
 from manifactor.studies.paper.finding import Found, Job, drawn, find
 from manifactor.studies.paper.section import Settings
+from manifactor.studies.pieces import results_as_done
 
 # The figures show these two; rates over seeds cover all of `finding.WAYS`.
 COMPARED = ("published", "default")
@@ -17,15 +18,14 @@ class Lab:
 
     Attributes
     ----------
-    n_jobs : int or None
-        Number of processes; None for as many as there are cores.
+    workers : Workers
     callback : callable or None
         Called with the share of the work that is done.
     known : dict
         What was found so far.
     """
 
-    n_jobs: int | None = None
+    workers: Workers = field(default_factory=Processes)
     callback: Callable[[float], None] | None = None
     known: dict[Job, Found] = field(default_factory=dict)
 
@@ -71,7 +71,7 @@ class Lab:
             draws.setdefault((job.case, job.n, job.seed), []).append(job)
         groups = [(function, group) for group in draws.values()]
         done: dict = {}
-        for results in Processes(self.n_jobs).map(_in_turn, groups):
+        for results in results_as_done(self.workers, _in_turn, groups):
             done |= results
             if self.callback is not None:
                 # One more than the jobs: drawing the figure comes after them.

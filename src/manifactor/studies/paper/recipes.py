@@ -10,6 +10,7 @@ from pathlib import Path
 
 from manifactor._support.extras import extra
 from manifactor._support.files import make_folder, write_whole
+from manifactor._support.workers import Processes, Workers
 from manifactor.runs.folder import versions
 from manifactor.studies.paper.beyond import beyond
 from manifactor.studies.paper.fig1 import fig1
@@ -66,7 +67,7 @@ def reproduce(
     settings: Settings,
     *,
     overwrite: bool = False,
-    n_jobs: int | None = None,
+    workers: Workers = Processes(),
     callback: Callable[[str, float], None] | None = None,
 ) -> Iterator[tuple[str, float | None]]:
     """Run recipes, write what they make to a folder, and yield names and seconds.
@@ -79,7 +80,7 @@ def reproduce(
     extra("matplotlib")
     names = chosen(names)
     record = _opened(folder, settings)
-    lab = Lab(n_jobs)
+    lab = Lab(workers)
     callback = callback or (lambda name, fraction: None)
     for name in names:
         if name in record["sections"] and not overwrite:

@@ -159,6 +159,8 @@ class Scene:
 
     def exports(self) -> list[str]:
         """Return the suffixes of the files that a selection can be written to."""
+        if self.run.drawn:
+            return []  # it would lack the samples that are not shown
         particles = Path(self.run.record.get("particles", ""))
         own = particles.suffix.lower()
         # A table of particles can be written in its own format only.
@@ -310,7 +312,7 @@ def open_scene(
         What to show of particles of all views; None for what the run folder has.
     settings : SceneSettings
     """
-    run = open_run(folder)
+    run = open_run(folder, some=True)
     _, fit = read_run(run.folder)
     shown = shown or Shown(open_motions(run, fit))
     preview = preview_of(run, shown, settings=settings.preview)

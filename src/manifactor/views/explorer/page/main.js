@@ -173,7 +173,10 @@ function describeRun() {
       ),
     ),
   );
-  byId("save").hidden = !about.saves;
+  // Of a run in parts, only some samples are here: no file could have all.
+  const writes = about.exports.length > 0;
+  byId("suffix").parentElement.hidden = byId("download").hidden = !writes;
+  byId("save").hidden = !about.saves || !writes;
 }
 
 /** What can be shown of particles of all views, one of which is chosen. */

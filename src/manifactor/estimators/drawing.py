@@ -1,0 +1,148 @@
+"""Samples that are not in memory: some of them are drawn at random and fitted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from manifactor._support.parameters import require_count
+
+
+@dataclass(frozen=True)
+class DrawSettings:
+    """How many samples are drawn."""
+
+    # Beyond, a fit takes minutes and the places hardly improve.
+    most: int = 20_000
+    # A smaller number of samples shows no manifold.
+    fewest: int = 4
+    # Rows of an array without chunks that are read at a time.
+    rows_at_once: int = 2**16
+
+
+def is_lazy(X: Any) -> bool:
+    """Return whether this is a Dask array."""
+    return hasattr(X, "__dask_graph__") and hasattr(X, "chunks")
+
+
+def is_outside_memory(X: Any) -> bool:
+    """Return whether this is an array in chunks: of Dask, Zarr or HDF5."""
+    return hasattr(X, "chunks") and hasattr(X, "dtype") and hasattr(X, "shape")
+
+
+def require_known_shape(X: Any) -> None:
+    """Refuse a Dask array of unknown size, and what is no table of numbers."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"`X` must have one sample a row; got an array of shape {X.shape}."
+        )
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"`X` must hold real numbers; got values of type {X.dtype}.")
+    if any(np.isnan(size) for size in X.shape):
+        raise ValueError(
+            "the number of samples of `X` must be known; its chunks are of unknown "
+            "size. Call X.compute_chunk_sizes() first."
+        )
+
+
+def drawn_samples(estimator: Any, X: Any, asked: int | str) -> tuple[Any, Any]:
+    """Return the samples to fit, and their rows; None for all that were given.
+
+    Parameters
+    ----------
+    estimator : SpectralEstimator
+    X : array of shape (n_samples, n_features)
+    asked : int, "auto" or "all"
+        As in `ManifoldFactorizer.fit`.
+    """
+    outside = is_outside_memory(X)
+    if not outside and asked in ("auto", "all"):
+        return X, None
+    if outside:
+        require_known_shape(X)
+    n_samples, n_features = np.shape(X)
+    affordable = partial(estimator.affordable, n_features=n_features)
+    count = draw_count(asked, n_samples, affordable)
+    if not outside and count == n_samples:
+        return X, None
+    seed = check_random_state(estimator.random_state).randint(2**31)
+    rows = draw_rows(n_samples, count, np.random.default_rng(seed))
+    return take_rows(X, rows), rows
+
+
+def draw_rows(n_samples: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the numbers of `count` random samples, ascending.
+
+    Examples
+    --------
+    >>> draw_rows(10**9, 3, np.random.default_rng(0))
+    array([511136479, 636961686, 850624224])
+    """
+    return np.sort(rng.choice(n_samples, count, replace=False, shuffle=False))
+
+
+def draw_count(
+    asked: int | str,
+    n_samples: int,
+    affordable: Callable[[int], int],
+    *,
+    settings: DrawSettings = DrawSettings(),
+) -> int:
+    """Return how many samples to draw.
+
+    Parameters
+    ----------
+    asked : int, "auto" or "all"
+        "auto" takes 20,000, or as many as fit into memory.
+    n_samples : int
+    affordable : callable
+        From a number of samples to that of those that fit into memory.
+    settings : DrawSettings
+    """
+    if asked == "auto":
+        return affordable(min(n_samples, settings.most))
+    if asked == "all":
+        return n_samples
+    count = require_count("fit_samples", asked, settings.fewest, 10**9)
+    return min(count, n_samples)
+
+
+def most_that(fits: Callable[[int], bool], most: int, fewest: int) -> int:
+    """Return the largest number from `fewest` to `most` that fits, by bisection.
+
+    Examples
+    --------
+    >>> most_that(lambda count: count < 1000, 20_000, 4)
+    999
+    """
+    if fits(most):
+        return most
+    low, high = fewest, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def take_rows(
+    X: Any, rows: np.ndarray, *, settings: DrawSettings = DrawSettings()
+) -> np.ndarray:
+    """Return some samples, ascending; chunks that hold none of them are not read."""
+    if is_lazy(X):
+        return np.asarray(X[rows].compute())
+    if not is_outside_memory(X):
+        return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+    # HDF5 has no chunks for arrays that were written at once.
+    at_once = X.chunks[0] if X.chunks else settings.rows_at_once
+    edges = np.append(np.arange(0, X.shape[0], at_once), X.shape[0])
+    found = []
+    for low, high in pairwise(np.searchsorted(rows, edges)):
+        if low < high:
+            own = rows[low:high]
+            block = np.asarray(X[int(own[0]) : int(own[-1]) + 1])
+            found.append(block[own - own[0]])
+    return np.concatenate(found)

@@ -1,0 +1,209 @@
+"""Where new samples lie on the factors of a fit: in memory, on disk, or of Dask."""
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from manifactor.estimators.base import SpectralEstimator, rows_at_a_time
+from manifactor.estimators.drawing import is_lazy, require_known_shape
+from manifactor.estimators.lazy import (
+    lazy_table,
+    places_as_table,
+    places_of_table,
+    table_width,
+)
+from manifactor.factoring.placement import (
+    Placed,
+    PlacementSettings,
+    Placer,
+    place_blocks,
+    placer_on,
+)
+from manifactor.spectral.resident import like
+
+
+@dataclass(frozen=True)
+class Locator:
+    """A function from samples to their places on each factor.
+
+    Attributes
+    ----------
+    estimator : ManifoldFactorizer
+    placer : callable
+        From prepared samples to places.
+    """
+
+    estimator: Any
+    placer: Placer
+
+    def __call__(self, X: Any, first_row: int = 0) -> list[Placed]:
+        """Return the places of samples, as `ManifoldFactorizer.locate`.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features)
+        first_row : int
+            Number of the first sample, for messages, where these are some of many.
+        """
+        # Blocks are checked and prepared one by one: X may be larger than the memory.
+        settings = PlacementSettings(block=rows_at_a_time(X))
+        return place_blocks(
+            X,
+            self.placer,
+            prepare=lambda block, row: self.estimator._prepared(block, first_row + row),
+            settings=settings,
+        )
+
+
+def block_work(
+    estimator: Any, what: str, n_new: int
+) -> Callable[[np.ndarray, int], np.ndarray]:
+    """Return a function from a block of samples to what a method returns, as a table.
+
+    Parameters
+    ----------
+    estimator : ManifoldFactorizer
+    what : "locate", "transform" or "coordinates"
+    n_new : int
+        Samples of all blocks.
+    """
+    if what == "locate":
+        return partial(_located, estimator.locator(n_new))
+    return partial(_called, getattr(estimator, what))
+
+
+def _located(locator: Locator, X: np.ndarray, first_row: int) -> np.ndarray:
+    return places_as_table(locator(X, first_row))
+
+
+def _called(method: Callable, X: np.ndarray, first_row: int) -> np.ndarray:
+    return method(X)
+
+
+class LocatingEstimator(SpectralEstimator):
+    """An estimator that places samples on the factors it has found."""
+
+    factorization_: Any
+
+    @property
+    def factors_(self):
+        """Factors, the one with the smallest eigenvalue first."""
+        return self.factorization_.factors
+
+    @property
+    def n_factors_(self) -> int:
+        """Number of factors."""
+        return len(self.factors_)
+
+    @property
+    def sum_(self):
+        """Terms that add up to the data, or None."""
+        return self.factorization_.sum
+
+    def get_feature_names_out(self, input_features=None):
+        """Return the names of the columns that `transform` returns: factor1_0, ..."""
+        check_is_fitted(self)
+        names = [
+            f"factor{number}_{column}"
+            for number, factor in enumerate(self.factors_, start=1)
+            for column in range(factor.embedding.shape[1])
+        ]
+        return np.array(names, dtype=object)
+
+    def transform(self, X):
+        """Return embeddings in all factors side by side, (n_new, sum of widths).
+
+        Those of a Dask array are a Dask array.
+        """
+        if is_lazy(X):
+            return self._lazy(X, "transform", len(self.get_feature_names_out()))
+        return like(X, np.hstack([places for places, _ in self._placed(X)]))
+
+    def _placed(self, X) -> list[tuple]:
+        """Return embedding and coordinate of new samples on each factor."""
+        prepared = self._prepared(X)  # first, as it checks that there is a fit
+        if self.sum_ is not None:
+            placer = placer_on(self.factorization_, n_new=len(prepared))
+            return [placed[:2] for placed in place_blocks(prepared, placer)]
+        functions = self.diffusion_.extended(prepared)
+        return [factor.place(functions) for factor in self.factors_]
+
+    def coordinates(self, X=None):
+        """Return one number for each sample and 1-D factor, (n, n_factors).
+
+        Columns of other factors are nan.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features) or None
+            New samples; None for the training samples. Those of a Dask array are a
+            Dask array.
+        """
+        check_is_fitted(self)
+        if is_lazy(X):
+            return self._lazy(X, "coordinates", self.n_factors_)
+        if X is None:
+            columns = [factor.coordinate for factor in self.factors_]
+            n_samples = len(self.diffusion_.graph.inverse)
+        else:
+            placed = self._placed(X)
+            columns = [coordinate for _, coordinate in placed]
+            n_samples = len(placed[0][0])
+        unknown = np.full(n_samples, np.nan)
+        filled = [unknown if column is None else column for column in columns]
+        return like(X, np.column_stack(filled))
+
+    def locate(self, X) -> list[Placed]:
+        """Return embedding, coordinate and confidence of new samples on each factor.
+
+        The coordinate is None for shapes other than intervals and circles. The
+        confidence of a new sample is that of the nearest training sample. A sample far
+        from all of them takes the place of the nearest one, with confidence 0. On
+        factors of a sum, the confidence falls with the distance from the sum.
+
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features)
+            Also one on disk, which is read block by block, or a Dask array.
+
+        Returns
+        -------
+        list of Placed
+            One for each factor; unpacks as (embedding, coordinate, confidence). Of a
+            Dask array these are Dask arrays with its chunks of rows, and equal the
+            places of the same samples in memory.
+        """
+        check_is_fitted(self)
+        if is_lazy(X):
+            table = self._lazy(X, "locate", table_width(self.factors_))
+            return places_of_table(table, self.factors_)
+        return self.locator(np.shape(X)[0])(X)
+
+    def locator(self, n_new: int) -> Locator:
+        """Return a function that does what `locate` does, for many calls.
+
+        Parameters
+        ----------
+        n_new : int
+            Samples that will be located in all: for many, more is computed beforehand.
+            The places are the same.
+        """
+        check_is_fitted(self)
+        lean = copy(self)
+        # What a next fit may start from is as large as the fit itself.
+        lean.__dict__.pop("_kept", None)
+        return Locator(lean, placer_on(self.factorization_, n_new=n_new))
+
+    def _lazy(self, X, what: str, width: int):
+        """Return one of the methods of a Dask array, as a Dask array."""
+        check_is_fitted(self)
+        require_known_shape(X)
+        # The number of columns is checked now, not when the first block is computed.
+        self._validated(np.zeros((1, X.shape[1])), reset=False)
+        worker = partial(block_work, self, what, X.shape[0])
+        return lazy_table(X, worker, width)

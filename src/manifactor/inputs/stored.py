@@ -1,0 +1,150 @@
+"""Samples of tables that are too large to be read as a whole."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from manifactor._support.parameters import first_bad_value
+from manifactor._support.warning import warn_caller
+from manifactor.estimators.columns import ColumnWarning
+from manifactor.inputs.columns import ColumnChoice, Columns, listed
+from manifactor.inputs.stores import Store, is_stored, open_store
+
+
+@dataclass(frozen=True)
+class LargeSettings:
+    """Which tables are too large to be read as a whole."""
+
+    # Rows: the coordinates of more would be a .csv file of more than 50 MB.
+    rows: int = 1_000_000
+
+    # Numbers, 1 GB in double precision; a memory-mapped .npy file may have any number.
+    numbers: int = 2**27
+
+    # Bytes of a file that is never too large, so that it need not be opened.
+    small_file: int = 2**20
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """Samples of a table on disk, read a block of rows at a time.
+
+    It is small, whatever the table's size: other processes get it and read the rows
+    themselves.
+
+    Attributes
+    ----------
+    path : Path
+    columns : Columns
+        Which columns are used, and their scale.
+    n_samples : int
+    """
+
+    path: Path
+    columns: Columns
+    n_samples: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of samples and of columns used."""
+        return self.n_samples, len(self.columns.numbers)
+
+    @property
+    def edges(self) -> np.ndarray:
+        """First row of each chunk, and the number of rows."""
+        return open_store(self.path).edges
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return samples in sequence, scaled; refuse NaN and infinite values."""
+        block = open_store(self.path).read(start, stop, self.columns.numbers)
+        self._require_finite(block, start)
+        return self.columns.scaled(block)
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Return samples of ascending numbers, read chunk by chunk."""
+        parts = np.searchsorted(rows, self.edges)
+        found = []
+        for low, high in pairwise(parts):
+            if low < high:  # only chunks that hold some are read
+                own = rows[low:high]
+                block = self.read(int(own[0]), int(own[-1]) + 1)
+                found.append(block[own - own[0]])
+        return np.concatenate(found)
+
+    def scaled(self, mean: np.ndarray, scale: np.ndarray) -> "StoredTable":
+        """Return the same, with columns that are shifted and divided by these."""
+        return replace(self, columns=replace(self.columns, mean=mean, scale=scale))
+
+    def _require_finite(self, block: np.ndarray, start: int) -> None:
+        found = first_bad_value(block)
+        if found is None:
+            return
+        count, row, column = found
+        label = self.columns.labels[column]
+        raise ValueError(
+            f"samples must be finite; rows {start} to {start + len(block) - 1} of "
+            f"{self.path} have {count} NaN or inf values, the first in row "
+            f"{start + row}, column {label!r}. Remove those samples, fill the values "
+            "in, or leave columns out with --drop."
+        )
+
+
+def stored_table(path: Path, choice: ColumnChoice = ColumnChoice()) -> StoredTable:
+    """Return the chosen columns of a table on disk; nothing is read yet.
+
+    Columns of text are left out with a warning, and refused where they were chosen.
+    """
+    store = open_store(path)
+    used = choice.numbers(store.names, store.total)
+    text = [number for number in used if number in store.text]
+    if text:
+        names = listed([_label(store, number) for number in text])
+        if choice.named or len(text) == len(used):
+            raise ValueError(
+                f"{path} must be a table of numbers: columns that hold none are "
+                f"{names}. Leave them out with --drop, or choose others with --columns."
+            )
+        warn_caller(f"columns that hold text were left out: {names}.", ColumnWarning)
+        used = tuple(number for number in used if number not in store.text)
+    names_used = None
+    if store.names is not None:
+        names_used = tuple(store.names[number] for number in used)
+    columns = Columns(used, store.total, names_used)
+    return StoredTable(path, columns, int(store.edges[-1]))
+
+
+def _label(store: Store, number: int) -> str:
+    return str(number) if store.names is None else store.names[number]
+
+
+def in_parts(
+    path: Path,
+    coordinates: str = "auto",
+    *,
+    settings: LargeSettings = LargeSettings(),
+) -> bool:
+    """Return whether the rows of a table are read in parts.
+
+    Parameters
+    ----------
+    path : Path
+        Of any input.
+    coordinates : "auto", "csv" or "parquet"
+        How the coordinates of its samples are to be written: as a table in one file,
+        or in parts; "auto" decides by the size of the table.
+    settings : LargeSettings
+    """
+    is_file = path.suffix.lower() in (".npy", ".parquet") and path.is_file()
+    if coordinates == "csv" or not (is_file or is_stored(path)):
+        return False
+    if coordinates == "parquet":
+        return True
+    if is_file and path.stat().st_size < settings.small_file:
+        return False
+    store = open_store(path)
+    n_rows = int(store.edges[-1])
+    mapped = path.suffix.lower() == ".npy"
+    many = not mapped and n_rows * store.total > settings.numbers
+    return many or n_rows > settings.rows

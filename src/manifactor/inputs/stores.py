@@ -1,0 +1,302 @@
+"""Stores of tables on disk, of which blocks of rows are read: .npy, Zarr, Parquet."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from manifactor._support.extras import extra
+from manifactor.inputs.columns import listed
+
+# What Zarr 3 and Zarr 2 write into the folder of an array or a group.
+ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+
+
+@dataclass(frozen=True)
+class StoreSettings:
+    """Settings of `open_store`."""
+
+    # Numbers of a .npy file, which has no chunks, that are read at a time.
+    numbers_at_once: int = 2**20
+
+
+class Store(Protocol):
+    """A table on disk.
+
+    Attributes
+    ----------
+    names : tuple of str or None
+        Names of all columns.
+    total : int
+        Number of all columns.
+    edges : ndarray of int
+        First row of each chunk, in which the table is best read; the number of rows is
+        the last.
+    text : tuple of int
+        Columns that hold no numbers.
+    """
+
+    @property
+    def names(self) -> tuple[str, ...] | None: ...  # noqa: D102
+
+    @property
+    def total(self) -> int: ...  # noqa: D102
+
+    @property
+    def edges(self) -> np.ndarray: ...  # noqa: D102
+
+    @property
+    def text(self) -> tuple[int, ...]: ...  # noqa: D102
+
+    def read(self, start: int, stop: int, columns: Sequence[int]) -> np.ndarray:
+        """Return rows as floats, (stop - start, len(columns))."""
+
+
+@dataclass(frozen=True)
+class ArrayStore:
+    """A table that is one array on disk, of which slices can be read.
+
+    Attributes
+    ----------
+    array : memmap, zarr.Array
+    edges : ndarray of int
+    """
+
+    array: Any
+    edges: np.ndarray
+    names: tuple[str, ...] | None = None
+    text: tuple[int, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Number of all columns."""
+        return int(self.array.shape[1])
+
+    def read(self, start: int, stop: int, columns: Sequence[int]) -> np.ndarray:
+        """Return rows as floats, (stop - start, len(columns))."""
+        block = np.asarray(self.array[start:stop])
+        if len(columns) < self.total:
+            block = block[:, list(columns)]
+        return block.astype(float_type(block.dtype), copy=False)
+
+
+@dataclass(frozen=True)
+class ParquetStore:
+    """A table in one or several Parquet files, one after the other.
+
+    Attributes
+    ----------
+    files : tuple of Path
+        The file of each row group.
+    groups : tuple of int
+        Its number in the file.
+    edges : ndarray of int
+        Row groups are the chunks.
+    names : tuple of str
+    text : tuple of int
+    """
+
+    files: tuple[Path, ...]
+    groups: tuple[int, ...]
+    edges: np.ndarray
+    names: tuple[str, ...]
+    text: tuple[int, ...]
+
+    @property
+    def total(self) -> int:
+        """Number of all columns."""
+        return len(self.names)
+
+    def read(self, start: int, stop: int, columns: Sequence[int]) -> np.ndarray:
+        """Return rows as floats, (stop - start, len(columns))."""
+        first = int(np.searchsorted(self.edges, start, side="right")) - 1
+        last = int(np.searchsorted(self.edges, stop))
+        blocks = []
+        for group in range(first, last):
+            low, high = self.edges[group : group + 2]
+            block = self._group(group, [self.names[number] for number in columns])
+            blocks.append(block[max(start - low, 0) : min(stop, high) - low])
+        return np.concatenate(blocks)
+
+    def _group(self, group: int, names: list[str]) -> np.ndarray:
+        """Return some columns of a row group; missing cells are nan."""
+        with extra("pyarrow.parquet").ParquetFile(self.files[group]) as file:
+            table = file.read_row_group(self.groups[group], columns=names)
+        # By name: pyarrow returns columns in the order of the file.
+        columns = [_as_floats(table.column(name)) for name in names]
+        kind = np.result_type(*columns)
+        return np.column_stack([column.astype(kind, copy=False) for column in columns])
+
+
+def _as_floats(column) -> np.ndarray:
+    """Return a column of an Arrow table as floats; missing cells are nan."""
+    precision = float_type(np.dtype(column.type.to_pandas_dtype()))
+    kind = extra("pyarrow").from_numpy_dtype(precision)
+    return column.cast(kind).to_numpy()
+
+
+def float_type(dtype: np.dtype) -> type[np.floating]:
+    """Return the precision in which numbers of a type are held as they are.
+
+    Examples
+    --------
+    >>> float_type(np.dtype("uint8")), float_type(np.dtype("int32"))
+    (<class 'numpy.float32'>, <class 'numpy.float64'>)
+    """
+    small = dtype.itemsize <= (4 if dtype.kind == "f" else 2)
+    return np.float32 if small else np.float64
+
+
+def is_stored(path: Path) -> bool:
+    """Return whether this is a folder that holds a Zarr store or Parquet files."""
+    return is_zarr(path) or (path.is_dir() and any(path.glob("*.parquet")))
+
+
+def is_zarr(path: Path) -> bool:
+    """Return whether this is the folder of a Zarr store."""
+    return path.is_dir() and any((path / name).is_file() for name in ZARR_FILES)
+
+
+def open_store(path: Path) -> Store:
+    """Return the table of a .npy or .parquet file, a Zarr store or a Parquet folder."""
+    # Opened once by each process; a file that has changed is opened again.
+    return _opened(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=2)
+def _opened(path: Path, changed: int) -> Store:
+    if is_zarr(path):
+        store: Store = _open_zarr(path)
+    elif path.suffix.lower() == ".npy":
+        store = _open_npy(path)
+    else:
+        store = _open_parquet(path)
+    if not store.edges[-1]:
+        raise ValueError(f"{path} is empty; it must hold samples, one a row.")
+    return store
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """Memory-map the array in an .npy file, read-only."""
+    try:
+        # A memory map cannot hold objects, so that no pickle is ever loaded.
+        return np.lib.format.open_memmap(path, mode="r")
+    except (ValueError, EOFError) as error:
+        raise ValueError(
+            f"{path} is not a plain array of numbers; pickled objects are never loaded."
+        ) from error
+
+
+def _open_npy(path: Path, settings: StoreSettings = StoreSettings()) -> ArrayStore:
+    array = read_npy(path)
+    _require_table(path, array)
+    rows = max(1, settings.numbers_at_once // max(1, array.shape[1]))
+    return ArrayStore(array, _edges(len(array), rows))
+
+
+def _open_zarr(path: Path) -> ArrayStore:
+    zarr = extra("zarr")
+    try:
+        found = zarr.open(str(path), mode="r")
+        if not hasattr(found, "shape"):
+            found = found[_member(path, list(found.array_keys()))]
+    except (ValueError, OSError):
+        raise
+    except Exception as error:  # damaged and foreign stores lead to any exception
+        raise ValueError(f"{path} is no Zarr store that can be read: {error}") from None
+    _require_table(path, found)
+    # Shards are read as a whole.
+    chunks = getattr(found, "shards", None) or found.chunks
+    return ArrayStore(found, _edges(found.shape[0], chunks[0]))
+
+
+def _member(path: Path, names: list[str]) -> str:
+    """Return the name of the array of a group that holds the samples, as in an .npz."""
+    if "X" in names:
+        return "X"
+    if len(names) != 1:
+        raise ValueError(
+            f"{path} must hold an array `X`, or one array; it holds "
+            f"{', '.join(sorted(names)) or 'none'}. Save the samples under the name X, "
+            "or give the array itself: its folder in the store."
+        )
+    return names[0]
+
+
+def _edges(n_rows: int, at_once: int) -> np.ndarray:
+    return np.append(np.arange(0, n_rows, at_once), n_rows)
+
+
+def _require_table(path: Path, array) -> None:
+    if len(array.shape) != 2:
+        raise ValueError(
+            f"{path} must hold a table with one sample a row; got an array of shape "
+            f"{array.shape}."
+        )
+    if array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{path} must hold real numbers; got values of type {array.dtype}."
+        )
+
+
+def _open_parquet(path: Path) -> ParquetStore:
+    """Return the table of a .parquet file, or of a folder of such files."""
+    parquet = extra("pyarrow.parquet")
+    files = _parquet_files(path) if path.is_dir() else [path]
+    schema = None
+    of, groups, counts = [], [], [0]
+    for file in files:
+        try:
+            with parquet.ParquetFile(file) as opened:
+                own, metadata = opened.schema_arrow, opened.metadata
+        except OSError:
+            raise
+        except Exception as error:  # damaged and foreign files lead to any exception
+            raise ValueError(f"{file} is no Parquet file: {error}") from None
+        schema = own if schema is None else schema
+        if own.names != schema.names:
+            raise ValueError(
+                f"all files of {path} must have the same columns; {file.name} has "
+                f"{listed(own.names)}, and {files[0].name} has {listed(schema.names)}."
+            )
+        for group in range(metadata.num_row_groups):
+            of.append(file)
+            groups.append(group)
+            counts.append(metadata.row_group(group).num_rows)
+    assert schema is not None
+    text = tuple(k for k, kind in enumerate(schema.types) if not _holds_numbers(kind))
+    edges = np.cumsum(counts)
+    return ParquetStore(tuple(of), tuple(groups), edges, tuple(schema.names), text)
+
+
+def _holds_numbers(kind) -> bool:
+    types = extra("pyarrow").types
+    known: tuple[Callable, ...] = (
+        types.is_integer,
+        types.is_floating,
+        types.is_boolean,
+    )
+    return any(is_kind(kind) for is_kind in known)
+
+
+def _parquet_files(folder: Path) -> list[Path]:
+    """Return the files of a folder, in the order of the numbers in their names."""
+    # Programs that write such folders leave _SUCCESS, _metadata and checksums in them.
+    found = [path for path in folder.iterdir() if path.name[0] not in "._"]
+    other = [path.name for path in found if path.suffix.lower() != ".parquet"]
+    if other:
+        raise ValueError(
+            f"a folder of Parquet files must hold nothing else; {folder} also holds "
+            f"{listed(sorted(other), most=3)}. Move them elsewhere."
+        )
+    return sorted(found, key=lambda path: _natural(path.name))
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a key by which part.10 comes after part.2."""
+    parts = re.split(r"(\d+)", name)
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]

@@ -1,0 +1,224 @@
+"""Coordinates of many samples in Parquet parts: placed by workers, read in part."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from manifactor._support.extras import extra
+from manifactor._support.files import write_whole
+from manifactor._support.workers import Here, Workers
+from manifactor.estimators.locating import Locator
+from manifactor.inputs.stored import StoredTable
+from manifactor.runs.archive import load
+from manifactor.runs.places import Place, as_places, from_table, table_columns
+
+# Folder of a run that holds the parts, and the names of these.
+FOLDER = "coordinates"
+NAME = "part-{:05d}.parquet"
+
+# Numbers of samples, and their places on each factor.
+PlacedRows = tuple[np.ndarray, tuple[Place, ...]]
+
+
+@dataclass(frozen=True)
+class PartSettings:
+    """Settings of parts."""
+
+    # Samples of a part: 10 MB of coordinates, and some seconds of work.
+    rows: int = 2**18
+
+    # Numbers of the samples of a part, 128 MB in double precision.
+    numbers: int = 2**24
+
+    # Samples that are drawn where not all can be shown, and the parts, spread evenly,
+    # that these are drawn of.
+    most_drawn: int = 200_000
+    parts_read: int = 50
+
+
+def part_ranges(
+    edges: np.ndarray, n_columns: int, *, settings: PartSettings = PartSettings()
+) -> list[tuple[int, int]]:
+    """Return the first row of each part and the row after its last.
+
+    Parts are whole chunks of the table, so that none is read twice, unless a chunk
+    is too large.
+
+    Parameters
+    ----------
+    edges : ndarray of int
+        First row of each chunk, and the number of rows.
+    n_columns : int
+
+    Examples
+    --------
+    >>> part_ranges(np.array([0, 100_000, 200_000, 300_000]), 8)
+    [(0, 200000), (200000, 300000)]
+    """
+    largest = max(1, settings.numbers // n_columns)
+    usual = min(settings.rows, largest)
+    ranges, start = [], 0
+    while start < edges[-1]:
+        chunk = int(edges[np.searchsorted(edges, start, side="right")])
+        fitting = int(edges[np.searchsorted(edges, start + usual, side="right") - 1])
+        stop = fitting
+        if fitting <= start:
+            stop = chunk if chunk - start <= largest else start + usual
+        ranges.append((start, stop))
+        start = stop
+    return ranges
+
+
+def place_in_parts(
+    archive: Path,
+    table: StoredTable,
+    folder: Path,
+    *,
+    workers: Workers = Here(),
+    report: Callable[[float], None] | None = None,
+    settings: PartSettings = PartSettings(),
+) -> int:
+    """Place all samples of a table and write their coordinates in parts.
+
+    Parts that the folder already has are kept. A part is written whole or not at all.
+
+    Parameters
+    ----------
+    archive : Path
+        Of the fit. Workers read it, the table and the folder by these paths.
+    table : StoredTable
+    folder : Path
+    workers : Workers
+    report : callable or None
+        Called with the fraction of the parts that is done.
+    settings : PartSettings
+
+    Returns
+    -------
+    int
+        Number of parts.
+    """
+    ranges = part_ranges(table.edges, table.shape[1], settings=settings)
+    folder.mkdir(exist_ok=True)
+    jobs = []
+    for number, (start, stop) in enumerate(ranges):
+        target = folder / NAME.format(number)
+        if not target.is_file():
+            jobs.append((archive, table, start, stop, target))
+    before = len(ranges) - len(jobs)
+
+    def reported(fraction: float) -> None:
+        if report is not None:
+            report((before + fraction * len(jobs)) / len(ranges))
+
+    for _ in workers.map(place_part, jobs, report=reported):
+        pass
+    return len(ranges)
+
+
+def place_part(
+    archive: Path, table: StoredTable, start: int, stop: int, target: Path
+) -> None:
+    """Read some rows of a table, place them, and write their coordinates."""
+    locator = _locator(archive, archive.stat().st_mtime_ns, table.n_samples)
+    placed = locator(table.read(start, stop), start)
+    places = as_places(locator.estimator, placed)
+    write_whole(target, lambda file: _write(places, np.arange(start, stop), file))
+
+
+@lru_cache(maxsize=1)
+def _locator(archive: Path, changed: int, n_new: int) -> Locator:
+    """Return what places samples; a worker reads the fit once, not for each part."""
+    return load(archive).locator(n_new)
+
+
+def _write(places: tuple[Place, ...], rows: np.ndarray, file) -> None:
+    table = extra("pyarrow").table(table_columns(places, rows))
+    extra("pyarrow.parquet").write_table(table, file)
+
+
+def has_parts(run: Path) -> bool:
+    """Return whether the coordinates of a run are in parts."""
+    return (run / FOLDER).is_dir()
+
+
+def each_part(run: Path, record: dict) -> Iterator[PlacedRows]:
+    """Yield the samples of each part of a run: their numbers and their places."""
+    for path in _files(run, record):
+        yield _read(path, record)
+
+
+def drawn_places(
+    run: Path, record: dict, *, settings: PartSettings = PartSettings()
+) -> PlacedRows:
+    """Return numbers and places of samples that are drawn of a run at random.
+
+    The same in every call; all of them where there are not too many.
+    """
+    files = _files(run, record)
+    few = np.linspace(0, len(files) - 1, min(len(files), settings.parts_read))
+    read = [files[k] for k in few.round().astype(int)]
+    # Of all parts the same share: the last one is smaller.
+    share = min(1.0, settings.most_drawn / sum(map(_n_rows, read)))
+    rng = np.random.default_rng(0)
+    parts = []
+    for path in read:
+        rows, places = _read(path, record)
+        count = int(share * len(rows))
+        some = np.sort(rng.choice(len(rows), count, replace=False))
+        parts.append((rows[some], [place[some] for place in places]))
+    rows = np.concatenate([own for own, _ in parts])
+    factors = zip(*(places for _, places in parts), strict=True)
+    return rows, tuple(map(_joined, factors))
+
+
+def _joined(parts: tuple[Place, ...]) -> Place:
+    """Return places on a factor, one part after the other."""
+    return Place(
+        np.concatenate([part.coordinate for part in parts]),
+        parts[0].topology,
+        np.concatenate([part.confidence for part in parts]),
+    )
+
+
+def _files(run: Path, record: dict) -> list[Path]:
+    files = [run / FOLDER / NAME.format(k) for k in range(record.get("parts", 0))]
+    missing = [path for path in files if not path.is_file()]
+    if missing or not files:
+        what = missing[0] if missing else run / FOLDER / NAME.format(0)
+        raise ValueError(f"{what} is missing. Fit again.")
+    return files
+
+
+def _n_rows(path: Path) -> int:
+    try:
+        return extra("pyarrow.parquet").read_metadata(path).num_rows
+    except OSError:
+        raise
+    except Exception as error:  # damaged files lead to any exception
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> ValueError:
+    problem = " ".join(str(error).split())
+    return ValueError(f"{path} is damaged: {problem}. Fit again.")
+
+
+def _read(path: Path, record: dict) -> PlacedRows:
+    """Return the samples of a part: their numbers and their places."""
+    topologies = [factor["topology"] for factor in record["factors"]]
+    try:
+        table = extra("pyarrow.parquet").read_table(path)
+        columns = np.column_stack([column.to_numpy() for column in table.columns])
+        places = from_table(table.column_names, columns, topologies)
+        rows = table.column("sample").to_numpy()
+    except OSError:
+        raise
+    except Exception as error:  # damaged files lead to any exception
+        raise _damaged(path, error) from error
+    if not np.isfinite(columns).all():
+        raise ValueError(f"{path} is damaged: it has NaN or inf values. Fit again.")
+    return rows, places

@@ -1,0 +1,150 @@
+"""Few combinations of a spectrum's functions at many new samples."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from manifactor._support.threads import map_panels
+from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.search.nearest import NearestSamples, nearest_samples
+
+# New samples at a time: what is computed of them stays in the cache. It steers no
+# result.
+ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Values:
+    """Combinations of functions at new samples.
+
+    Attributes
+    ----------
+    combined : ndarray of shape (n_new, n_combinations)
+    nearest : ndarray of int of shape (n_new,)
+        The distinct training sample nearest to each.
+    distance : ndarray of shape (n_new,)
+        To the nearest.
+    """
+
+    combined: np.ndarray
+    nearest: np.ndarray
+    distance: np.ndarray
+
+
+@dataclass(frozen=True)
+class CombinedFunctions:
+    """Combinations of the functions of a diffusion, at any samples.
+
+    They are those of `Diffusion.extended` up to rounding. Only the combinations are
+    computed, and the nearest sample is found with the neighbours. The values at a
+    sample do not depend on the samples that are asked for together with it.
+
+    Attributes
+    ----------
+    search : NearestSamples
+        Of the distinct training samples.
+    weighted : ndarray of shape (n_distinct, 1 + n_combinations)
+        The pull of the walk, then its products with the combinations, each function
+        divided by its eigenvalue of the walk.
+    known : ndarray of shape (n_distinct, n_combinations)
+        The combinations at the training samples.
+    bandwidth : float
+    reach : float
+        Distance beyond which new samples are put on the nearest training sample.
+    coincident : float
+        Squared distance below which they are.
+    """
+
+    search: NearestSamples
+    weighted: np.ndarray
+    known: np.ndarray
+    bandwidth: float
+    reach: float
+    coincident: float
+
+    def __call__(self, X: np.ndarray) -> Values:
+        """Return the combinations at prepared samples, (n_new, n_features)."""
+        panels = map_panels(
+            lambda rows: self._at(X[rows]),
+            len(X),
+            smallest=ROWS_AT_ONCE,
+            largest=ROWS_AT_ONCE,
+        )
+        return Values(
+            np.concatenate([panel.combined for panel in panels]),
+            np.concatenate([panel.nearest for panel in panels]),
+            np.concatenate([panel.distance for panel in panels]),
+        )
+
+    def _at(self, X: np.ndarray) -> Values:
+        around = self.search.around(X)
+        nearest, squared = around.nearest()
+        weights = np.exp(around.squared / -self.bandwidth) * around.inside
+        # Row by row, one neighbour after the other: a product of dense matrices would
+        # depend on the number of rows in the last bit.
+        starts = np.arange(0, weights.size + 1, weights.shape[1])
+        entries = (weights.ravel(), around.indices.ravel(), starts)
+        sums = sp.csr_array(entries, shape=(len(X), len(self.known))) @ self.weighted
+        distance = np.sqrt(squared)
+        own = (squared < self.coincident) | (distance > self.reach)
+        total = np.where(own, 1.0, sums[:, 0])
+        combined = sums[:, 1:] / total[:, None]
+        combined[own] = self.known[nearest[own]]
+        return Values(combined, nearest, distance)
+
+
+def is_combinable(diffusion: Diffusion) -> bool:
+    """Return whether `combined_functions` can be made of a diffusion.
+
+    Its neighbours must be the nearest samples, found by a tree, with one bandwidth for
+    all and no samples left out.
+    """
+    graph, affinity = diffusion.graph, diffusion.affinity
+    return (
+        graph.method.value == "kd_tree"
+        and sp.issparse(affinity.kernel)
+        and affinity.local_scale is None
+        and not graph.weightless.any()
+    )
+
+
+def combined_functions(
+    diffusion: Diffusion, coefficients: np.ndarray, *, reach: float, n_new: int
+) -> CombinedFunctions:
+    """Return combinations of the functions of a diffusion, to be read at new samples.
+
+    Parameters
+    ----------
+    diffusion : Diffusion
+        One that `is_combinable`.
+    coefficients : ndarray of shape (n_functions, n_combinations)
+    reach : float
+        Distance beyond which new samples are put on the nearest training sample.
+    n_new : int
+        New samples that are to be expected.
+    """
+    spectrum, affinity, graph = diffusion.distinct, diffusion.affinity, diffusion.graph
+    growth = np.exp(spectrum.step * spectrum.eigenvalues)
+    extended = spectrum.functions @ (growth[:, None] * coefficients)
+    ones = np.ones((len(extended), 1))
+    weighted = affinity.pull[:, None] * np.hstack([ones, extended])
+    sums = affinity.kernel @ weighted
+    bandwidth = affinity.bandwidth.value
+    settings = diffusion.settings
+    search = nearest_samples(
+        diffusion.samples[graph.distinct],
+        (graph.n_neighbors or 0) + 1,
+        dimension=diffusion.dimension,
+        n_new=n_new,
+        reach=reach,
+    )
+    return CombinedFunctions(
+        search=search,
+        weighted=weighted,
+        known=sums[:, 1:] / sums[:, :1],
+        bandwidth=bandwidth,
+        reach=reach,
+        # The weight of a sample so near is 1 but for this.
+        coincident=-bandwidth * np.log1p(-settings.kernel.coincident),
+    )

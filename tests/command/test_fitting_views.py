@@ -1,0 +1,181 @@
+"""`fit` of several inputs: what is kept, how it is resumed, and who does the work."""
+
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from manifactor._support.workers import Here, WorkersLost
+from manifactor.command import fitting_views
+from manifactor.runs.task import Task
+
+from .conftest import Screen, manifactor, refusal
+
+FIT = "fit a.npy b.npy c.npy --out run --sense geometry"
+
+
+class Stopping(Here):
+    """A worker that is stopped after some pieces."""
+
+    def __init__(self, n_done, error):
+        self.n_done, self.error = n_done, error
+
+    def outcomes(self, work, jobs, **how):
+        yield from super().outcomes(work, jobs[: self.n_done], **how)
+        raise self.error
+
+
+@pytest.fixture
+def inputs(folder, monkeypatch):
+    for seed, name in enumerate("abc"):
+        X = np.random.default_rng(seed).uniform(size=(120, 2))
+        np.save(folder / f"{name}.npy", X)
+    # In this process, which can be watched.
+    monkeypatch.setattr(fitting_views, "Processes", Here)
+    return folder
+
+
+@pytest.fixture
+def fitted(monkeypatch):
+    """Names of the inputs that are fitted."""
+    names = []
+    fit = Task.fit
+
+    def counted(self, *given, **how):
+        names.append(self.name)
+        return fit(self, *given, **how)
+
+    monkeypatch.setattr(Task, "fit", counted)
+    return names
+
+
+def stop_after(n_done, monkeypatch, error=None):
+    error = error or KeyboardInterrupt()
+    monkeypatch.setattr(fitting_views, "Processes", lambda: Stopping(n_done, error))
+
+
+@pytest.fixture
+def stopped(inputs, fitted, capsys, monkeypatch):
+    """Three inputs, two of which were fitted when the command was stopped."""
+    with monkeypatch.context() as patch:
+        stop_after(2, patch)
+        assert manifactor(FIT) == 130
+    err = capsys.readouterr().err
+    assert "2 of 3 views are finished and kept; repeat the command with --resume" in err
+    assert fitted == ["a", "b"]
+    fitted.clear()
+    return inputs
+
+
+@pytest.mark.slow
+def test_finished_views_are_kept_and_none_is_fitted_twice(stopped, fitted, capsys):
+    assert not (stopped / "run").exists()
+    assert manifactor(f"{FIT} --resume") == 0
+    assert fitted == ["c"]
+    captured = capsys.readouterr()
+    assert "2 of 3 views are finished; continuing with the others" in captured.err
+    assert [line.split()[0] for line in captured.out.splitlines()[1:4]] == list("abc")
+    names = {path.name for path in stopped.iterdir()}
+    assert names == {"a.npy", "b.npy", "c.npy", "run"}
+    assert {path.name for path in (stopped / "run").iterdir()} == {*"abc", "views.csv"}
+
+
+@pytest.mark.slow
+def test_views_are_not_resumed_with_other_options_or_inputs(stopped, fitted, capsys):
+    belong = "must belong to this fit; a is of other inputs or settings"
+    assert belong in refusal(f"{FIT} --seed 1 --resume", stopped, capsys)
+    others = FIT.replace("a.npy", "d.npy")
+    shutil.copy("a.npy", "d.npy")
+    assert belong in refusal(f"{others} --resume", stopped, capsys)
+    one = "fit a.npy --out run --sense geometry --resume"
+    assert "they are of several inputs" in refusal(one, stopped, capsys)
+    path = stopped / ".run.stages" / "a" / "run.json"
+    record = {**json.loads(path.read_text()), "input_changed": "long ago"}
+    path.write_text(json.dumps(record))
+    assert belong in refusal(f"{FIT} --resume", stopped, capsys)
+    assert fitted == []
+
+
+@pytest.mark.slow
+def test_what_a_killed_worker_left_is_removed(stopped, capsys):
+    (stopped / ".run.stages" / ".c.half").mkdir()
+    assert manifactor(f"{FIT} --resume") == 0
+    assert not list((stopped / "run").glob(".*"))
+
+
+@pytest.mark.slow
+def test_kept_views_are_not_deleted_in_silence(stopped, fitted, capsys):
+    assert manifactor(FIT) == 0
+    assert "note: deleting the checkpoints" in capsys.readouterr().err
+    assert fitted == ["a", "b", "c"]
+
+
+def test_nothing_is_left_if_no_view_is_finished(inputs, capsys, monkeypatch):
+    stop_after(0, monkeypatch)
+    assert manifactor(FIT) == 130
+    assert "interrupted; no partial output was left" in capsys.readouterr().err
+    assert {path.name for path in inputs.iterdir()} == {"a.npy", "b.npy", "c.npy"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_done", [0, 1])
+def test_views_are_resumed_after_the_workers_were_lost(
+    inputs, fitted, capsys, monkeypatch, n_done
+):
+    with monkeypatch.context() as patch:
+        stop_after(n_done, patch, WorkersLost("the scheduler is gone."))
+        assert manifactor(FIT) == 2
+    assert capsys.readouterr().err == "manifactor: error: the scheduler is gone.\n"
+    assert manifactor(f"{FIT} --resume") == 0
+    assert fitted == ["a", "b", "c"]
+
+
+@pytest.mark.slow
+def test_a_mistake_in_one_view_is_named_and_the_others_are_kept(
+    inputs, capsys, monkeypatch
+):
+    fit = Task.fit
+
+    def mistaken(self, *given, **how):
+        if self.name == "b":
+            raise KeyError("rot")
+        return fit(self, *given, **how)
+
+    monkeypatch.setattr(Task, "fit", mistaken)
+    assert manifactor(FIT) == 0
+    out = capsys.readouterr().out
+    assert out.splitlines()[2].split() == ["b", "failed", "KeyError:", "'rot'"]
+    assert out.endswith("run; 1 failed\n")
+    assert {path.name for path in (inputs / "run").iterdir()} == {"a", "c", "views.csv"}
+
+
+@pytest.mark.slow
+def test_one_bar_counts_all_views(inputs, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Screen())
+    assert manifactor(FIT) == 0
+    assert "views        |" in sys.stderr.getvalue()
+    assert "3 of 3, " in sys.stderr.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("fit a.npy --cluster local", "this is one fit, which runs in one process"),
+        (f"{FIT} --cluster local:0", "must be local, local:WORKERS, the address of a"),
+        (f"{FIT} --cluster none.json", "none.json cannot be used: no such scheduler"),
+    ],
+)
+def test_a_cluster_that_cannot_be_used_is_refused(inputs, capsys, line, message):
+    assert message in refusal(line, inputs, capsys)
+
+
+@pytest.mark.slow
+def test_a_cluster_finds_the_same(inputs, capsys):
+    assert manifactor(FIT) == 0
+    assert manifactor(f"{FIT.replace('run', 'far')} --cluster local:1") == 0
+    assert "the cluster does 1 piece at the same time" in capsys.readouterr().err
+    for name in "abc":
+        far, run = (inputs / out / name / "coordinates.csv" for out in ("far", "run"))
+        assert far.read_bytes() == run.read_bytes()

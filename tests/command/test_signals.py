@@ -1,0 +1,171 @@
+"""Signals that end a command: the exit code, one line, and nothing that is left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from joblib import cpu_count
+
+from manifactor.command import signals
+from manifactor.command.main import COMMANDS, main
+
+FIT = "fit a.npy b.npy c.npy --out run"
+SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"]
+posix = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="processes are counted in /proc"
+)
+# A computation in C that takes minutes, in which Python calls no handler.
+STUCK = """
+import hashlib
+from pathlib import Path
+from manifactor._support.files import whole_folder
+from manifactor.command.signals import ended_by_signals, leaving
+with ended_by_signals(), leaving(lambda: "half is kept"), whole_folder(Path("out")):
+    print("computing", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+"""
+
+
+def of_session(number):
+    """Processes of a session that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, _, session = (
+                (path / "stat").read_text().rsplit(")")[1].split()[:4]
+            )
+        except OSError:  # it ended meanwhile
+            continue
+        if int(session) == number and state != "Z":
+            found.append(path.name)
+    return found
+
+
+def wait_until(fact, *, limit=300):
+    """Wait for a fact; the limit guards against a hang only."""
+    start = time.monotonic()
+    while not fact():
+        assert time.monotonic() - start < limit
+        time.sleep(0.02)
+
+
+def started(*command, cwd):
+    return subprocess.Popen(
+        [sys.executable, *command],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@posix
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "name", "left"),
+    [
+        *[(FIT, name, "no partial output was left") for name in SIGNALS],
+        ("bench accuracy --quick", "SIGINT", "fits are kept in accuracy"),
+    ],
+)
+def test_a_signal_ends_all_processes_of_a_command(tmp_path, line, name, left):
+    # So many that none is finished before the signal comes.
+    for letter in "abc":
+        X = np.random.default_rng(0).uniform(size=(8000, 3))
+        np.save(tmp_path / f"{letter}.npy", X)
+    n_workers = min(cpu_count(), 3)
+    with started("-m", "manifactor", *line.split(), cwd=tmp_path) as command:
+        try:
+            sign = "accuracy.jsonl.part" if "bench" in line else ".run.stages"
+            wait_until((tmp_path / sign).exists)
+            # This one, the workers, and two that remove what the others leave.
+            n_processes = 1 if n_workers == 1 else 3 + n_workers
+            wait_until(lambda: len(of_session(command.pid)) >= n_processes)
+            time.sleep(0.5)  # for the last one to be told what to do
+            # As a terminal does, to all processes.
+            os.killpg(command.pid, getattr(signal, name))
+            out, err = command.communicate(timeout=300)
+            wait_until(lambda: not of_session(command.pid), limit=30)
+        finally:
+            command.kill()
+    assert command.returncode == 128 + getattr(signal, name), err
+    assert out == ""
+    ended = "interrupted" if name == "SIGINT" else f"ended by {name}"
+    assert err.startswith(f"manifactor: {ended}; ")
+    assert left in err
+    assert err.count("\n") == 1
+    kept = {path.name for path in tmp_path.iterdir()} - {"a.npy", "b.npy", "c.npy"}
+    assert kept == ({"accuracy.jsonl.part"} if "bench" in line else set())
+
+
+@posix
+@pytest.mark.slow
+def test_a_computation_in_c_ends_too_and_a_second_signal_changes_nothing(tmp_path):
+    with started("-c", STUCK, cwd=tmp_path) as command:
+        try:
+            assert command.stdout.readline() == "computing\n"
+            assert len(list(tmp_path.iterdir())) == 1
+            for name in ("SIGTERM", "SIGINT"):
+                command.send_signal(getattr(signal, name))
+                time.sleep(0.1)
+            _, err = command.communicate(timeout=300)
+        finally:
+            command.kill()
+    assert command.returncode == 143
+    assert err == "manifactor: ended by SIGTERM; half is kept.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_handlers_are_restored_and_ignored_signals_stay_ignored():
+    assert threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+        with signals.ended_by_signals():
+            assert signal.getsignal(signal.SIGTERM) is not before[0]
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) is before[0]
+    finally:
+        signal.signal(signal.SIGHUP, before[1])
+
+
+def test_a_thread_and_a_caller_of_main_keep_their_handlers(monkeypatch):
+    seen = []
+
+    def look(arguments=None):
+        seen.append(signal.getsignal(signal.SIGTERM))
+
+    def in_thread():
+        with signals.ended_by_signals():
+            look()
+
+    monkeypatch.setitem(COMMANDS, "report", look)
+    thread = threading.Thread(target=in_thread)
+    thread.start()
+    thread.join()
+    assert main(["report", "run"]) == 0
+    assert seen == 2 * [signal.getsignal(signal.SIGTERM)]
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "line"),
+    [
+        (signal.SIGTERM, 143, "ended by SIGTERM; half is kept."),
+        (signal.SIGINT, 130, "interrupted; half is kept."),
+    ],
+)
+def test_what_is_left_is_said_with_the_signal(monkeypatch, capsys, number, code, line):
+    def stopped(arguments):
+        with signals.leaving(lambda: "half is kept"):
+            raise signals.Stopped(number)
+
+    monkeypatch.setitem(COMMANDS, "report", stopped)
+    assert main(["report", "run"]) == code
+    assert capsys.readouterr().err == f"manifactor: {line}\n"

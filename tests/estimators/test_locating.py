@@ -1,0 +1,104 @@
+import cloudpickle
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import zarr
+
+from manifactor import ManifoldFactorizer, datasets, load, save
+from manifactor.estimators.drawing import draw_count
+
+
+@pytest.fixture(scope="module")
+def fit(torus):
+    return ManifoldFactorizer(random_state=0).fit(torus[0][:700])
+
+
+@pytest.fixture(scope="module")
+def new():
+    return datasets.sample("torus", 4000, random_state=1)[0]
+
+
+def same(eager, lazy):
+    pairs = zip(eager, dask.compute(*lazy, scheduler="sync"), strict=True)
+    return all(np.array_equal(one, other) for one, other in pairs)
+
+
+def test_places_of_a_dask_array_are_lazy_and_those_of_its_samples(fit, new):
+    lazy = fit.locate(da.from_array(new, chunks=(777, 2)))
+    for placed, eager in zip(lazy, fit.locate(new), strict=True):
+        assert placed.coordinate.chunks == ((777,) * 5 + (115,),)
+        assert placed.embedding.shape == (4000, 2)
+        assert placed.confidence.dtype == np.float64
+        assert same(eager, placed)
+
+
+def test_the_fit_is_in_the_graph_once(fit):
+    def size(n_chunks):
+        lazy = da.zeros((4000, 4), chunks=(4000 // n_chunks, 4))
+        return len(cloudpickle.dumps(dict(fit.locate(lazy)[0].coordinate.dask)))
+
+    assert size(40) - size(4) < 0.05 * len(cloudpickle.dumps(fit))
+
+
+def test_transform_and_coordinates_of_a_dask_array_are_lazy(fit, new):
+    lazy = da.from_array(new, chunks=(1500, 4))
+    for method in (fit.transform, fit.coordinates):
+        expected = method(new)
+        assert method(lazy).shape == expected.shape
+        np.testing.assert_allclose(method(lazy).compute(), expected, atol=1e-9)
+
+
+def test_a_wrong_value_is_named_by_its_row_in_the_array(fit, new):
+    wrong = new.copy()
+    wrong[3210, 1] = np.nan
+    with pytest.raises(ValueError, match="the first in row 3210, column 1"):
+        fit.locate(wrong)
+    first = fit.locate(da.from_array(wrong, chunks=(777, 4)))[0]
+    with pytest.raises(ValueError, match="the first in row 3210, column 1"):
+        first.coordinate.compute(scheduler="sync")
+
+
+def test_arrays_of_another_shape_are_refused_at_once(fit, new):
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        fit.locate(da.from_array(new[:, :3], chunks=500))
+    with pytest.raises(ValueError, match="must have one sample a row"):
+        fit.locate(da.from_array(new[:, 0], chunks=500))
+    lazy = da.from_array(new, chunks=(500, 4))
+    with pytest.raises(ValueError, match=r"Call X.compute_chunk_sizes\(\) first"):
+        ManifoldFactorizer().fit(lazy[lazy[:, 0] > 0])
+
+
+@pytest.mark.slow
+def test_a_part_of_an_array_outside_of_memory_is_drawn_and_fitted(new, tmp_path):
+    stored = zarr.create_array(
+        tmp_path / "a.zarr", shape=new.shape, chunks=(300, 4), dtype="f8"
+    )
+    stored[:] = new
+    lazy = da.from_array(new, chunks=(777, 2))
+    fits = [
+        ManifoldFactorizer(random_state=0).fit(X, fit_samples=600)
+        for X in (lazy, stored)
+    ]
+    rows = fits[0].rows_
+    assert len(rows) == 600
+    assert (np.diff(rows) > 0).all()
+    whole = ManifoldFactorizer(random_state=0).fit(new[rows])
+    assert whole.rows_ is None
+    for fit in fits:
+        np.testing.assert_array_equal(fit.rows_, rows)
+        np.testing.assert_array_equal(fit.coordinates(), whole.coordinates())
+    assert all(map(same, whole.locate(new), fits[1].locate(stored)))
+    save(fits[0], tmp_path / "fit.npz")
+    np.testing.assert_array_equal(load(tmp_path / "fit.npz").rows_, rows)
+
+
+def test_no_more_samples_are_drawn_than_fit_into_memory():
+    assert draw_count("auto", 10**9, lambda most: min(most, 5000)) == 5000
+    assert draw_count("auto", 10**9, lambda most: most) == 20_000
+    assert draw_count(70_000, 10**9, lambda most: 5000) == 70_000
+    assert draw_count("all", 30_000, lambda most: 5000) == 30_000
+    estimator = ManifoldFactorizer()
+    most = estimator.affordable(20_000, 10**9)
+    assert most < 20_000
+    assert estimator.affordable(20_000, 8) == 20_000

@@ -1,0 +1,146 @@
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import zarr
+
+from manifactor.estimators.columns import ColumnWarning
+from manifactor.inputs.columns import ColumnChoice
+from manifactor.inputs.files import read_samples, read_table
+from manifactor.inputs.stored import LargeSettings, in_parts, stored_table
+from manifactor.inputs.tables import column_names
+
+N = 95
+
+
+@pytest.fixture
+def X(rng):
+    return rng.normal(size=(N, 3)).astype(np.float32)
+
+
+def write_parquet(folder, X, *, files=12, **more):
+    """Write rows to a folder of files, with names of which part.10 sorts before part.2 as text."""
+    folder.mkdir()
+    for number, rows in enumerate(np.array_split(np.arange(len(X)), files)):
+        columns = dict(zip("abc", X[rows].T, strict=True))
+        columns |= {name: values[rows] for name, values in more.items()}
+        path = folder / f"part.{number}.parquet"
+        pq.write_table(pa.table(columns), path, row_group_size=5)
+    (folder / "_SUCCESS").touch()
+    return folder
+
+
+def write_zarr(path, X, chunks=(20, 2)):
+    array = zarr.create_array(path, shape=X.shape, chunks=chunks, dtype=X.dtype)
+    array[:] = X
+    return path
+
+
+def write_npy(path, X):
+    np.save(path, X)
+    return path
+
+
+@pytest.fixture(params=["zarr", "parquet", "npy"])
+def path(request, tmp_path, X):
+    writers = {"zarr": write_zarr, "parquet": write_parquet, "npy": write_npy}
+    return writers[request.param](tmp_path / f"a.{request.param}", X)
+
+
+def test_rows_are_those_that_were_written_in_single_precision(path, X):
+    table = stored_table(path)
+    assert table.shape == (N, 3)
+    assert table.read(0, 5).dtype == np.float32
+    for start, stop in [(0, N), (3, 4), (17, 61)]:
+        np.testing.assert_array_equal(table.read(start, stop), X[start:stop])
+    np.testing.assert_array_equal(read_samples(path), X)
+
+
+def test_drawn_rows_are_read_from_their_chunks(path, X):
+    rows = np.array([0, 19, 20, 21, 94])
+    np.testing.assert_array_equal(stored_table(path).take(rows), X[rows])
+
+
+def test_chosen_columns_are_read(path, X):
+    table = stored_table(path, ColumnChoice(drop="1"))
+    np.testing.assert_array_equal(table.read(2, 30), X[2:30, [0, 2]])
+    scaled = table.scaled(np.array([1.0, 2.0]), np.array([2.0, 4.0]))
+    np.testing.assert_allclose(scaled.read(2, 3), (X[2:3, [0, 2]] - [1, 2]) / [2, 4])
+
+
+def test_a_wrong_value_is_named_by_its_row_in_the_table(tmp_path, X):
+    X[61, 1] = np.nan
+    folder = write_parquet(tmp_path / "p", X)
+    table = stored_table(folder)
+    assert len(table.read(0, 61)) == 61
+    with pytest.raises(ValueError, match="the first in row 61, column 'b'"):
+        table.read(50, 70)
+
+
+def test_cells_that_are_missing_are_wrong_values_too(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": [1, None, 3], "b": [True, False, True]}), path)
+    with pytest.raises(ValueError, match="row 1, column 'a'"):
+        stored_table(path).read(0, 3)
+
+
+def test_columns_of_text_are_left_out_or_refused_where_they_were_chosen(tmp_path, X):
+    path = write_parquet(tmp_path / "p", X, name=np.array(["x"] * N))
+    assert column_names(path) == ["a", "b", "c", "name"]
+    with pytest.warns(ColumnWarning, match="hold text were left out: 'name'"):
+        assert stored_table(path).columns.names == ("a", "b", "c")
+    with pytest.raises(ValueError, match="columns that hold none are 'name'"):
+        stored_table(path, ColumnChoice("a,name"))
+    with pytest.raises(ValueError, match="there is no column 'd'"):
+        read_table(path, ColumnChoice("d"))
+
+
+def test_a_group_needs_one_array_or_one_named_x(tmp_path, X):
+    path = tmp_path / "g.zarr"
+    group = zarr.open_group(path, mode="w")
+    with pytest.raises(ValueError, match="it holds none"):
+        read_samples(path)
+    for name in ("labels", "X"):
+        array = group.create_array(name, shape=X.shape, chunks=(10, 3), dtype="f4")
+        array[:] = X if name == "X" else 0
+    np.testing.assert_array_equal(read_samples(path), X)
+    np.testing.assert_array_equal(read_samples(path / "labels"), 0 * X)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "match"),
+    [
+        ((0, 3), "f4", "is empty; it must hold samples"),
+        ((4,), "f4", "one sample a row; got an array of shape"),
+        ((4, 3), "c16", "must hold real numbers"),
+    ],
+)
+def test_stores_without_a_table_of_numbers_are_refused(tmp_path, shape, dtype, match):
+    zarr.create_array(tmp_path / "a.zarr", shape=shape, dtype=dtype)
+    with pytest.raises(ValueError, match=match):
+        read_samples(tmp_path / "a.zarr")
+
+
+def test_a_folder_of_parquet_files_holds_nothing_else_and_one_kind(tmp_path, X):
+    folder = write_parquet(tmp_path / "p", X)
+    (folder / "notes.txt").touch()
+    with pytest.raises(ValueError, match=r"also holds 'notes.txt'. Move them"):
+        stored_table(folder)
+    (folder / "notes.txt").unlink()
+    pq.write_table(pa.table({"z": [1.0]}), folder / "part.99.parquet")
+    with pytest.raises(ValueError, match=r"same columns; part.99.parquet has 'z'"):
+        stored_table(folder)
+    (folder / "part.99.parquet").write_bytes(b"no parquet")
+    with pytest.raises(ValueError, match=r"part.99.parquet is no Parquet file"):
+        stored_table(folder)
+
+
+def test_the_size_decides_what_is_read_in_parts(path):
+    small = LargeSettings(rows=N, small_file=0)
+    large = LargeSettings(rows=N - 1, small_file=0)
+    assert not in_parts(path, settings=small)
+    assert in_parts(path, settings=large)
+    assert in_parts(path, "parquet", settings=small)
+    assert not in_parts(path, "csv", settings=large)
+    wide = LargeSettings(rows=N, numbers=3 * N - 1, small_file=0)
+    assert in_parts(path, settings=wide) == (path.suffix != ".npy")

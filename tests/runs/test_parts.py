@@ -1,0 +1,146 @@
+import json
+
+import numpy as np
+import pytest
+import zarr
+
+from manifactor import ManifoldFactorizer, datasets
+from manifactor._support.workers import Here
+from manifactor.inputs.stored import stored_table
+from manifactor.runs import parts
+from manifactor.runs.archive import save
+from manifactor.runs.folder import write_run
+from manifactor.runs.parts import PartSettings, part_ranges, place_in_parts
+from manifactor.runs.run import open_run
+from manifactor.runs.streamed import select_from_parts
+
+N = 2600
+SMALL = PartSettings(rows=1000)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X = datasets.sample("torus", N, random_state=0)[0].astype(np.float32)
+    return X, ManifoldFactorizer(random_state=0).fit(X[::4])
+
+
+def stored(X, path):
+    array = zarr.create_array(path, shape=X.shape, chunks=(200, 4), dtype=X.dtype)
+    array[:] = X
+    return stored_table(path)
+
+
+@pytest.fixture
+def placed(fitted, tmp_path):
+    """A run in three parts, beside its input."""
+    X, fit = fitted
+    table = stored(X, tmp_path / "X.zarr")
+    save(fit, tmp_path / "fit.npz")
+    folder = tmp_path / "coordinates"
+    n_parts = place_in_parts(tmp_path / "fit.npz", table, folder, settings=SMALL)
+    record = {
+        "input": str(tmp_path / "X.zarr"),
+        "n_samples": N,
+        "n_fitted": 650,
+        "parts": n_parts,
+        "columns": table.columns.record,
+    }
+    write_run(fit, tmp_path / "run", record=record, parts=folder)
+    return tmp_path / "run"
+
+
+def test_parts_are_whole_chunks_unless_these_are_too_large():
+    settings = PartSettings(rows=10, numbers=60)
+    assert part_ranges(np.arange(0, 25, 4), 3, settings=settings) == [
+        (0, 8),
+        (8, 16),
+        (16, 24),
+    ]
+    assert part_ranges(np.array([0, 15, 30]), 3, settings=settings) == [
+        (0, 15),
+        (15, 30),
+    ]
+    assert part_ranges(np.array([0, 25]), 3, settings=settings) == [
+        (0, 10),
+        (10, 25),
+    ]
+
+
+def test_a_run_in_parts_has_the_places_of_all_samples(fitted, placed):
+    X, fit = fitted
+    assert not (placed / "coordinates.csv").exists()
+    assert len(list((placed / "coordinates").iterdir())) == 3
+    run = open_run(placed, some=True)
+    assert not run.drawn
+    np.testing.assert_array_equal(run.rows, np.arange(N))
+    for place, expected in zip(run.places, fit.locate(X), strict=True):
+        np.testing.assert_allclose(place.coordinate, expected.coordinate, atol=1e-9)
+        np.testing.assert_array_equal(place.confidence, expected.confidence)
+    with pytest.raises(ValueError, match="reads the places of all samples"):
+        open_run(placed)
+
+
+def test_of_many_samples_some_are_shown(fitted, placed, monkeypatch):
+    few = PartSettings(most_drawn=90)
+    monkeypatch.setattr(parts.drawn_places, "__kwdefaults__", {"settings": few})
+    run = open_run(placed, some=True)
+    assert run.drawn
+    assert np.bincount(run.rows // 1000).tolist() == [34, 34, 20]
+    assert run.warnings[0].startswith("Shown are 88 of 2,600 samples")
+    np.testing.assert_array_equal(run.samples(), fitted[0][run.rows])
+
+
+def test_only_parts_that_are_missing_are_placed(fitted, tmp_path):
+    X, fit = fitted
+    table, folder = stored(X, tmp_path / "X.zarr"), tmp_path / "coordinates"
+    save(fit, tmp_path / "fit.npz")
+
+    class StopsAfterTwo(Here):
+        def map(self, work, jobs, *, report):
+            yield from super().map(work, jobs[:2], report=report)
+            raise KeyboardInterrupt
+
+    place = {"settings": SMALL, "report": (seen := []).append}
+    with pytest.raises(KeyboardInterrupt):
+        place_in_parts(
+            tmp_path / "fit.npz", table, folder, workers=StopsAfterTwo(), **place
+        )
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    assert len(before) == 2
+    assert place_in_parts(tmp_path / "fit.npz", table, folder, **place) == 3
+    assert seen[-1] == 1
+    assert len(list(folder.iterdir())) == 3
+    assert all(path.stat().st_mtime_ns == then for path, then in before.items())
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_selection_is_that_of_a_run_in_one_table(placed, tmp_path, suffix):
+    run = open_run(placed, some=True)
+    inside = run.place(1).between(350, 20) & (run.places[1].confidence >= 0.5)
+    out = tmp_path / f"s{suffix}"
+    count, total = select_from_parts(placed, out, [(1, 350, 20)], least_confidence=0.5)
+    assert (count, total) == (inside.sum(), N)
+    if suffix == ".csv":
+        samples = np.loadtxt(out, delimiter=",", skiprows=1)[:, 0]
+    else:
+        samples = parts.extra("pyarrow.parquet").read_table(out)["sample"].to_numpy()
+    np.testing.assert_array_equal(samples, np.flatnonzero(inside))
+
+
+def test_a_selection_of_nothing_or_into_another_format_leaves_no_file(placed, tmp_path):
+    with pytest.raises(ValueError, match=r"got none. Widen them"):
+        select_from_parts(placed, tmp_path / "s.csv", [(1, 10, 10.0000001)])
+    with pytest.raises(ValueError, match=r"one of .csv, .parquet for a run"):
+        select_from_parts(placed, tmp_path / "s.star", [])
+    assert not list(tmp_path.glob("*s.*"))
+
+
+def test_a_missing_or_damaged_part_is_named(placed):
+    last = placed / "coordinates" / "part-00002.parquet"
+    last.write_bytes(b"")
+    with pytest.raises(ValueError, match=r"part-00002.parquet is damaged"):
+        open_run(placed, some=True)
+    last.unlink()
+    with pytest.raises(ValueError, match=r"part-00002.parquet is missing"):
+        open_run(placed, some=True)
+    assert json.loads((placed / "run.json").read_text())["parts"] == 3
