@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
+from manifactor.factoring import placement
 from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.noisy_places import prepared_noise, signal_shares
 from manifactor.factoring.placement import (
@@ -116,3 +117,19 @@ def test_surfaces_have_places_but_no_coordinate():
     for factor, placed in zip(fit.factors_, fit.locate(X[:50]), strict=True):
         assert placed.embedding.shape == (50, factor.embedding.shape[1])
         assert (placed.coordinate is None) == (factor.topology == "other")
+
+
+@pytest.mark.slow
+def test_samples_near_outliers_are_placed_as_the_extension_places_them(
+    rng, monkeypatch
+):
+    X, _ = datasets.sample("torus", 800, random_state=0)
+    stray = np.vstack([X, 3 * rng.normal(size=(6, 4))])
+    fit = ManifoldFactorizer(random_state=0).fit(stray)
+    assert fit.outliers_.sum() >= 4
+    new = np.vstack([X + 0.1, stray[-6:] + 0.01, 3 * rng.normal(size=(100, 4))])
+    quick = fit.locate(new)
+    monkeypatch.setattr(placement, "is_combinable", lambda diffusion: False)
+    for one, other in zip(quick, fit.locate(new), strict=True):
+        np.testing.assert_allclose(one.embedding, other.embedding, atol=1e-9)
+        np.testing.assert_array_equal(one.confidence, other.confidence)

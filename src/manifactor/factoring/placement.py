@@ -16,10 +16,12 @@ from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.sums.summands import Sum, confidence
 from manifactor.spectral.combined import (
     CombinedFunctions,
+    Values,
     combined_functions,
     is_combinable,
 )
 from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.search.exact import nearest_point
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,9 @@ class Placed(NamedTuple):
     confidence: np.ndarray
 
 
+# From samples to the distance and the index of the nearest one of the fit.
+Nearest = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
 # From prepared samples, (n, n_features), to their places on each factor.
 Placer = Callable[[np.ndarray], list[Placed]]
 
@@ -67,9 +72,8 @@ def place(
     Parameters
     ----------
     X : ndarray of shape (n, n_features)
-    factors, diffusion, terms, divided
+    factors, diffusion, terms, divided, settings
         As in `make_placer`.
-    settings : PlacementSettings
     """
     placer = make_placer(
         factors,
@@ -176,10 +180,7 @@ def _placer(
     """Function that places prepared samples on factors of a diffusion."""
     reach = settings.reach * float(np.sqrt(diffusion.affinity.bandwidth.value))
     if not is_combinable(diffusion):
-        tree = KDTree(diffusion.points)
-        return partial(
-            _place_block, factors=factors, diffusion=diffusion, tree=tree, reach=reach
-        )
+        return _general_placer(factors, diffusion, reach)
     effective = [factor.effective() for factor in factors]
     combinations = [factor.combinations for factor in effective]
     functions = combined_functions(
@@ -192,6 +193,58 @@ def _placer(
         functions=functions,
         ends=np.cumsum([each.shape[1] for each in combinations]),
         confidence=[factor.confidence[distinct] for factor in factors],
+        exceptions=_exceptions(factors, diffusion, reach),
+    )
+
+
+def _general_placer(
+    factors: Sequence[Factor], diffusion: Diffusion, reach: float
+) -> Placer:
+    """Function that places samples by all functions, whatever kernel and search."""
+    return partial(
+        _place_block,
+        factors=factors,
+        diffusion=diffusion,
+        nearest=nearest_point(diffusion.samples),
+        reach=reach,
+    )
+
+
+@dataclass(frozen=True)
+class Exceptions:
+    """Samples that are placed by themselves, since the fit left outliers out.
+
+    Attributes
+    ----------
+    outliers : KDTree
+        Of the fit.
+    least_company : float
+        Kernel weight of all neighbours below which a sample may be an outlier, too.
+    place : callable
+        How they are placed.
+    """
+
+    outliers: KDTree
+    least_company: float
+    place: Placer
+
+    def among(self, X: np.ndarray, at: Values) -> np.ndarray:
+        """Return which samples are nearest to an outlier, or have little company."""
+        off, _ = self.outliers.query(X, workers=cores())
+        return np.flatnonzero((off < at.distance) | (at.company < self.least_company))
+
+
+def _exceptions(
+    factors: Sequence[Factor], diffusion: Diffusion, reach: float
+) -> Exceptions | None:
+    """What is placed by itself; None where the fit left nothing out."""
+    outliers = diffusion.graph.outliers
+    if not outliers.any():
+        return None
+    return Exceptions(
+        KDTree(diffusion.samples[outliers]),
+        diffusion.settings.outliers.least_company,
+        _general_placer(factors, diffusion, reach),
     )
 
 
@@ -219,18 +272,18 @@ def _place_block(
     X: np.ndarray,
     factors: Sequence[Factor],
     diffusion: Diffusion,
-    tree: KDTree,
+    nearest: Nearest,
     reach: float,
 ) -> list[Placed]:
     """Places of prepared samples on each factor."""
-    distance, nearest = tree.query(X, workers=cores())
+    distance, index = nearest(X)
     far = distance > reach
     # Far samples have no kernel to be placed by, and would be refused by `extend`.
-    near = np.where(far[:, None], diffusion.samples[nearest], X)
+    near = np.where(far[:, None], diffusion.samples[index], X)
     functions = diffusion.extended(near)
     out = []
     for factor in factors:
-        confidence = np.where(far, 0.0, factor.confidence[nearest])
+        confidence = np.where(far, 0.0, factor.confidence[index])
         out.append(Placed(*factor.place(functions), confidence))
     return out
 
@@ -241,6 +294,7 @@ def _place_combined(
     functions: CombinedFunctions,
     ends: np.ndarray,
     confidence: Sequence[np.ndarray],
+    exceptions: Exceptions | None,
 ) -> list[Placed]:
     """Places of prepared samples, by the functions that they are read from only."""
     at = functions(X)
@@ -250,7 +304,20 @@ def _place_combined(
     for factor, own, known in zip(factors, values, confidence, strict=True):
         sure = np.where(far, 0.0, known[at.nearest])
         out.append(Placed(*factor.place_by(own), sure))
-    return out
+    rows = np.arange(0) if exceptions is None else exceptions.among(X, at)
+    if exceptions is None or not len(rows):
+        return out
+    others = exceptions.place(X[rows])
+    return [_with(*pair, rows) for pair in zip(out, others, strict=True)]
+
+
+def _with(places: Placed, others: Placed, rows: np.ndarray) -> Placed:
+    """Places, some rows of which are replaced by others."""
+    kept = [each if each is None else each.copy() for each in places]
+    for own, other in zip(kept, others, strict=True):
+        if own is not None:
+            own[rows] = other
+    return Placed(*kept)  # type: ignore[arg-type]
 
 
 def _place_on_terms(

@@ -3,7 +3,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsTransformer
 
-from manifactor.spectral.search.exact import BruteSearch, TreeSearch
+from manifactor.spectral.search.exact import BruteSearch, TreeSearch, nearest_point
 
 
 @pytest.mark.parametrize("search", [TreeSearch(7), BruteSearch(7)])
@@ -33,6 +33,16 @@ def test_without_recomputed_distances_brute_force_misses_copies(rng):
 def test_a_tree_of_few_samples_returns_them_all(rng):
     X = rng.normal(size=(4, 2))
     assert TreeSearch(9).fit(X).transform(X).nnz == 16
+
+
+@pytest.mark.parametrize("n_columns", [3, 12])
+def test_the_nearest_point_is_that_of_all_pairs_far_from_the_origin_too(rng, n_columns):
+    points = 1e4 + rng.normal(size=(200, n_columns))
+    new = 1e4 + rng.normal(size=(50, n_columns))
+    distance, index = nearest_point(points)(new)
+    gaps = np.linalg.norm(new[:, None] - points, axis=2)
+    np.testing.assert_array_equal(index, gaps.argmin(axis=1))
+    np.testing.assert_allclose(distance, gaps.min(axis=1))
 
 
 def test_many_samples_are_ordered_by_the_leaves_of_the_tree(rng):

@@ -99,7 +99,9 @@ class Chart:
         coefficients = self.combinations
 
         def at(rows: slice) -> np.ndarray:
-            return self._at(spectrum_functions[rows] @ coefficients)
+            # As below, not by BLAS.
+            functions = spectrum_functions[rows]
+            return self._at(np.einsum("xf,fp->xp", functions, coefficients))
 
         return np.concatenate(map_panels(at, len(spectrum_functions)))
 

@@ -1,13 +1,17 @@
 """Exact neighbour searches on the CPU: a k-d tree, and brute force."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
+from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.neighbors import KNeighborsTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manifactor._support.threads import thread_count
+from manifactor._support.threads import cores, thread_count
 from manifactor.spectral.search.interface import NeighborSearch
 
 
@@ -63,6 +67,31 @@ class TreeSearch(NeighborSearch):
         entries = (distances.ravel(), indices.ravel(), starts)
         shape = (len(X), self.tree_.n)
         return sp.csr_array(entries, shape=shape)
+
+
+def nearest_point(
+    points: np.ndarray, *, tree_dimensions: int = 8
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Return a function from samples to distance and index of the nearest point.
+
+    In more than `tree_dimensions` columns a tree compares a sample with nearly all
+    points, one by one; products of matrices are faster.
+    """
+    if points.shape[1] <= tree_dimensions:
+        return partial(_nearest_in_tree, KDTree(points))
+    mean = points.mean(axis=0)
+    return partial(_nearest_of_all, points - mean, mean)
+
+
+def _nearest_in_tree(tree: KDTree, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return tree.query(X, workers=cores())
+
+
+def _nearest_of_all(
+    points: np.ndarray, mean: np.ndarray, X: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    index, distance = pairwise_distances_argmin_min(X - mean, points)
+    return distance, index
 
 
 class BruteSearch(NeighborSearch):
