@@ -45,6 +45,9 @@ def test_a_store_is_fitted_in_part_placed_as_a_whole_and_shown(store, folder, ca
     assert manifactor("select run --factor 1 --range 350 20 --out s.csv") == 0
     assert "of 3000 samples" in capsys.readouterr().out
     assert "in parts. Use report" in refusal("average run --factor 1", folder, capsys)
+    selecting = "select run --factor 1 --range 350 20 --overwrite --out"
+    text = refusal(f"{selecting} big.zarr/s.parquet", folder, capsys)
+    assert "is the input of the run and is not replaced" in text
 
 
 @pytest.mark.slow

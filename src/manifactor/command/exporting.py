@@ -11,8 +11,10 @@ from manifactor.command.motions import motions_to_average
 from manifactor.command.outputs import require_new_file, require_new_folder
 from manifactor.command.terminal import ProgressBars, show
 from manifactor.inputs.one_view import checked_width
+from manifactor.inputs.stores import is_stored
 from manifactor.runs import averaging, bridges
 from manifactor.runs.average_files import write_averages
+from manifactor.runs.folder import read_record
 from manifactor.runs.model_volumes import volumes_along
 from manifactor.runs.parts import has_parts
 from manifactor.runs.run import Run, open_run
@@ -31,12 +33,12 @@ def select(arguments: Namespace) -> None:
         "inverted": arguments.invert,
     }
     folder = Path(arguments.run)
+    _require_not_an_input(out, read_record(folder))
     if has_parts(folder):
         count, total = select_from_parts(folder, out, ranges, **how)
         show(f"{out}: {count} of {total} samples")
         return
     run = open_run(folder)
-    _require_not_an_input(out, run)
     chosen = selected(run, ranges, **how)
     # The whole content before the file is opened: a problem leaves no empty file.
     content = selection(run, chosen, out.suffix.lower())
@@ -70,14 +72,20 @@ def _column_ranges(arguments: Namespace) -> list[tuple[str, float, float]]:
     return ranges
 
 
-def _require_not_an_input(out: Path, run: Run) -> None:
-    # --overwrite is meant for earlier selections; the particles themselves may exist
-    # nowhere else.
-    inputs = (run.record.get("input"), run.record.get("particles"))
-    if str(out.resolve()) in inputs:
+def _require_not_an_input(out: Path, record: dict) -> None:
+    # --overwrite is meant for earlier selections; the samples themselves may exist
+    # nowhere else. Tables in folders are changed by any file that is added.
+    inputs = [Path(record[name]) for name in ("input", "particles") if name in record]
+    path = out.resolve()
+    if any(path == given or _is_part_of(path, given) for given in inputs):
         raise ValueError(
             f"{out} is the input of the run and is not replaced. Choose another --out."
         )
+
+
+def _is_part_of(path: Path, given: Path) -> bool:
+    """Return whether a path lies in a folder that is a table."""
+    return given in path.parents and is_stored(given)
 
 
 def average(arguments: Namespace) -> None:
