@@ -106,6 +106,12 @@ def test_what_a_killed_worker_left_is_removed(stopped, capsys):
 
 
 @pytest.mark.slow
+def test_a_command_that_was_stopped_at_its_end_is_resumed(stopped, capsys):
+    (stopped / ".run.stages" / "views.csv").write_text("view,particles\n")
+    assert manifactor(f"{FIT} --resume") == 0
+    assert len((stopped / "run" / "views.csv").read_text().splitlines()) == 4
+
+
 def test_kept_views_are_not_deleted_in_silence(stopped, fitted, capsys):
     assert manifactor(FIT) == 0
     assert "note: deleting the checkpoints" in capsys.readouterr().err

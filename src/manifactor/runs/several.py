@@ -56,6 +56,8 @@ def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
         changed since.
     """
     clear_away(folder)
+    # A command that was stopped at its very end has left the table, too.
+    (folder / TABLE).unlink(missing_ok=True)
     rows = {}
     for path in sorted(folder.iterdir()):
         task = tasks.get(path.name)
