@@ -121,6 +121,11 @@ class ImageArray:
         return len(self.images)
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """None: the images are in memory."""
+        return ()
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of an image (rows, columns)."""
         return self.images.shape[1:]

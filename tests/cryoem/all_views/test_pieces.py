@@ -1,6 +1,7 @@
 """Images of all views in pieces: on other workers, on any number of cores, resumed."""
 
 import pickle
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -153,6 +154,22 @@ def test_reading_goes_on_where_it_was_stopped(stack, tmp_path):
     np.testing.assert_array_equal(values, read(*stack))
     names = sorted(path.name for path in (tmp_path / "kept").iterdir())
     assert names == ["images.npz", "noise.npz"]
+
+
+def test_reading_is_not_resumed_with_another_seed_or_other_stacks(stack, tmp_path):
+    kept = partial(Checkpoints, tmp_path / "kept", worth_writing=0.0)
+    source, particles = stack
+    read(source, particles, stages=kept().start(seed=0))
+    again = kept(resume=True).start(seed=0)
+    workers = PickledWorkers()
+    read(source, particles, stages=again, workers=workers)
+    assert workers.done == []
+    with pytest.raises(ValueError, match="must belong to this fit"):
+        read(source, particles, stages=kept(resume=True).start(seed=1))
+    copy = Path(shutil.copy(source.files[0], tmp_path / "b.mrcs"))
+    with pytest.raises(ValueError, match="must belong to this fit"):
+        other = replace(source, files=(copy,))
+        read(other, particles, stages=kept(resume=True).start(seed=0))
 
 
 @pytest.mark.slow

@@ -160,7 +160,15 @@ def read_transforms(
     grid = transform_grid(
         source, low_pass=low_pass, mask_radius=mask_radius, settings=settings
     )
-    key = fingerprint(particles.fingerprint, shift, grid, source.block_bytes, settings)
+    # Images that noise is measured in are drawn: the seed belongs to the key.
+    key = stages.random_key(
+        particles.fingerprint,
+        shift,
+        grid,
+        [str(path.absolute()) for path in source.files],
+        (source.shape, source.block_bytes),
+        settings,
+    )
 
     def read() -> np.ndarray:
         noise = stages.recall("noise", key, lambda: _noise(source, grid, rng, settings))
