@@ -11,6 +11,7 @@ from manifactor.inputs.given import ImageSettings
 from manifactor.inputs.large import UnreadTable
 from manifactor.inputs.particle_choice import ParticleChoice
 from manifactor.inputs.reading import Input, open_input
+from manifactor.inputs.stored import stored_table
 from manifactor.inputs.unread import unread_stack
 from manifactor.runs.input_cost import forecast_input, n_columns
 from manifactor.runs.several_cost import forecast_side_by_side
@@ -69,6 +70,19 @@ def test_a_table_in_parts_is_read_twice_and_not_for_a_forecast(tmp_path):
     # All samples are written where they are placed.
     assert before["writing"] < 1
     assert max(one.memory, ten.memory, ten.worker_memory) < 2e9
+
+
+def test_wide_tables_are_placed_in_parts_of_fewer_samples(tmp_path):
+    memory = []
+    for n_features in (64, 640):
+        path = tmp_path / f"{n_features}.npy"
+        shape = (10**6, n_features)
+        np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=shape)
+        opened = UnreadTable(stored_table(path), np.arange(1000))
+        cost = forecast_input(opened, FIT, 1000, n_cores=2)
+        memory += [part.memory for part in cost.parts if part.name == "placing"]
+    narrow, wide = memory
+    assert wide < 1.1 * narrow < 1e9
 
 
 def test_text_takes_longer_to_read_than_numbers(tmp_path):

@@ -291,7 +291,7 @@ def _placing(work: _Work) -> PartCost:
     memory = work.fitted + rates.block_bytes
     if work.in_parts:
         seconds += _pass_seconds(work.opened.path, rates) + n * rates.part_line_seconds
-        rows = PartSettings().rows
+        rows = min(n, PartSettings().most_rows(width))
         memory += rows * (rates.table_bytes * width + rates.place_bytes)
     elif work.n_workers == 1:
         memory += rates.place_bytes * n

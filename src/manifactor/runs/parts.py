@@ -38,6 +38,10 @@ class PartSettings:
     most_drawn: int = 200_000
     parts_read: int = 50
 
+    def most_rows(self, n_columns: int) -> int:
+        """Return how many samples of so many columns a part usually has at most."""
+        return min(self.rows, max(1, self.numbers // n_columns))
+
 
 def part_ranges(
     edges: np.ndarray, n_columns: int, *, settings: PartSettings = PartSettings()
@@ -59,7 +63,7 @@ def part_ranges(
     [(0, 200000), (200000, 300000)]
     """
     largest = max(1, settings.numbers // n_columns)
-    usual = min(settings.rows, largest)
+    usual = settings.most_rows(n_columns)
     ranges, start = [], 0
     while start < edges[-1]:
         chunk = int(edges[np.searchsorted(edges, start, side="right")])
