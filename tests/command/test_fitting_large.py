@@ -1,5 +1,8 @@
 """`fit` on tables that are read and placed in parts."""
 
+import os
+import time
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -63,6 +66,12 @@ def test_an_interrupted_run_goes_on_with_the_fit_that_it_has(
     assert main([*FIT.split(), "--seed", "1", "--resume"]) == 2
     assert "must belong to this fit" in capsys.readouterr().err
     assert (folder / ".run.stages" / "fit.npz").stat().st_mtime_ns == before
+    changed = next((folder / "big.zarr" / "c").rglob("0"))
+    was = changed.stat()
+    os.utime(changed, ns=(was.st_atime_ns, time.time_ns()))
+    assert manifactor(f"{FIT} --resume") == 2
+    assert "must belong to this fit" in capsys.readouterr().err
+    os.utime(changed, ns=(was.st_atime_ns, was.st_mtime_ns))
     with monkeypatch.context() as patched:
         patched.setattr("manifactor.runs.large.fit_input", None)
         assert manifactor(f"{FIT} --resume") == 0

@@ -123,6 +123,12 @@ def require_writable(folder: Path, *, remedy: str = "") -> None:
         ) from error
 
 
+def newest_change(path: Path) -> int:
+    """Return when a file, or anything in a folder, was changed last, in nanoseconds."""
+    inside = path.rglob("*") if path.is_dir() else ()
+    return max(each.stat().st_mtime_ns for each in (path, *inside))
+
+
 def _umask() -> int:
     # The mask can only be read by setting it.
     mask = os.umask(0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from manifactor._support.choices import Choice
 from manifactor._support.choices import given as set_by_caller
-from manifactor._support.files import write_whole
+from manifactor._support.files import newest_change, write_whole
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.estimators import ManifoldFactorizer
@@ -77,7 +77,7 @@ def how_many_drawn(
 
 def table_state(table: StoredTable) -> tuple[int, int]:
     """Return numbers that change with a table: its rows, and its last change."""
-    return table.n_samples, table.path.stat().st_mtime_ns
+    return table.n_samples, newest_change(table.path)
 
 
 @contextmanager

@@ -6,8 +6,10 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from manifactor._support.files import newest_change
 from manifactor._support.version import __version__
 from manifactor._support.workers import Processes, Workers, ignored
+from manifactor.inputs.stores import is_stored
 from manifactor.runs.archive import FORMAT, is_run
 from manifactor.runs.folder import read_record
 from manifactor.runs.run import last_changed
@@ -148,17 +150,19 @@ def _is_of(task: Task, run: Path) -> bool:
     if not is_run(run):
         return False
     record = read_record(run)
-    written = (run / "run.json").stat().st_mtime
+    written = newest_change(run / "run.json")
     return (
         record.get("reproduce") == task.reproduce
         and record.get("input_changed") == last_changed(task.path)
         and record["versions"].get(FORMAT) == __version__
-        and all(path.stat().st_mtime <= written for path in _beside(task))
+        and all(newest_change(path) <= written for path in _beside(task))
     )
 
 
 def _beside(task: Task) -> Iterator[Path]:
-    """Yield the files that belong to the input of a task."""
+    """Yield what belongs to the input of a task: other files, and those inside it."""
+    if is_stored(task.path):
+        yield task.path
     for name in (task.particles, task.indices):
         if name is not None:
             yield Path(name)

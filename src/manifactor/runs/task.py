@@ -9,6 +9,7 @@ import numpy as np
 
 from manifactor._support.choices import Choice
 from manifactor._support.stages import Stages, fingerprint
+from manifactor._support.version import __version__
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.formats import particles_with
 from manifactor.estimators import ManifoldFactorizer
@@ -265,7 +266,7 @@ class Task:
         **how,
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit what was drawn, place all in parts, and write the run folder."""
-        key = fingerprint(self.arguments, *table_state(given.table))
+        key = fingerprint(__version__, self.arguments, *table_state(given.table))
         with work_folder(out, stages) as work:
             fit, n_parts = fit_large(
                 given, plan, work=work, key=key, stages=stages, **how

@@ -167,8 +167,8 @@ def test_reading_is_not_resumed_with_another_seed_or_other_stacks(stack, tmp_pat
     with pytest.raises(ValueError, match="must belong to this fit"):
         read(source, particles, stages=kept(resume=True).start(seed=1))
     copy = Path(shutil.copy(source.files[0], tmp_path / "b.mrcs"))
+    other = replace(source, files=(copy,))
     with pytest.raises(ValueError, match="must belong to this fit"):
-        other = replace(source, files=(copy,))
         read(other, particles, stages=kept(resume=True).start(seed=0))
 
 
