@@ -2,12 +2,12 @@
 
 import logging
 import os
-import signal
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+from manifactor._support.children import AT_ONCE
 from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
 from manifactor._support.threads import cores, interrupts_held, start_trackers
@@ -118,12 +118,11 @@ def _visible(gpus: Sequence[str], index: int) -> dict[str, str]:
 
 def _end(cluster: Any) -> None:
     """End a cluster of this machine and its processes, whatever they do."""
-    kill = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has the other one
     for nanny in list(cluster.workers.values()):
         nanny.close_gracefully()  # starts no other process
         with suppress(ProcessLookupError):
             if nanny.pid:
-                os.kill(nanny.pid, kill)
+                os.kill(nanny.pid, AT_ONCE)
     _close(cluster)
 
 
