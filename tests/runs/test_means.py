@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.runs.means import weighted_means
+from manifactor.cryoem.stacks import ImageArray
+from manifactor.runs.means import mapped_means, weighted_means
 
 
 def blocks_of(images, size):
@@ -89,3 +90,12 @@ def test_weights_of_other_samples_are_refused(stack):
     images, labels, weights = stack
     with pytest.raises(ValueError, match="one entry for each sample"):
         weighted_means(blocks_of(images, 10), labels, weights=weights[:3], n_bins=4)
+
+
+def test_pieces_of_workers_give_the_same_means(stack):
+    images, labels, weights = stack
+    pieces = ImageArray(images, block_bytes=7 * images[0].nbytes)
+    how = {"weights": weights, "n_bins": 4}
+    means = mapped_means(pieces, labels, n_blocks=2, **how)
+    expected = weighted_means(blocks_of(images, 50), labels, **how)
+    np.testing.assert_allclose(means, expected, rtol=1e-6)

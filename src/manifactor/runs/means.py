@@ -95,7 +95,9 @@ def mapped_means(
     for (present, _), part in zip(bins, found, strict=True):
         if sums is None:
             sums = np.zeros((n_bins, *part.shape[1:]))
-        sums[present] += part
+        # The first may be -1, that of samples in no bin, which are not summed.
+        first = int(present[0] < 0)
+        sums[present[first:]] += part[first:]
     if sums is None:
         raise ValueError("`images` must hold samples; got none.")
     return _divided(sums.reshape(n_bins, -1), labels, weights, sums.shape[1:])
