@@ -14,6 +14,7 @@ from manifactor._support.threads import (
     map_panels,
     map_threads,
     one_blas_thread,
+    over_cores,
 )
 
 
@@ -115,3 +116,12 @@ def test_cores_that_the_process_may_not_use_do_not_count(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
     # Counted once in a process: the others keep what they have.
     assert cores.__wrapped__() == 1
+
+
+def test_results_that_nobody_takes_stay_few(monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    begun = []
+    results = over_cores(lambda item: begun.append(item) or item, range(100))
+    assert next(results) == 0
+    assert len(begun) <= 5
+    assert list(results) == list(range(1, 100))

@@ -2,8 +2,9 @@
 
 import os
 import signal
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cache, partial
@@ -111,7 +112,8 @@ def _in_context(work: Callable[..., T], *items: Sequence) -> list[Callable[[], T
 def over_cores(work: Callable[..., T], *items: Sequence) -> Iterator[T]:
     """Yield `work` of each item in input order, computed on all cores.
 
-    Only results that wait for an earlier one are in memory.
+    Two items for each core are ahead of what was taken: results stay few, however slow
+    whoever takes them is.
     """
     tasks = _in_context(work, *items)
     # One item, or one core, needs no thread.
@@ -119,8 +121,14 @@ def over_cores(work: Callable[..., T], *items: Sequence) -> Iterator[T]:
         for task in tasks:
             yield task()
         return
+    ahead: deque[Future[T]] = deque()
     with ThreadPoolExecutor(cores()) as pool:
-        yield from pool.map(lambda task: task(), tasks)
+        for task in tasks:
+            if len(ahead) == 2 * cores():
+                yield ahead.popleft().result()
+            ahead.append(pool.submit(task))
+        while ahead:
+            yield ahead.popleft().result()
 
 
 def map_panels(

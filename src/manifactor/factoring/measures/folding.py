@@ -8,7 +8,7 @@ from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import ceil_div
 from manifactor._support.regression import without_itself
-from manifactor._support.threads import map_threads
+from manifactor._support.threads import map_threads, over_cores
 from manifactor.factoring.measures.measurement import Measurement
 from manifactor.factoring.measures.placed_samples import PlacedSamples
 from manifactor.factoring.prediction import thinned
@@ -154,7 +154,8 @@ def _reach(
         distances.partition(count, axis=1)
         return distances[:, count] + squares[rows]
 
-    return np.concatenate(map_threads(reached, np.array_split(asked, n_blocks)))
+    blocks = np.array_split(asked, n_blocks)
+    return np.concatenate(list(over_cores(reached, blocks)))
 
 
 def _extent(
