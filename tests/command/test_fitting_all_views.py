@@ -72,6 +72,14 @@ def test_what_all_views_cannot_use_is_refused(particles, folder, capsys, line, m
     assert message in refusal(line, folder, capsys)
 
 
+def test_nothing_is_deleted_before_the_workers_are_there(particles, folder, capsys):
+    line = "fit all.star --all-views --cluster nowhere"
+    assert "no checkpoint to resume" in refusal(f"{line} --resume", folder, capsys)
+    (folder / ".all-run.stages").mkdir()
+    assert "a cluster must be local" in refusal(line, folder, capsys)
+    assert (folder / ".all-run.stages").is_dir()
+
+
 def test_stacks_without_images_are_refused(particles, folder, capsys):
     size = (folder / "stack.mrcs").stat().st_size
     os.truncate(folder / "stack.mrcs", 1024)

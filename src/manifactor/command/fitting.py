@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.workers import Processes
+from manifactor._support.workers import Processes, Workers
 from manifactor.command.costs import elsewhere, n_workers, note_long_fit, show_cost
 from manifactor.command.fit_options import SETTINGS
 from manifactor.command.fitting_views import fit_views
-from manifactor.command.resuming import with_checkpoints
+from manifactor.command.resuming import require_resumable, with_checkpoints
 from manifactor.command.terminal import note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
@@ -181,6 +181,7 @@ def _fit_all_views(arguments: Namespace) -> None:
     _require_outside([path], out)
     if not arguments.dry_run:
         require_new_run(out, overwrite=arguments.overwrite)
+        require_resumable(out, arguments)
     choice = _particle_choice(arguments)
     if arguments.cluster is not None:
         # Workers may work in another folder.
@@ -199,7 +200,11 @@ def _fit_all_views(arguments: Namespace) -> None:
     if arguments.dry_run:
         show_cost(task.forecast(source, n_workers=n_workers(arguments)))
         return
-    note_long_fit(task.forecast(source), "")
+
+    def check(workers: Workers) -> None:
+        # Each worker holds its share of the images.
+        note_long_fit(task.forecast(source, n_workers=workers.count), "")
+
     estimator, record = with_checkpoints(
         out,
         arguments,
@@ -212,6 +217,7 @@ def _fit_all_views(arguments: Namespace) -> None:
             callback=bars,
             workers=workers,
         ),
+        check=check,
     )
     found = [*all_views_lines(record), *about_particles(record)]
     show("\n".join([summary(record, estimator), *found, ""]))
@@ -260,6 +266,7 @@ def _require_usable_paths(out: Path, arguments: Namespace) -> None:
     """Refuse paths that would fail after hours of work."""
     if not arguments.dry_run:
         require_new_run(out, overwrite=arguments.overwrite)
+        require_resumable(out, arguments)
     if arguments.reuse is not None and not is_run(Path(arguments.reuse)):
         raise ValueError(
             "--reuse must name the folder of an earlier run; "

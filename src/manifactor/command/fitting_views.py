@@ -10,13 +10,10 @@ from manifactor._support.workers import Processes, WorkersLost
 from manifactor.command import terminal
 from manifactor.command.clusters import chosen_workers
 from manifactor.command.outputs import require_new_folder
-from manifactor.command.resuming import (
-    checkpoint_folder,
-    delete_checkpoints,
-    require_checkpoints,
-)
+from manifactor.command.resuming import checkpoint_folder, delete_checkpoints
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import note, show
+from manifactor.runs.checkpoints import require_checkpoints
 from manifactor.runs.several import (
     FAILED,
     TABLE,

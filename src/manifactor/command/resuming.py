@@ -11,7 +11,11 @@ from manifactor.command.clusters import chosen_workers
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, note
 from manifactor.runs.archive import load
-from manifactor.runs.checkpoints import Checkpoints
+from manifactor.runs.checkpoints import (
+    Checkpoints,
+    other_fit,
+    require_checkpoints,
+)
 from manifactor.runs.several import finished_runs
 from manifactor.spectral.pipeline import kept_stages
 
@@ -24,12 +28,6 @@ def checkpoint_folder(out: Path) -> Path:
     return out.parent / f".{out.name}.stages"
 
 
-def require_checkpoints(folder: Path) -> None:
-    """Refuse to resume a fit that has left nothing."""
-    if not folder.is_dir():
-        raise ValueError(f"no checkpoint to resume in {folder}. Leave --resume out.")
-
-
 def delete_checkpoints(folder: Path) -> None:
     """Delete what an interrupted fit has left, since this one starts afresh."""
     if folder.is_dir():
@@ -40,14 +38,35 @@ def delete_checkpoints(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def require_resumable(out: Path, arguments: Namespace) -> None:
+    """Refuse to resume what is not there, or is of several runs."""
+    if not arguments.resume:
+        return
+    folder = checkpoint_folder(out)
+    require_checkpoints(folder)
+    if finished_runs(folder):
+        raise other_fit(folder, "they are of several inputs or views")
+
+
 def with_checkpoints(
     out: Path,
     arguments: Namespace,
     work: Callable[[Checkpoints, ProgressBars, Workers], Found],
+    *,
+    check: Callable[[Workers], None] = lambda workers: None,
 ) -> Found:
-    """Do the work of a fit, and keep long stages until its run folder is written."""
+    """Do the work of a fit, and keep long stages until its run folder is written.
+
+    Parameters
+    ----------
+    out : Path
+        The run folder.
+    arguments : Namespace
+    work : callable
+    check : callable
+        Called before what an interrupted fit has left is deleted; it may refuse.
+    """
     folder = checkpoint_folder(out)
-    stages = _checkpoints(folder, arguments)
 
     def left() -> str:
         # Stages of a few seconds are not written, so there may be nothing to resume.
@@ -59,7 +78,8 @@ def with_checkpoints(
         chosen_workers(arguments, Here()) as workers,
         ProgressBars() as bars,
     ):
-        found = work(stages, bars, workers)
+        check(workers)
+        found = work(_checkpoints(folder, arguments), bars, workers)
     shutil.rmtree(folder, ignore_errors=True)
     return found
 
@@ -68,12 +88,6 @@ def _checkpoints(folder: Path, arguments: Namespace) -> Checkpoints:
     """Return what is kept of an interrupted fit or of an earlier run."""
     if not arguments.resume:
         delete_checkpoints(folder)
-    elif finished_runs(folder):
-        raise ValueError(
-            f"the checkpoints in {folder} must belong to this fit; they are of several "
-            "inputs or views. Repeat the command that was stopped with all its "
-            "options, or leave --resume out and start afresh."
-        )
     stages = Checkpoints(folder, resume=arguments.resume)
     if arguments.reuse is not None:
         stages.kept = kept_stages(load(arguments.reuse).diffusion_).kept

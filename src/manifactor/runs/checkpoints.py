@@ -39,10 +39,8 @@ class Checkpoints(Stages):
     ) -> None:
         """Remember the folder; raise ValueError if there is nothing to resume."""
         super().__init__()
-        if resume and not folder.is_dir():
-            raise ValueError(
-                f"no checkpoint to resume in {folder}. Leave --resume out."
-            )
+        if resume:
+            require_checkpoints(folder)
         self.folder, self.resume = folder, resume
         self.worth_writing = worth_writing
 
@@ -147,10 +145,18 @@ class Checkpoints(Stages):
         return True
 
 
-def other_fit(folder: Path) -> ValueError:
+def require_checkpoints(folder: Path) -> None:
+    """Refuse to resume a fit that has left nothing."""
+    if not folder.is_dir():
+        raise ValueError(f"no checkpoint to resume in {folder}. Leave --resume out.")
+
+
+def other_fit(
+    folder: Path, what: str = "they are of other samples or settings"
+) -> ValueError:
     """Return the error of checkpoints that are not of this fit."""
     return ValueError(
-        f"the checkpoints in {folder} must belong to this fit; they are of other "
-        "samples or settings. Repeat the command that was stopped with all its "
-        "options, or leave --resume out and start afresh."
+        f"the checkpoints in {folder} must belong to this fit; {what}. Repeat the "
+        "command that was stopped with all its options, or leave --resume out and "
+        "start afresh."
     )

@@ -11,6 +11,7 @@ from manifactor._support.version import __version__
 from manifactor._support.workers import Processes, Workers, ignored
 from manifactor.inputs.stores import is_stored
 from manifactor.runs.archive import FORMAT, is_run
+from manifactor.runs.checkpoints import other_fit
 from manifactor.runs.folder import read_record
 from manifactor.runs.run import last_changed
 from manifactor.runs.task import Task
@@ -64,11 +65,7 @@ def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
     for path in sorted(folder.iterdir()):
         task = tasks.get(path.name)
         if task is None or not _is_of(task, path):
-            raise ValueError(
-                f"the checkpoints in {folder} must belong to this fit; {path.name} is "
-                "of other inputs or settings. Repeat the command that was stopped with "
-                "all its options, or leave --resume out and start afresh."
-            )
+            raise other_fit(folder, f"{path.name} is of other inputs or settings")
         rows[path.name] = _row(path)
     return rows
 
