@@ -4,6 +4,7 @@ import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from sklearn.neighbors import kneighbors_graph
 
 from manifactor import ManifoldFactorizer, datasets, load, save
 from manifactor.estimators.drawing import draw_count
@@ -114,3 +115,11 @@ def test_no_more_samples_are_drawn_than_fit_into_memory():
     most = estimator.affordable(20_000, 10**9)
     assert most < 20_000
     assert estimator.affordable(20_000, 8) == 20_000
+
+
+def test_samples_are_not_drawn_of_distances():
+    X, _ = datasets.sample("torus", 300, random_state=0)
+    graph = kneighbors_graph(X, 10, mode="distance")
+    estimator = ManifoldFactorizer(neighbors="precomputed")
+    with pytest.raises(ValueError, match="a sparse matrix of distances"):
+        estimator.fit(graph, fit_samples=100)

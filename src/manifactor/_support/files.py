@@ -1,6 +1,7 @@
 """Files and folders that are written whole or not at all."""
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -121,6 +122,18 @@ def require_writable(folder: Path, *, remedy: str = "") -> None:
             f"the output goes into {folder}, which must be a writable folder: "
             f"{error.strerror}. {remedy}".rstrip()
         ) from error
+
+
+def numeric_order(path: Path) -> list[tuple[int, str]]:
+    """Return a sort key by which part.10 comes after part.2.
+
+    Examples
+    --------
+    >>> sorted([Path("v10"), Path("v9")], key=numeric_order)[0].name
+    'v9'
+    """
+    parts = re.split(r"(\d+)", path.name)
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def newest_change(path: Path) -> int:

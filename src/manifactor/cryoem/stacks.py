@@ -3,13 +3,13 @@
 Files are memory-mapped; a whole stack is never in memory.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.files import numeric_order
 from manifactor.cryoem.mrc import open_map, stated_voxel_size, voxel_size
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stack_paths import find_stack
@@ -242,7 +242,7 @@ def stack_images(path: Path, *, pixel_size: float | None = None) -> ImageSource:
 
 def volume_series(folder: Path) -> ImageSource:
     """Return the volumes in a folder of .mrc files, in the order of their names."""
-    files = tuple(sorted(folder.glob("*.mrc"), key=_numeric_order))
+    files = tuple(sorted(folder.glob("*.mrc"), key=numeric_order))
     if not files:
         raise ValueError(
             f"the folder {folder} must hold .mrc volumes; it holds none. For samples "
@@ -258,12 +258,6 @@ def volume_series(folder: Path) -> ImageSource:
         shape=shapes[0],
         pixel_size=voxel_size(files[0]),
     )
-
-
-def _numeric_order(path: Path) -> tuple:
-    """Sort key in which vol_2 comes before vol_10."""
-    parts = re.split(r"(\d+)", path.name)
-    return tuple(int(part) if part.isdigit() else part for part in parts)
 
 
 def _contents(data: np.ndarray, slices: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from manifactor._support.parameters import require_count
@@ -76,6 +77,11 @@ def drawn_samples(estimator: Any, X: Any, asked: int | str) -> tuple[Any, Any]:
     outside = is_outside_memory(X)
     if not outside and asked in ("auto", "all"):
         return X, None
+    if sp.issparse(X):
+        raise ValueError(
+            "`fit_samples` draws samples; got it with a sparse matrix of distances. "
+            "Leave it out."
+        )
     if outside:
         require_known_shape(X)
     n_samples, n_features = np.shape(X)
@@ -153,10 +159,33 @@ def take_rows(
     # HDF5 has no chunks for arrays that were written at once.
     at_once = X.chunks[0] if X.chunks else settings.rows_at_once
     edges = np.append(np.arange(0, X.shape[0], at_once), X.shape[0])
+    return take_by_chunks(rows, edges, lambda start, stop: np.asarray(X[start:stop]))
+
+
+def take_by_chunks(
+    rows: np.ndarray, edges: np.ndarray, read: Callable[[int, int], np.ndarray]
+) -> np.ndarray:
+    """Return some samples of a table, chunk by chunk; chunks with none are not read.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        Ascending.
+    edges : ndarray of int
+        First row of each chunk, and the number of rows.
+    read : callable
+        Returns samples in sequence, from the first row to that before the last.
+
+    Examples
+    --------
+    >>> X = np.arange(10.0)
+    >>> take_by_chunks(np.array([1, 7]), np.array([0, 5, 10]), lambda i, j: X[i:j])
+    array([1., 7.])
+    """
     found = []
     for low, high in pairwise(np.searchsorted(rows, edges)):
         if low < high:
             own = rows[low:high]
-            block = np.asarray(X[int(own[0]) : int(own[-1]) + 1])
+            block = read(int(own[0]), int(own[-1]) + 1)
             found.append(block[own - own[0]])
     return np.concatenate(found)

@@ -11,7 +11,12 @@ import numpy as np
 from manifactor.inputs.columns import ColumnChoice, Columns
 from manifactor.inputs.pickles import read_pickled_array
 from manifactor.inputs.stored import stored_table
-from manifactor.inputs.stores import is_stored, read_npy
+from manifactor.inputs.stores import (
+    is_stored,
+    read_npy,
+    require_table,
+    sample_array,
+)
 from manifactor.inputs.tables import DELIMITERS, Table, read_parquet, read_text
 
 # The fields of cryoSPARC's 3D variability analysis, one for each mode.
@@ -85,15 +90,7 @@ def read_like(path, columns: Columns) -> np.ndarray:
 
 def _as_floats(path: Path, X: np.ndarray) -> np.ndarray:
     """Return a table of real numbers as floats."""
-    if X.ndim != 2:
-        raise ValueError(
-            f"{path} must hold a table with one sample a row; got an array of shape "
-            f"{X.shape}."
-        )
-    if X.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{path} must hold real numbers; got values of type {X.dtype}."
-        )
+    require_table(path, X)
     if isinstance(X, np.memmap) and X.dtype in (np.float32, np.float64):
         return X
     # Single precision holds the integers of images, of 16 bits at most, as they are.
@@ -152,21 +149,16 @@ def array_name(path: Path) -> str | None:
     try:
         # Opened here, since numpy does not close a damaged archive.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return _sample_array(list(stored))
+            return sample_array(list(stored))
     except Exception as error:  # damaged and foreign files lead to any exception
         raise _no_npz(path) from error
-
-
-def _sample_array(names: list[str]) -> str | None:
-    only = names[0] if len(names) == 1 else None
-    return "X" if "X" in names else only
 
 
 def _read_npz(path: Path) -> np.ndarray:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             names = list(stored)
-            chosen = _sample_array(names)
+            chosen = sample_array(names)
             if chosen is not None:
                 return stored[chosen]
     except Exception as error:

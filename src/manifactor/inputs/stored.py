@@ -1,7 +1,6 @@
 """Samples of tables that are too large to be read as a whole."""
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from manifactor._support.parameters import first_bad_value
 from manifactor._support.warning import warn_caller
 from manifactor.estimators.columns import ColumnWarning
+from manifactor.estimators.drawing import take_by_chunks
 from manifactor.inputs.columns import ColumnChoice, Columns, listed
 from manifactor.inputs.stores import Store, is_stored, open_store
 
@@ -64,14 +64,7 @@ class StoredTable:
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Return samples of ascending numbers, read chunk by chunk."""
-        parts = np.searchsorted(rows, self.edges)
-        found = []
-        for low, high in pairwise(parts):
-            if low < high:  # only chunks that hold some are read
-                own = rows[low:high]
-                block = self.read(int(own[0]), int(own[-1]) + 1)
-                found.append(block[own - own[0]])
-        return np.concatenate(found)
+        return take_by_chunks(rows, self.edges, self.read)
 
     def scaled(self, mean: np.ndarray, scale: np.ndarray) -> "StoredTable":
         """Return the same, with columns that are shifted and divided by these."""

@@ -1,6 +1,5 @@
 """Stores of tables on disk, of which blocks of rows are read: .npy, Zarr, Parquet."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manifactor._support.extras import extra
+from manifactor._support.files import numeric_order
 from manifactor.inputs.columns import listed
 
 # What Zarr 3 and Zarr 2 write into the folder of an array or a group.
@@ -193,7 +193,7 @@ def read_npy(path: Path) -> np.ndarray:
 
 def _open_npy(path: Path, settings: StoreSettings = StoreSettings()) -> ArrayStore:
     array = read_npy(path)
-    _require_table(path, array)
+    require_table(path, array)
     rows = max(1, settings.numbers_at_once // max(1, array.shape[1]))
     return ArrayStore(array, _edges(len(array), rows))
 
@@ -208,7 +208,7 @@ def _open_zarr(path: Path) -> ArrayStore:
         raise
     except Exception as error:  # damaged and foreign stores lead to any exception
         raise ValueError(f"{path} is no Zarr store that can be read: {error}") from None
-    _require_table(path, found)
+    require_table(path, found)
     # Shards are read as a whole.
     chunks = getattr(found, "shards", None) or found.chunks
     return ArrayStore(found, _edges(found.shape[0], chunks[0]))
@@ -216,22 +216,28 @@ def _open_zarr(path: Path) -> ArrayStore:
 
 def _member(path: Path, names: list[str]) -> str:
     """Return the name of the array of a group that holds the samples, as in an .npz."""
-    if "X" in names:
-        return "X"
-    if len(names) != 1:
+    chosen = sample_array(names)
+    if chosen is None:
         raise ValueError(
             f"{path} must hold an array `X`, or one array; it holds "
             f"{', '.join(sorted(names)) or 'none'}. Save the samples under the name X, "
             "or give the array itself: its folder in the store."
         )
-    return names[0]
+    return chosen
+
+
+def sample_array(names: Sequence[str]) -> str | None:
+    """Return which of several arrays holds the samples: X, or the only one."""
+    only = names[0] if len(names) == 1 else None
+    return "X" if "X" in names else only
 
 
 def _edges(n_rows: int, at_once: int) -> np.ndarray:
     return np.append(np.arange(0, n_rows, at_once), n_rows)
 
 
-def _require_table(path: Path, array) -> None:
+def require_table(path: Path, array: Any) -> None:
+    """Refuse an array that is no table of real numbers."""
     if len(array.shape) != 2:
         raise ValueError(
             f"{path} must hold a table with one sample a row; got an array of shape "
@@ -293,10 +299,4 @@ def _parquet_files(folder: Path) -> list[Path]:
             f"a folder of Parquet files must hold nothing else; {folder} also holds "
             f"{listed(sorted(other), most=3)}. Move them elsewhere."
         )
-    return sorted(found, key=lambda path: _natural(path.name))
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a key by which part.10 comes after part.2."""
-    parts = re.split(r"(\d+)", name)
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+    return sorted(found, key=numeric_order)
