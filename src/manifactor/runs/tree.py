@@ -16,7 +16,8 @@ from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.all_views.view_map import ViewMap
 from manifactor.cryoem.directions import SphereCells
 from manifactor.factoring.factorization import DividedTerm, Factorization
-from manifactor.factoring.factors.charts import Chart, Cloud
+from manifactor.factoring.factors.charts import Chart
+from manifactor.factoring.factors.clouds import Cloud
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.judging.advice import DataKnown

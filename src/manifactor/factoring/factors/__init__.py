@@ -6,6 +6,8 @@ shapes
     Which functions tell places apart; interval, circle or another shape.
 charts
     Functions freed from the other factors' effects, as coordinates.
+clouds
+    Clouds of places on a surface, and what others are pulled onto.
 circles
     Angles, and places on a circle.
 ownership

@@ -8,14 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from manifactor._support.threads import map_panels, map_threads
-from manifactor.factoring.factors.charts import (
-    Chart,
-    ChartSettings,
-    Cloud,
-    cloud_dimension,
-    make_chart,
-    make_cloud,
-)
+from manifactor.factoring.factors.charts import Chart, ChartSettings, make_chart
+from manifactor.factoring.factors.clouds import Cloud, cloud_dimension, make_cloud
 from manifactor.factoring.factors.shapes import (
     ShapeSettings,
     chart_functions,

@@ -8,13 +8,13 @@ import numpy as np
 
 from manifactor._support.regression import neighbour_means
 from manifactor._support.threads import map_panels, map_threads
-from manifactor.factoring.factors.charts import Cloud
 from manifactor.factoring.factors.circles import (
     angle_of,
     on_circle,
     unit_vectors,
     widest_gap,
 )
+from manifactor.factoring.factors.clouds import Cloud
 from manifactor.factoring.gradients.purity import PuritySettings, batch_size
 from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
 from manifactor.spectral.spectrum import Spectrum

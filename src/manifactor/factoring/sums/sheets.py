@@ -6,7 +6,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from manifactor._support.arithmetic import ceil_div, quotient
-from manifactor.factoring.factors.charts import ChartSettings, cloud_dimension
+from manifactor.factoring.factors.charts import ChartSettings
+from manifactor.factoring.factors.clouds import cloud_dimension
 from manifactor.factoring.prediction import thinned
 from manifactor.factoring.sums.regression import (
     RegressionSettings,
