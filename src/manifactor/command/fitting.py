@@ -68,7 +68,9 @@ def fit(arguments: Namespace) -> None:
         # Workers may work in another folder.
         tasks, out = [task.anywhere for task in tasks], out.absolute()
     if len(tasks) > 1 and arguments.dry_run:
-        count = n_workers(arguments, Processes())
+        # Fewer views than cores share all of them.
+        processes = Processes(min(Processes().count, len(tasks)))
+        count = n_workers(arguments, processes)
         show_cost(forecast_side_by_side(tasks, n_workers=count), of="view")
     elif len(tasks) > 1:
         fit_views(tasks, out, arguments)
