@@ -266,7 +266,9 @@ class Task:
         **how,
     ) -> tuple[ManifoldFactorizer, dict]:
         """Fit what was drawn, place all in parts, and write the run folder."""
-        key = fingerprint(__version__, self.arguments, *table_state(given.table))
+        # How many rows are drawn may depend on the memory of the machine.
+        state = (given.rows, *table_state(given.table))
+        key = fingerprint(__version__, self.arguments, *state)
         with work_folder(out, stages) as work:
             fit, n_parts = fit_large(
                 given, plan, work=work, key=key, stages=stages, **how
