@@ -10,6 +10,7 @@ from manifactor._support.parameters import require_count
 from manifactor._support.stages import Stages
 from manifactor.cryoem.images import Components
 from manifactor.estimators import ManifoldFactorizer
+from manifactor.estimators.drawing import DrawSettings
 from manifactor.inputs.large import UnreadTable
 from manifactor.inputs.reading import Input
 from manifactor.inputs.unread import UnreadImages
@@ -21,19 +22,18 @@ Opened = Input | UnreadImages | UnreadTable
 
 
 @dataclass(frozen=True)
-class DrawSettings:
+class PlanSettings:
     """How many samples of an input are fitted; the others are placed."""
 
     # Noise needs neighbourhoods wider than itself. With more and more images the
     # nearest ones are near by noise alone, so a few thousand with many neighbours tell
     # more than all of them.
     images: int = 3000
-    # Of all else: beyond, a fit takes minutes and the places hardly improve.
-    others: int = 20_000
+    # Of all else, as of tables that are not read as a whole.
+    others: int = DrawSettings.most
     # Fitted images for each neighbour.
     images_per_neighbor: int = 30
-    # A smaller sample shows no manifold.
-    fewest: int = 4
+    fewest: int = DrawSettings.fewest
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def plan_fit(
     settings: Mapping,
     seed: int,
     n_fitted: int | str = "auto",
-    drawing: DrawSettings = DrawSettings(),
+    drawing: PlanSettings = PlanSettings(),
 ) -> FitPlan:
     """Return which samples to fit and how, before anything is computed.
 
@@ -80,7 +80,7 @@ def plan_fit(
     seed : int
     n_fitted : int, "auto" or "all"
         Samples to fit. "auto" takes up to 3,000 images and up to 20,000 of all else.
-    drawing : DrawSettings
+    drawing : PlanSettings
     """
     parameters = {**settings, "random_state": seed}
     rows, how_many = _draw(samples, n_fitted, seed, drawing)
@@ -108,7 +108,7 @@ def _are_images(samples: Opened) -> bool:
     return isinstance(samples, Input) and isinstance(samples.components, Components)
 
 
-def _neighbors_of_images(n_images: int, drawing: DrawSettings) -> Choice:
+def _neighbors_of_images(n_images: int, drawing: PlanSettings) -> Choice:
     usual = NeighborSettings().n_neighbors
     wide = n_images // drawing.images_per_neighbor
     if wide <= usual:
@@ -127,7 +127,7 @@ def _draw(
     samples: Opened,
     n_fitted: int | str,
     seed: int,
-    drawing: DrawSettings,
+    drawing: PlanSettings,
 ) -> tuple[np.ndarray, Choice]:
     """Return the samples to fit, ascending, and why so many."""
     n_samples = len(samples.rows)  # of a large table, those that were drawn

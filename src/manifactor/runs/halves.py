@@ -75,9 +75,9 @@ def half_averages(
     ----------
     mean : callable
         Called with labels, weights and a number of bins, it returns their means:
-        `weighted_means` of some blocks.
+        `mapped_means` of some images.
     labels, weights, n_bins
-        As in `weighted_means`.
+        As in `mapped_means`.
     half : ndarray of shape (n,)
         0 or 1 for every sample.
 

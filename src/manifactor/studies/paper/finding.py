@@ -17,7 +17,7 @@ from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.triplets.maxcut import Cut
 from manifactor.factoring.triplets.search import Triplets
 from manifactor.inputs.reading import Input
-from manifactor.runs.fitting import DrawSettings, fit_input, plan_fit
+from manifactor.runs.fitting import PlanSettings, fit_input, plan_fit
 from manifactor.scores import Score, function_accuracy, score
 from manifactor.spectral.spectrum import Spectrum
 from manifactor.studies.paper.cases import BEYOND, CASES, Case, Data
@@ -196,7 +196,7 @@ def found_by(fit: ManifoldFactorizer, data: Data, *, n_images: int = 3) -> Found
 
 
 def found_in_images(
-    data: Data, seed: int, *, drawing: DrawSettings = DrawSettings()
+    data: Data, seed: int, *, drawing: PlanSettings = PlanSettings()
 ) -> Found:
     """Return what the default method finds in images prepared as by `fit`."""
     assert data.simulation is not None
