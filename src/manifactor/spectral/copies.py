@@ -56,12 +56,13 @@ def copy_groups(distances: sp.csr_array | NeighborTable) -> np.ndarray | None:
     if isinstance(distances, NeighborTable):
         edges = distances.copies()
     else:
-        row = row_of(distances)
+        zero = np.flatnonzero(distances.data == 0)
+        row = np.searchsorted(distances.indptr, zero, side="right") - 1
+        column = distances.indices[zero]
         # On the diagonal, 0 is the distance of a sample to itself.
-        others = row != distances.indices
-        zero = (distances.data == 0) & others
-        pairs = (row[zero], distances.indices[zero])
-        edges = sp.csr_array((np.ones(zero.sum()), pairs), shape=distances.shape)
+        others = row != column
+        pairs = (row[others], column[others])
+        edges = sp.csr_array((np.ones(others.sum()), pairs), shape=distances.shape)
     return connected_components(edges, directed=False)[1] if edges.nnz else None
 
 

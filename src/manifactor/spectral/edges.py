@@ -16,8 +16,9 @@ def symmetric(
     distances = _with_short_indices(distances)
     # Both directions of an edge have the same distance, or one of them none.
     distances = distances.maximum(distances.T)
-    diagonal = sp.diags_array(distances.diagonal())
-    distances = sp.csr_array(distances - diagonal)
+    diagonal = distances.diagonal()
+    if diagonal.any():  # only a matrix of the caller's has one
+        distances = sp.csr_array(distances - sp.diags_array(diagonal))
     distances.eliminate_zeros()
     distances.sort_indices()
     return distances

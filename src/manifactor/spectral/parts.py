@@ -5,6 +5,7 @@ They give a rough look at the whole.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.random import Generator
@@ -95,6 +96,8 @@ def draw_parts(
 ) -> tuple[Part, ...]:
     """Draw two disjoint parts of many samples and compute their spectra.
 
+    The first has more functions, since the solver of the whole starts from them.
+
     Parameters
     ----------
     samples : ndarray of shape (n_distinct, n_features)
@@ -108,25 +111,13 @@ def draw_parts(
     """
     drawn = rng.permutation(len(samples))
     size = part_size(len(samples), settings=settings)
-    # The first is a start for the whole.
-    counts = (with_spare(n_functions, size), n_functions)
-    parts = []
-    for part, count in zip((drawn[:size], drawn[size : 2 * size]), counts, strict=True):
-        # Warnings about a part are not shown; the same problem in the whole sample is
-        # reported there.
-        with held_warnings():
-            parts.append(
-                _part(
-                    samples,
-                    np.sort(part),
-                    count,
-                    search=search,
-                    walk_of=walk_of,
-                    rng=rng,
-                    settings=settings,
-                )
-            )
-    return tuple(parts)
+    solved = partial(_part, search=search, walk_of=walk_of, rng=rng, settings=settings)
+    # Warnings about a part are not shown; the same problem in the whole sample is
+    # reported there.
+    with held_warnings():
+        first = solved(samples, np.sort(drawn[:size]), with_spare(n_functions, size))
+        second = solved(samples, np.sort(drawn[size : 2 * size]), n_functions)
+    return first, second
 
 
 def with_spare(n_functions: int, n_samples: int) -> int:
