@@ -155,5 +155,5 @@ def lost_named() -> Iterator[None]:
     except (OSError, TimeoutError, CancelledError) as error:
         raise WorkersLost(
             "the connection to the Dask scheduler is lost. Start it again, and repeat "
-            "the command with --resume."
+            "the command, a fit with --resume: what is finished is kept."
         ) from error

@@ -8,6 +8,7 @@ from scipy.spatial import KDTree
 
 from manifactor._support.threads import map_panels
 from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.search.exact import TreeSearch
 from manifactor.spectral.search.nearest import NearestSamples, nearest_samples
 
 # New samples at a time: what is computed of them stays in the cache. It steers no
@@ -110,7 +111,7 @@ def is_combinable(diffusion: Diffusion) -> bool:
     """
     graph, affinity = diffusion.graph, diffusion.affinity
     return (
-        graph.method.value == "kd_tree"
+        isinstance(graph.search, TreeSearch)
         and sp.issparse(affinity.kernel)
         and affinity.local_scale is None
         and not graph.undrawn.any()
@@ -146,7 +147,7 @@ def combined_functions(
     order = KDTree(samples).indices
     search = nearest_samples(
         samples[order],
-        (graph.n_neighbors or 0) + 1,
+        graph.search.n_neighbors + 1,
         dimension=diffusion.dimension,
         n_new=n_new,
         reach=reach,
