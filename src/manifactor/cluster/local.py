@@ -97,6 +97,9 @@ def _configuration(share: int) -> dict[str, Any]:
         # Its nanny sees when a worker of this machine dies. One that computes in a
         # library for minutes does not answer, and lives.
         "distributed.scheduler.worker-ttl": None,
+        # Dask's profiler looks at all threads 100 times a second. In Python 3.11 that
+        # stops a worker for ever if memory is cleaned up while a thread starts.
+        "distributed.worker.profile.enabled": False,
         # On a busy machine a worker takes long to start, and to start anew.
         "distributed.comm.timeouts.connect": "1 minute",
         "distributed.deploy.lost-worker-timeout": "5 minutes",
