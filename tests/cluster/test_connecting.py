@@ -4,23 +4,47 @@ import pytest
 
 from manifactor._support.workers import WorkersLost
 from manifactor.cluster import ClusterSettings, cluster_workers
-from manifactor.cluster.connecting import _addressed
+from manifactor.cluster.connecting import _address
 
 
 @pytest.mark.parametrize("where", ["tcp://node1:8786", "node1:8786", "127.0.0.1:1"])
 def test_an_address_is_that_of_a_scheduler(where):
-    assert _addressed(where) == {"address": where}
+    assert _address(where) == where
 
 
 def test_a_scheduler_file_is_told_by_its_ending(tmp_path):
     file = tmp_path / "scheduler.json"
-    file.touch()
-    assert _addressed(str(file)) == {"scheduler_file": str(file)}
+    file.write_text('{"address": "tcp://10.0.0.1:8786", "workers": {}}')
+    assert _address(str(file)) == "tcp://10.0.0.1:8786"
     with pytest.raises(FileNotFoundError, match="no such scheduler file"):
-        _addressed(str(tmp_path / "missing.json"))
+        _address(str(tmp_path / "missing.json"))
 
 
-@pytest.mark.parametrize("where", ["locale", "local:0", "local:", "node1", ""])
+@pytest.mark.parametrize("text", ["", "{}", "[]", "no json", '{"address": 3}'])
+def test_another_file_is_no_scheduler_file(tmp_path, text):
+    file = tmp_path / "other.json"
+    file.write_text(text)
+    with (
+        pytest.raises(ValueError, match="must name the address of a Dask scheduler"),
+        cluster_workers(str(file)),
+    ):
+        pass
+
+
+def test_a_file_of_a_scheduler_that_has_ended_is_named_with_its_address(tmp_path):
+    file = tmp_path / "old.json"
+    file.write_text('{"address": "tcp://127.0.0.1:9"}')
+    soon = ClusterSettings(connect_timeout=0.1)
+    with (
+        pytest.raises(WorkersLost, match=r"tcp://127.0.0.1:9, which .*old.json names"),
+        cluster_workers(str(file), settings=soon),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    "where", ["locale", "local:0", "Local:2", "local:", "node1", ""]
+)
 def test_other_texts_are_refused(where):
     with (
         pytest.raises(ValueError, match="local:WORKERS, the address of a Dask"),

@@ -1,5 +1,9 @@
+import pkgutil
+import sys
+
 import pytest
 
+from manifactor._support.version import __version__
 from manifactor.cluster.versions import check_versions, check_workers
 
 HERE = {"python": "3.11.7.final.0", "numpy": "2.4.1", "scipy": "1.17.0"}
@@ -47,5 +51,15 @@ def test_a_cluster_without_workers_is_told():
     empty = Answering("")
     empty.get_versions = lambda packages: {"client": {"packages": HERE}, "workers": {}}
     empty.run = lambda *_, **__: {}
-    with pytest.warns(UserWarning, match="no workers yet; the work waits"):
+    with pytest.warns(UserWarning, match="no workers yet; pieces wait"):
         check_workers(empty)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="a bug of Python 3.11")
+def test_a_profiler_that_may_stop_workers_is_told():
+    profiled = Answering(__version__)
+    profiled.run = lambda work, *_, **__: {
+        "worker": __version__ if work is pkgutil.resolve_name else True
+    }
+    with pytest.warns(UserWarning, match="WORKER__PROFILE__ENABLED=False, or use"):
+        check_workers(profiled)

@@ -73,7 +73,7 @@ def test_a_wrong_value_is_named_by_its_row_in_the_table(tmp_path, X):
     folder = write_parquet(tmp_path / "p", X)
     table = stored_table(folder)
     assert len(table.read(0, 61)) == 61
-    with pytest.raises(ValueError, match="the first in row 61, column 'b'"):
+    with pytest.raises(ValueError, match="in row 61, column 'b'"):
         table.read(50, 70)
 
 

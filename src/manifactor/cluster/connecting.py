@@ -1,5 +1,6 @@
 """A Dask cluster from its address, its file or a client, or a new one."""
 
+import json
 import logging
 import re
 import warnings
@@ -67,21 +68,17 @@ def cluster_workers(
 def _remote_client(where: str, settings: ClusterSettings) -> Iterator[Any]:
     """Connect to a scheduler at an address or of a scheduler file."""
     distributed = extra("distributed")
-    options = _addressed(where)
+    address = _address(where)
     try:
         with warnings.catch_warnings():
             # A table of all packages; `_checked` says what matters.
             mismatch = distributed.versions.VersionMismatchWarning
             warnings.simplefilter("ignore", mismatch)
             client = distributed.Client(
-                **options, timeout=settings.connect_timeout, set_as_default=False
+                address, timeout=settings.connect_timeout, set_as_default=False
             )
     except (OSError, TimeoutError) as error:
-        raise WorkersLost(
-            f"no Dask scheduler answers at {where} within "
-            f"{settings.connect_timeout:g} s. Start one with `dask scheduler`, or "
-            "check the address."
-        ) from error
+        raise WorkersLost(_no_answer(where, address, settings)) from error
     try:
         yield client
     finally:
@@ -89,19 +86,47 @@ def _remote_client(where: str, settings: ClusterSettings) -> Iterator[Any]:
             client.close(timeout=1)
 
 
-def _addressed(where: str) -> dict[str, str]:
-    """Return how a client is told of a scheduler."""
+def _no_answer(where: str, address: str, settings: ClusterSettings) -> str:
+    """Return what to do if no scheduler answers at an address."""
+    silent = f"no Dask scheduler answers at {address}"
+    if where == address:
+        return (
+            f"{silent} within {settings.connect_timeout:g} s. Start one with "
+            "`dask scheduler`, or check the address."
+        )
+    return (
+        f"{silent}, which {where} names. The file may be left from a scheduler that "
+        f"has ended; start another with `dask scheduler --scheduler-file {where}`."
+    )
+
+
+def _address(where: str) -> str:
+    """Return the address of a scheduler, given that or its scheduler file."""
     if where.endswith(".json"):
-        if not Path(where).is_file():
-            raise FileNotFoundError(2, "no such scheduler file", where)
-        return {"scheduler_file": where}
-    if re.fullmatch(r"(?!local:)[^:/\s]+:\d+|[a-z]+://\S+", where):
-        return {"address": where}
+        return _address_in(Path(where))
+    if re.fullmatch(r"(?!(?i:local):)[^:/\s]+:\d+|[a-z]+://\S+", where):
+        return where
     raise ValueError(
         "a cluster must be local, local:WORKERS, the address of a Dask scheduler such "
         "as tcp://node1:8786, or the path of its scheduler file (.json); got "
         f"{where!r}."
     )
+
+
+def _address_in(file: Path) -> str:
+    """Return the address that a scheduler file names."""
+    if not file.is_file():
+        raise FileNotFoundError(2, "no such scheduler file", str(file))
+    try:
+        address = json.loads(file.read_text(encoding="utf-8"))["address"]
+    except (ValueError, TypeError, LookupError):  # no text, no JSON, no such entry
+        address = None
+    if not isinstance(address, str):
+        raise ValueError(
+            f"a scheduler file must name the address of a Dask scheduler; {file} does "
+            f"not. Write one with `dask scheduler --scheduler-file {file}`."
+        )
+    return address
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """Whether the workers of a Dask cluster run what this process runs."""
 
 import pkgutil
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manifactor._support.errors import first_sentence
+from manifactor._support.extras import extra
 from manifactor._support.version import __version__
 
 # Packages that must agree in their first two numbers for equal results.
@@ -18,8 +20,12 @@ def check_workers(client: Any) -> None:
     ours = versions["client"]["packages"]
     theirs = [each["packages"] for each in versions["workers"].values()]
     if not theirs:
-        warnings.warn("the cluster has no workers yet; the work waits.", stacklevel=2)
+        warnings.warn(
+            "the cluster has no workers yet; pieces wait for the first.", stacklevel=2
+        )
     check_versions(ours, theirs)
+    if sys.version_info < (3, 12):
+        _warn_of_profilers(client)
     found = client.run(
         pkgutil.resolve_name,
         "manifactor._support.version:__version__",
@@ -35,6 +41,22 @@ def check_workers(client: Any) -> None:
                 f"the workers must have manifactor {__version__}, as this process; got "
                 f"{answer}. Install one version everywhere."
             )
+
+
+def _warn_of_profilers(client: Any) -> None:
+    """Warn of workers whose profiler may stop them for ever.
+
+    It looks at all threads 100 times a second, which in Python 3.11 ends in a deadlock
+    if memory is cleaned up while a thread starts.
+    """
+    look = extra("dask").config.get
+    found = client.run(look, "distributed.worker.profile.enabled", on_error="return")
+    if any(enabled is True for enabled in found.values()):
+        warnings.warn(
+            "Dask's profiler can stop workers of Python 3.11 for ever; start them with "
+            "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED=False, or use Python 3.12.",
+            stacklevel=2,
+        )
 
 
 def check_versions(

@@ -38,8 +38,7 @@ def chosen_workers(arguments: Namespace, otherwise: Workers) -> Iterator[Workers
 
     device = getattr(arguments, "device", None)
     with cluster_workers(arguments.cluster, device=device) as workers:
-        count = workers.count
-        pieces = "1 piece" if count == 1 else f"{count} pieces"
+        pieces = "1 piece" if workers.count == 1 else f"{workers.count} pieces"
         where = f"; its dashboard: {workers.dashboard}" if workers.dashboard else "."
         note(f"the cluster does {pieces} at the same time{where}")
         yield workers

@@ -245,8 +245,9 @@ def volume_series(folder: Path) -> ImageSource:
     files = tuple(sorted(folder.glob("*.mrc"), key=numeric_order))
     if not files:
         raise ValueError(
-            f"the folder {folder} must hold .mrc volumes; it holds none. For samples "
-            "or particles, give a file."
+            f"the folder {folder} must hold .mrc volumes; it holds none. For samples, "
+            "give a file, a folder of Parquet files or a Zarr store; for particles, "
+            "their STAR or .cs file."
         )
     shapes = [_volume_shape(path) for path in files]
     _require_one_shape(files, shapes, "all volumes must have one shape")

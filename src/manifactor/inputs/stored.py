@@ -77,10 +77,10 @@ class StoredTable:
         count, row, column = found
         label = self.columns.labels[column]
         raise ValueError(
-            f"samples must be finite; rows {start} to {start + len(block) - 1} of "
-            f"{self.path} have {count} NaN or inf values, the first in row "
-            f"{start + row}, column {label!r}. Remove those samples, fill the values "
-            "in, or leave columns out with --drop."
+            f"samples must be finite; {self.path} has a NaN or inf value in row "
+            f"{start + row}, column {label!r}, and {count} of them among the rows from "
+            f"{start} on that were read together. Remove those samples, fill the "
+            "values in, or leave columns out with --drop."
         )
 
 

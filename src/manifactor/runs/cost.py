@@ -53,7 +53,9 @@ class Cost(Forecast):
     def __str__(self) -> str:
         if not self.worker_memory:
             return super().__str__()
-        workers = f"{as_size(self.worker_memory)} on each of {self.n_workers} workers"
+        several = f"each of {self.n_workers} workers"
+        which = "the worker" if self.n_workers == 1 else several
+        workers = f"{as_size(self.worker_memory)} on {which}"
         own = f"about {as_size(self.memory)}, {workers},"
         return f"{own} and {as_duration(self.seconds)}"
 
