@@ -60,8 +60,15 @@ def test_both_memories_are_named():
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A GPU of 8 GB that can only be asked for its memory."""
-    cuda = SimpleNamespace(mem_get_info=lambda device: (8e9, 8e9))
+    """A GPU of 8 GB that can only be asked for its memory.
+
+    Torch holds 6 GB, of which tensors use 1.
+    """
+    cuda = SimpleNamespace(
+        mem_get_info=lambda device: (3e9, 8e9),
+        memory_reserved=lambda device: 6e9,
+        memory_allocated=lambda device: 1e9,
+    )
     torch = SimpleNamespace(cuda=cuda)
     monkeypatch.setattr("manifactor.spectral.device_forecast.extra", lambda _: torch)
     monkeypatch.setattr("manifactor.spectral.settings.require_device", str)

@@ -132,5 +132,8 @@ def require_device_memory(needed: Forecast, n_samples: int, available: float) ->
 def available_on(device: str, *, rates: DeviceRates = DeviceRates()) -> float:
     """Return the bytes of a GPU's memory that a fit may take."""
     name = str(device).removeprefix("torch:")
-    free, _ = extra("torch").cuda.mem_get_info(name)
-    return rates.memory_share * free
+    cuda = extra("torch").cuda
+    free, _ = cuda.mem_get_info(name)
+    # Torch keeps what earlier fits have released, and uses it again.
+    kept = cuda.memory_reserved(name) - cuda.memory_allocated(name)
+    return rates.memory_share * (free + kept)
