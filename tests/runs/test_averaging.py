@@ -176,7 +176,7 @@ def test_half_sets_are_those_of_the_particles(run):
 def test_a_bin_that_lacks_a_half_has_no_correlation():
     images = np.arange(8.0).reshape(2, 2, 2)
     _, found = half_averages(
-        partial(weighted_means, [(np.arange(2), images)]),
+        partial(weighted_means, ImageArray(images)),
         np.array([0, 1]),
         np.array([0, 1]),
         weights=np.ones(2),

@@ -2,15 +2,11 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.stacks import ImageArray
-from manifactor.runs.means import mapped_means, weighted_means
+from manifactor.runs.means import weighted_means
 
 
 def blocks_of(images, size):
-    numbers = np.arange(len(images))
-    return (
-        (numbers[start : start + size], images[start : start + size])
-        for start in range(0, len(images), size)
-    )
+    return ImageArray(images, block_bytes=size * images[0].nbytes)
 
 
 @pytest.fixture
@@ -71,7 +67,7 @@ def test_the_order_of_the_samples_does_not_matter(stack, rng):
     images, labels, weights = stack
     order = rng.permutation(50)
     shuffled = weighted_means(
-        [(order, images[order])], labels, weights=weights, n_bins=4
+        blocks_of(images[order], 9), labels[order], weights=weights[order], n_bins=4
     )
     np.testing.assert_allclose(
         shuffled,
@@ -81,9 +77,11 @@ def test_the_order_of_the_samples_does_not_matter(stack, rng):
 
 
 def test_no_samples_are_refused(stack):
-    _, labels, weights = stack
-    with pytest.raises(ValueError, match="must yield samples"):
-        weighted_means([], labels, weights=weights, n_bins=4)
+    images, labels, weights = stack
+    with pytest.raises(ValueError, match="must hold samples"):
+        weighted_means(
+            ImageArray(images[:0]), labels[:0], weights=weights[:0], n_bins=4
+        )
 
 
 def test_weights_of_other_samples_are_refused(stack):
@@ -92,10 +90,10 @@ def test_weights_of_other_samples_are_refused(stack):
         weighted_means(blocks_of(images, 10), labels, weights=weights[:3], n_bins=4)
 
 
-def test_pieces_of_workers_give_the_same_means(stack):
+@pytest.mark.parametrize("n_blocks", [1, 2, 100])
+def test_any_piece_of_a_worker_gives_the_same_means(stack, n_blocks):
     images, labels, weights = stack
-    pieces = ImageArray(images, block_bytes=7 * images[0].nbytes)
     how = {"weights": weights, "n_bins": 4}
-    means = mapped_means(pieces, labels, n_blocks=2, **how)
+    means = weighted_means(blocks_of(images, 7), labels, n_blocks=n_blocks, **how)
     expected = weighted_means(blocks_of(images, 50), labels, **how)
     np.testing.assert_allclose(means, expected, rtol=1e-6)

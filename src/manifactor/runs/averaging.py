@@ -18,7 +18,7 @@ from manifactor.cryoem.wiener import correction
 from manifactor.runs.bins import bin_labels, grid_labels
 from manifactor.runs.halves import HalfAverages, half_averages, half_sets
 from manifactor.runs.matching import Matching, MatchingSettings, match
-from manifactor.runs.means import mapped_means
+from manifactor.runs.means import weighted_means
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 
@@ -188,7 +188,7 @@ def average(
     matching = match(labels, others, n_bins=n_cells, settings=settings.matching)
     half = half_sets(run) if halves else None
     mean = partial(
-        mapped_means,
+        weighted_means,
         images,
         rows=rows,
         n_blocks=settings.n_blocks,

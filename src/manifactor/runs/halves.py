@@ -75,9 +75,9 @@ def half_averages(
     ----------
     mean : callable
         Called with labels, weights and a number of bins, it returns their means:
-        `mapped_means` of some images.
+        `weighted_means` of some images.
     labels, weights, n_bins
-        As in `mapped_means`.
+        As in `weighted_means`.
     half : ndarray of shape (n,)
         0 or 1 for every sample.
 

@@ -3,7 +3,7 @@
 The samples need not fit into memory.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,44 +14,6 @@ from manifactor.cryoem.views import View
 
 
 def weighted_means(
-    blocks: Iterable[tuple[np.ndarray, np.ndarray]],
-    labels: np.ndarray,
-    *,
-    weights: np.ndarray,
-    n_bins: int,
-) -> np.ndarray:
-    """Compute the weighted mean of every bin.
-
-    Parameters
-    ----------
-    blocks : iterable of (ndarray of int of shape (m,), ndarray of shape (m, *shape))
-        Samples and their images or volumes, in any order.
-    labels : ndarray of shape (n,)
-        The bin of every sample; -1 for none.
-    weights : ndarray of shape (n,)
-        Not negative. `matching.match` gives those of matched bins; its
-        `effective_sizes` are 0 where the mean is.
-    n_bins : int
-
-    Returns
-    -------
-    ndarray of shape (n_bins, *shape), float32
-        Zeros for a bin without weight.
-
-    Examples
-    --------
-    >>> images = np.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]])
-    >>> blocks = [(np.array([2, 0]), images[[2, 0]]), (np.array([1]), images[[1]])]
-    >>> labels, weights = np.array([0, 0, -1]), np.array([3.0, 1.0, 1.0])
-    >>> weighted_means(blocks, labels, weights=weights, n_bins=2).tolist()
-    [[1.5, 2.5], [0.0, 0.0]]
-    """
-    labels, weights = _checked(labels, weights)
-    sums, shape = _weighted_sums(blocks, labels, weights, n_bins)
-    return _divided(sums, labels, weights, shape)
-
-
-def mapped_means(
     images: View | ImageSource | ImageArray,
     labels: np.ndarray,
     *,
@@ -67,8 +29,12 @@ def mapped_means(
     Parameters
     ----------
     images : View, ImageSource or ImageArray
-    labels, weights, n_bins
-        As in `weighted_means`.
+    labels : ndarray of shape (n,)
+        The bin of every sample; -1 for none.
+    weights : ndarray of shape (n,)
+        Not negative. `matching.match` gives those of matched bins; its
+        `effective_sizes` are 0 where the mean is.
+    n_bins : int
     rows : ndarray of int or None
         Samples that are read; None for all.
     n_blocks : int
@@ -81,6 +47,13 @@ def mapped_means(
     -------
     ndarray of shape (n_bins, *shape), float32
         Zeros for a bin without weight.
+
+    Examples
+    --------
+    >>> images = ImageArray(np.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]))
+    >>> labels, weights = np.array([0, 0, -1]), np.array([3.0, 1.0, 1.0])
+    >>> weighted_means(images, labels, weights=weights, n_bins=2).tolist()
+    [[1.5, 2.5], [0.0, 0.0]]
     """
     labels, weights = _checked(labels, weights)
     pieces = images.block_rows(rows, n_blocks=n_blocks)
