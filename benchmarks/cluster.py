@@ -31,7 +31,7 @@ from manifactor.cluster import ClusterSettings, cluster_workers
 from record import record
 
 # Degrees between views, and the first.
-STEP, FIRST = 0.5, -60.0
+STEP, FIRST = 0.15, -60.0
 
 
 def simulated(path, index, n_samples):
