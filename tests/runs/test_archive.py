@@ -222,6 +222,7 @@ def test_a_run_that_cannot_be_replaced_is_kept(fit, run, monkeypatch):
             raise KeyboardInterrupt
         return rename(self, target)
 
+    monkeypatch.setattr("manifactor._support.files.exchange", lambda *_: False)
     monkeypatch.setattr(type(run), "rename", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_run(fit, run, record={"again": True}, overwrite=True)

@@ -66,6 +66,7 @@ def test_a_folder_that_cannot_be_replaced_is_put_back(tmp_path, monkeypatch):
             raise OSError("busy")
         return rename(self, target)
 
+    monkeypatch.setattr("manifactor._support.files.exchange", lambda *_: False)
     monkeypatch.setattr(type(folder), "rename", only_away)
     with pytest.raises(OSError, match="busy"), whole_folder(folder) as beside:
         (beside / "new").touch()

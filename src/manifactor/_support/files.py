@@ -1,55 +1,38 @@
 """Files and folders that are written whole or not at all."""
 
+import errno
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-# Files and folders that exist only until what they are for is complete.
-_unfinished: set[Path] = set()
+from manifactor._support.exchange import exchange
+from manifactor._support.locks import locked
+from manifactor._support.temporaries import away, discard, remove, temporary
 
-
-@contextmanager
-def _removed_unless_renamed(beside: Path) -> Iterator[None]:
-    """Remove a file or a folder at the end of this context if it is still there."""
-    _unfinished.add(beside)
-    try:
-        yield
-    finally:
-        _remove(beside)
-        _unfinished.discard(beside)
-
-
-def remove_unfinished() -> None:
-    """Remove what this process writes at the moment, since it is about to end."""
-    for path in list(_unfinished):
-        _remove(path)
-
-
-def _remove(path: Path) -> None:
-    shutil.rmtree(path, ignore_errors=True)
-    with suppress(OSError):
-        path.unlink()
+# Name under which it is tried whether a folder is writable.
+PROBE = "probe"
+# Errors of a name that is too long, or that the file system does not take.
+BAD_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Call ``write(file)`` on a temporary file beside `path`, then rename it.
 
-    If anything fails, `path` is left as it was and the temporary file is removed.
+    If anything fails, `path` is left as it was and the temporary file is removed. The
+    file is on the disk before it is renamed.
     """
-    require_writable(path.parent)
-    # Beside `path`, since a rename is atomic only within one file system.
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with _removed_unless_renamed(Path(beside)):
-        with os.fdopen(handle, "wb") as file:
+    with _beside(path) as beside:
+        with beside.open("wb") as file:
             write(file)
-        # `mkstemp` lets nobody else read its files; give the mode of any new file.
-        os.chmod(beside, 0o666 & ~_umask())
+            file.flush()
+            os.fsync(file.fileno())
+        # Temporary files are private; give the mode of any new file.
+        beside.chmod(0o666 & ~_umask())
         os.replace(beside, path)
+        _sync_folder(path.parent)
 
 
 @contextmanager
@@ -59,33 +42,85 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     If anything fails inside of the context, `folder` is left as it was and the
     temporary folder is removed.
     """
-    require_writable(folder.parent)
-    beside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    with _removed_unless_renamed(beside):
+    with _beside(folder, folder=True) as beside:
         yield beside
         beside.chmod(0o777 & ~_umask())
         replace_folder(beside, folder)
 
 
+@contextmanager
+def _beside(path: Path, *, folder: bool = False, remedy: str = "") -> Iterator[Path]:
+    """Yield something temporary beside `path`; refuse where nothing can be written."""
+    with ExitStack() as stack:
+        try:
+            made = stack.enter_context(temporary(path, folder=folder))
+        except ValueError as error:  # a null character
+            raise _bad_name(path, str(error), remedy) from error
+        except OSError as error:
+            problem = error.strerror or str(error)
+            if error.errno in BAD_NAME:
+                raise _bad_name(path, problem, remedy) from error
+            raise ValueError(
+                f"the output goes into {path.parent}, which must be a writable folder: "
+                f"{problem}. {remedy}".rstrip()
+            ) from error
+        yield made
+
+
+def _bad_name(path: Path, problem: str, remedy: str) -> ValueError:
+    return ValueError(
+        f"the output cannot have the name {path.name!r}: {problem}. {remedy}".rstrip()
+    )
+
+
 def replace_folder(new: Path, folder: Path) -> None:
-    """Rename `new` to `folder`; an old `folder` is removed only after that."""
-    if not folder.exists():
+    """Rename `new` to `folder`; an old `folder` is removed only after that.
+
+    At every moment one of them, whole, is in place, where the system can exchange them
+    in one step. Elsewhere `clear_leftovers` ends what was interrupted.
+    """
+    _sync_tree(new)
+    if not os.path.lexists(folder):
         new.rename(folder)
-        return
+    elif not exchange(new, folder):
+        _replace_in_two_steps(new, folder)
+    _sync_folder(folder.parent)
+    # After an exchange, this is the old one.
+    remove(new)
+
+
+def _replace_in_two_steps(new: Path, folder: Path) -> None:
     # A folder that holds files cannot be renamed over: move it away first.
-    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.old."))
-    old = aside / folder.name
-    try:
+    old = away(folder, new)
+    # Locked, since nobody else must put it back in the instant between the two.
+    with locked(folder):
         folder.rename(old)
-        new.rename(folder)
-    except BaseException:
-        if old.exists() and not folder.exists():
+        try:
+            new.rename(folder)
+        except BaseException:
             old.rename(folder)
-        with suppress(OSError):
-            aside.rmdir()
-        raise
-    with _removed_unless_renamed(aside):
-        pass
+            raise
+        discard(old)
+
+
+def _sync_tree(folder: Path) -> None:
+    """Wait until all files of a folder are on the disk."""
+    for path in [folder, *folder.rglob("*")]:
+        if path.is_dir():
+            _sync_folder(path)
+        elif path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names of a folder are on the disk, where the system can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def make_folder(folder: Path, *, remedy: str = "") -> None:
@@ -100,7 +135,7 @@ def make_folder(folder: Path, *, remedy: str = "") -> None:
         What to do if that cannot be, as in `require_writable`.
     """
     if not folder.exists():
-        require_writable(folder.parent, remedy=remedy)
+        require_place(folder, remedy=remedy)
         folder.mkdir()
     require_writable(folder, remedy=remedy)
 
@@ -114,14 +149,25 @@ def require_writable(folder: Path, *, remedy: str = "") -> None:
     remedy : str
         What to do instead, as a sentence at the end of the message.
     """
-    try:
-        # Permissions alone do not tell: root has all of them, and disks are read-only.
-        os.rmdir(tempfile.mkdtemp(dir=folder))
-    except OSError as error:
-        raise ValueError(
-            f"the output goes into {folder}, which must be a writable folder: "
-            f"{error.strerror}. {remedy}".rstrip()
-        ) from error
+    require_place(folder / PROBE, remedy=remedy)
+
+
+def require_place(path: Path, *, remedy: str = "") -> None:
+    """Refuse a path at which no file or folder can be written.
+
+    The parent must be a writable folder, and the name one that its file system takes.
+
+    Parameters
+    ----------
+    path : Path
+    remedy : str
+        What to do instead, as a sentence at the end of the message.
+    """
+    if path.name in ("", ".."):
+        raise ValueError(f"the output must have a name; got {path}. {remedy}".rstrip())
+    # Permissions alone do not tell: root has all of them, and disks are read-only.
+    with _beside(path, folder=True, remedy=remedy):
+        pass
 
 
 def numeric_order(path: Path) -> list[tuple[int, str]]:
@@ -134,12 +180,6 @@ def numeric_order(path: Path) -> list[tuple[int, str]]:
     """
     parts = re.split(r"(\d+)", path.name)
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
-
-
-def newest_change(path: Path) -> int:
-    """Return when a file, or anything in a folder, was changed last, in nanoseconds."""
-    inside = path.rglob("*") if path.is_dir() else ()
-    return max(each.stat().st_mtime_ns for each in (path, *inside))
 
 
 def _umask() -> int:

@@ -12,6 +12,7 @@ from manifactor._support.workers import Processes, Workers
 from manifactor.command.costs import elsewhere, n_workers, note_long_fit, show_cost
 from manifactor.command.fit_options import SETTINGS
 from manifactor.command.fitting_views import fit_views
+from manifactor.command.outputs import own
 from manifactor.command.resuming import require_resumable, with_checkpoints
 from manifactor.command.terminal import note, show
 from manifactor.estimators import ManifoldFactorizer
@@ -182,8 +183,7 @@ def _fit_all_views(arguments: Namespace) -> None:
     out = Path(arguments.out or f"{path.with_suffix('').name}-run")
     _require_outside([path], out)
     if not arguments.dry_run:
-        require_new_run(out, overwrite=arguments.overwrite)
-        require_resumable(out, arguments)
+        _require_usable_out(out, arguments)
     choice = _particle_choice(arguments)
     if arguments.cluster is not None:
         # Workers may work in another folder.
@@ -267,13 +267,18 @@ def _require_outside(inputs: Sequence[Path], out: Path) -> None:
 def _require_usable_paths(out: Path, arguments: Namespace) -> None:
     """Refuse paths that would fail after hours of work."""
     if not arguments.dry_run:
-        require_new_run(out, overwrite=arguments.overwrite)
-        require_resumable(out, arguments)
+        _require_usable_out(out, arguments)
     if arguments.reuse is not None and not is_run(Path(arguments.reuse)):
         raise ValueError(
             "--reuse must name the folder of an earlier run; "
             f"{arguments.reuse} is not one."
         )
+
+
+def _require_usable_out(out: Path, arguments: Namespace) -> None:
+    own(out)
+    require_new_run(out, overwrite=arguments.overwrite)
+    require_resumable(out, arguments)
 
 
 def _note_missing_angles(opened: Opened) -> None:

@@ -6,6 +6,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from manifactor._support.claims import claims_released
 from manifactor.command import (
     EXIT_BAD_INPUT,
     EXIT_CLOSED_PIPE,
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         arguments = parse_arguments(sys.argv[1:] if argv is None else argv, COMMANDS)
-        with terminal.one_line_warnings():
+        with terminal.one_line_warnings(), claims_released():
             arguments.command(arguments)
     except KeyboardInterrupt as stop:
         signals.said()

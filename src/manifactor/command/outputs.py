@@ -1,12 +1,35 @@
 """Checks on what a command is about to write, made before any work starts."""
 
+import os
 from pathlib import Path
 
-from manifactor._support.files import require_writable
+from manifactor._support.claims import claim
+from manifactor._support.files import require_place
+from manifactor._support.temporaries import clear_leftovers
+from manifactor.command.terminal import note
+
+REMEDY = "Choose another --out."
+
+
+def own(place: Path) -> None:
+    """Refuse an output that cannot be written, or that another command is writing.
+
+    What killed commands have left beside it is removed, or put into its place.
+    """
+    require_place(place, remedy=REMEDY)
+    claim(place)
+    clear(place.parent)
+
+
+def clear(folder: Path) -> None:
+    """Clear what killed commands have left in a folder, and say what was saved."""
+    for path in clear_leftovers(folder):
+        note(f"a killed command had half replaced {path}, which is whole again.")
 
 
 def require_new_file(path: Path, *, overwrite: bool) -> None:
     """Refuse a file that exists, unless it may be overwritten."""
+    own(path)
     _require_new(path, ours=path.is_file(), overwrite=overwrite)
 
 
@@ -21,17 +44,17 @@ def require_new_folder(folder: Path, *, mark: str, overwrite: bool) -> None:
         something else and is never replaced.
     overwrite : bool
     """
+    own(folder)
     _require_new(folder, ours=(folder / mark).is_file(), overwrite=overwrite)
 
 
 def _require_new(out: Path, *, ours: bool, overwrite: bool) -> None:
-    require_writable(out.parent, remedy="Choose another --out.")
-    if not out.exists():
+    # A link that leads nowhere does not exist, but somebody made it.
+    if not os.path.lexists(out):
         return
     if not ours:
         raise ValueError(
-            f"{out} was not written by this command and is not replaced. "
-            "Choose another --out."
+            f"{out} was not written by this command and is not replaced. {REMEDY}"
         )
     if not overwrite:
         raise ValueError(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from manifactor._support.temporaries import clear_leftovers
 from manifactor._support.workers import Here, Workers
 from manifactor.command.clusters import chosen_workers
 from manifactor.command.signals import leaving
@@ -16,6 +17,7 @@ from manifactor.runs.checkpoints import (
     other_fit,
     require_checkpoints,
 )
+from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.several import finished_runs
 from manifactor.spectral.pipeline import kept_stages
 
@@ -44,6 +46,8 @@ def require_resumable(out: Path, arguments: Namespace) -> None:
         return
     folder = checkpoint_folder(out)
     require_checkpoints(folder)
+    for each in (folder, folder / PARTS_FOLDER):
+        clear_leftovers(each)
     if finished_runs(folder):
         raise other_fit(folder, "they are of several inputs or views")
 

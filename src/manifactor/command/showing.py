@@ -13,7 +13,7 @@ from manifactor._support.extras import extra
 from manifactor._support.files import require_writable
 from manifactor.command import signals
 from manifactor.command.motions import reported_volumes
-from manifactor.command.outputs import require_new_file, with_suffix
+from manifactor.command.outputs import clear, own, require_new_file, with_suffix
 from manifactor.command.terminal import note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
@@ -78,6 +78,7 @@ def _page_of(arguments: Namespace) -> Path:
         return out
     folder = Path(arguments.run)
     require_writable(folder, remedy="Give another file with --out.")
+    own(folder / REPORT_NAME)
     return folder / REPORT_NAME
 
 
@@ -93,6 +94,7 @@ def explore(arguments: Namespace) -> None:
     folder = None if arguments.save_to is None else Path(arguments.save_to)
     if folder is not None:
         require_writable(folder)
+        clear(folder)
     # Other users of this machine can reach the port; the token keeps them out.
     token = token_urlsafe(16)
     run = open_run(arguments.run, some=True)

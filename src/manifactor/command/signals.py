@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from manifactor._support.children import kill_children
-from manifactor._support.files import remove_unfinished
+from manifactor._support.temporaries import remove_unfinished
 
 # A closed terminal sends SIGHUP, which Windows does not have.
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")

@@ -16,6 +16,7 @@ from manifactor._support.extras import extra
 from manifactor._support.files import whole_folder, write_whole
 from manifactor.command.outputs import (
     name_in_project,
+    own,
     require_new_file,
     require_new_folder,
     with_suffix,
@@ -191,6 +192,7 @@ def demo(arguments: Namespace, *, settings: DemoSettings = DemoSettings()) -> No
 
 def _require_earlier_demo(out: Path, data: Path) -> None:
     """Refuse folders that an earlier demo did not write."""
+    own(out)
     images = str((data / "particles.star").resolve())
     if is_run(out) and read_record(out)["input"] != images:
         raise ValueError(

@@ -10,15 +10,12 @@ from manifactor._support.files import make_folder, write_whole
 from manifactor._support.parameters import require_count
 from manifactor._support.workers import Processes
 from manifactor.command.clusters import chosen_workers
-from manifactor.command.outputs import require_new_file
+from manifactor.command.outputs import REMEDY, own, require_new_file
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, counted, note, show
 
 # The studies are imported by the functions: they import much that nothing else needs,
 # and every other command would wait for it.
-
-
-REMEDY = "Choose another --out."
 
 
 def bench(arguments: Namespace) -> None:
@@ -109,11 +106,11 @@ def _bench_files(arguments: Namespace, *suffixes: str) -> dict[str, Path]:
             f"--out must name a folder, into which {files['.jsonl'].name} is written; "
             f"got {folder}. {REMEDY}"
         )
-    if folder.exists():
-        continued = _is_unfinished(files[".jsonl"])
-        for path in files.values():
-            require_new_file(path, overwrite=arguments.overwrite or continued)
     make_folder(folder, remedy=REMEDY)
+    own(files[".jsonl"])
+    continued = _is_unfinished(files[".jsonl"])
+    for path in files.values():
+        require_new_file(path, overwrite=arguments.overwrite or continued)
     return files
 
 
@@ -192,6 +189,8 @@ def reproduce(arguments: Namespace) -> None:
     from manifactor.studies.paper.section import Settings
 
     out = Path(arguments.out)
+    make_folder(out, remedy=REMEDY)
+    own(out / recipes.NUMBERS)
     text = "finished recipes are kept; repeat the command to continue"
     with (
         leaving(lambda: text),

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from numbers import Real
@@ -11,7 +12,8 @@ import numpy as np
 import scipy
 import sklearn
 
-from manifactor._support.files import require_writable, whole_folder
+from manifactor._support.files import require_place, whole_folder
+from manifactor._support.temporaries import is_half_replaced
 from manifactor._support.version import __version__
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import FORMAT, is_run, load, save, write_tree
@@ -165,12 +167,12 @@ def versions() -> dict[str, str]:
 
 def require_new_run(folder: Path, *, overwrite: bool) -> None:
     """Raise ValueError for a folder that cannot be written, before any work is done."""
-    if folder.exists() and not (overwrite and is_run(folder)):
+    if os.path.lexists(folder) and not (overwrite and is_run(folder)):
         hint = "It is no run folder; choose another --out."
         if is_run(folder):
             hint = "Choose another --out, or pass --overwrite."
         raise ValueError(f"the output folder must not exist yet; {folder} does. {hint}")
-    require_writable(folder.parent)
+    require_place(folder, remedy="Choose another --out.")
 
 
 def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
@@ -194,9 +196,12 @@ def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
 def read_record(folder: Path) -> dict:
     """Return what run.json of a run folder says."""
     if not is_run(folder):
+        hint = ""
+        if is_half_replaced(folder):
+            hint = " A command that was replacing it was killed: repeat that command."
         raise ValueError(
             f"{folder} is not a run folder: it must hold run.json and "
-            "factorization.npz."
+            f"factorization.npz.{hint}"
         )
     path = folder / "run.json"
     try:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -12,8 +11,9 @@ import numpy as np
 
 from manifactor._support.choices import Choice
 from manifactor._support.choices import given as set_by_caller
-from manifactor._support.files import newest_change, write_whole
+from manifactor._support.files import write_whole
 from manifactor._support.stages import Stages
+from manifactor._support.temporaries import newest_change, temporary
 from manifactor._support.workers import Here, Workers
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.estimators.drawing import DrawSettings, draw_count, draw_rows
@@ -91,11 +91,8 @@ def work_folder(out: Path, stages: Stages | None) -> Iterator[Path]:
         stages.folder.mkdir(exist_ok=True)
         yield stages.folder
         return
-    beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-    try:
+    with temporary(out, folder=True) as beside:
         yield beside
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
 
 
 def fit_large(

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from manifactor._support.files import newest_change
+from manifactor._support.temporaries import newest_change
 from manifactor._support.version import __version__
 from manifactor._support.workers import Processes, Workers, ignored
 from manifactor.inputs.stores import is_stored

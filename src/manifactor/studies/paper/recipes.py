@@ -117,7 +117,8 @@ def _opened(folder: Path, settings: Settings) -> dict:
         "sections": {},
     }
     make_folder(folder, remedy="Choose another --out.")
-    if not any(folder.iterdir()):
+    # The command that calls this may hold a lock file there.
+    if not any(path.suffix != ".lock" for path in folder.iterdir()):
         _write_record(folder, new)
         return new
     old = _read(folder)

@@ -1,0 +1,83 @@
+"""Outputs that this command is about to write, and no other may write meanwhile.
+
+A lock file beside the output, ``.run.lock``, is locked until the command ends. One that
+a killed command has left is locked by nobody.
+"""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from manifactor._support.locks import lock
+from manifactor._support.temporaries import unfinished
+
+# What ends the claims of this process; claims belong to the whole process.
+_claims: dict[Path, ExitStack] = {}
+
+
+def claim(place: Path) -> None:
+    """Claim an output for this process, until the context `claims_released` ends.
+
+    Where the file system has no locks, nothing is claimed and nothing refused.
+
+    Raises
+    ------
+    ValueError
+        If another process has claimed it.
+    """
+    path = Path(os.path.abspath(place))
+    path = path.with_name(f".{path.name}.lock")
+    if path in _claims:
+        return
+    try:
+        descriptor = _locked(path)
+    except BlockingIOError as error:
+        raise ValueError(
+            f"another command ({_owner(path)}) is writing {place}. Wait until it has "
+            "ended, or choose another --out."
+        ) from error
+    except PermissionError:
+        # Somebody else's, who may have been killed: that must not stop this command.
+        return
+    with ExitStack() as stack:
+        # The file is removed before its lock ends: nobody locks one that is removed.
+        if descriptor is not None:
+            stack.callback(os.close, descriptor)
+        stack.enter_context(unfinished(path))
+        if descriptor is not None:
+            os.truncate(descriptor, 0)
+            os.write(descriptor, _this_process().encode())
+            _claims[path] = stack.pop_all()
+
+
+def _locked(path: Path) -> int | None:
+    while True:
+        path.touch()
+        try:
+            return lock(path)
+        except FileNotFoundError:  # its owner has ended in this instant
+            continue
+
+
+def _this_process() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+def _owner(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace") or "just started"
+    except OSError:
+        return "just ended"
+
+
+@contextmanager
+def claims_released() -> Iterator[None]:
+    """Release, at the end of this context, all that is claimed inside it."""
+    before = set(_claims)
+    try:
+        yield
+    finally:
+        for path in set(_claims) - before:
+            _claims.pop(path).close()
