@@ -3,10 +3,12 @@
 import sys
 
 from manifactor.command import signals
+from manifactor.command.bus_errors import explain_bus_errors
 
 
 def main() -> int:
     """Run the command line and return its exit code."""
+    explain_bus_errors()
     with signals.ended_by_signals():
         try:
             # Importing numpy and scikit-learn takes a second or more. The import is

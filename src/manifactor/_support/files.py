@@ -24,6 +24,28 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     If anything fails, `path` is left as it was and the temporary file is removed. The
     file is on the disk before it is renamed.
     """
+    with _written_beside(path, write) as beside:
+        os.replace(beside, path)
+
+
+def write_new(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file as `write_whole` does; raise FileExistsError if the name is taken.
+
+    Even by a link that leads nowhere, and by another program that writes now.
+    """
+    with _written_beside(path, write) as beside:
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            os.replace(beside, path)
+
+
+@contextmanager
+def _written_beside(path: Path, write: Callable[[BinaryIO], object]) -> Iterator[Path]:
+    """Yield a temporary file beside `path` that is whole and on the disk."""
     with _beside(path) as beside:
         with beside.open("wb") as file:
             write(file)
@@ -31,7 +53,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
             os.fsync(file.fileno())
         # Temporary files are private; give the mode of any new file.
         beside.chmod(0o666 & ~_umask())
-        os.replace(beside, path)
+        yield beside
         _sync_folder(path.parent)
 
 

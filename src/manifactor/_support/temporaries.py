@@ -77,14 +77,14 @@ def temporary(path: Path, *, folder: bool = False) -> Iterator[Path]:
 def _made(path: Path, *, folder: bool) -> tuple[Path, int | None]:
     """Make an empty file or folder beside `path`, and lock it."""
     # Beside `path`, since a rename is atomic only within one file system.
-    how = {"dir": path.parent, "prefix": name_beside(path, "new")}
+    parent, start = path.parent, name_beside(path, "new")
     while True:
         if folder:
-            made = Path(tempfile.mkdtemp(**how))
+            name = tempfile.mkdtemp(dir=parent, prefix=start)
         else:
-            handle, name = tempfile.mkstemp(**how)
+            handle, name = tempfile.mkstemp(dir=parent, prefix=start)
             os.close(handle)
-            made = Path(name)
+        made = Path(name)
         # In the instant before it is locked, another program may take it for a
         # leftover.
         with suppress(BlockingIOError, FileNotFoundError):

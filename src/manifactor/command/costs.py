@@ -29,8 +29,8 @@ def show_cost(cost: Cost, where: str = "", *, of: str = "part") -> None:
     if of == "part":
         share = cost.longest.seconds / cost.seconds
         dominant = f", {share:.0%} of it {cost.longest.name}"
-    show(f"The fit will take {cost}{where}{dominant}.\n")
-    show(aligned(cost.as_rows(of)))
+    show(f"The fit will take {cost}{where}{dominant}.\n", alone=True)
+    show(aligned(cost.as_rows(of)), alone=True)
 
 
 def note_long_fit(cost: Forecast, where: str, *, patience: float = 20.0) -> None:

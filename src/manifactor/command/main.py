@@ -1,6 +1,5 @@
 """The table of commands and `main`, which runs one of them."""
 
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -70,9 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             terminal.interrupted(signals.left(stop), how=signals.how(stop))
         return signals.exit_code(stop)
     except BrokenPipeError:
-        # Whoever reads the output has seen enough, as `head` has. Python would complain
-        # once more when it flushes the output at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever reads the output has seen enough, as `head` has.
+        terminal.silence()
         return EXIT_CLOSED_PIPE
     # What the library raises for bad input; anything else is a bug, whose traceback is
     # needed to fix it. MemoryError: a fit that this machine cannot hold.

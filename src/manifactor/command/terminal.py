@@ -1,9 +1,10 @@
 """All output to the terminal: results, notes, warnings, errors and progress bars."""
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from tqdm import tqdm
 
@@ -13,11 +14,41 @@ BAR = "{desc:<12} |{bar:24}|"
 COUNTED = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
 
 
-def show(text: str) -> None:
-    """Print a result to standard output."""
-    # Flushed at once: `explore` and `reproduce` run for long after they print, and a
-    # program that reads their output through a pipe waits for the line.
-    print(text, flush=True)
+def show(text: str, *, alone: bool = False) -> None:
+    """Print a result to standard output.
+
+    A character that the output does not take is escaped. Where nothing can be printed,
+    as on a full disk, that is said once, and the command goes on to write its files.
+
+    Parameters
+    ----------
+    text : str
+    alone : bool
+        Whether the text is all that the command makes: raise OSError if it is lost.
+    """
+    if sys.stdout is None:  # closed by whoever started this process
+        return
+    code = sys.stdout.encoding or "utf-8"
+    known = text.encode(code, errors="backslashreplace").decode(code)
+    try:
+        # Flushed at once: `explore` and `reproduce` run for long after they print, and
+        # a program that reads their output through a pipe waits for the line.
+        print(known, flush=True)
+    except OSError as problem:
+        silence()
+        if alone:
+            problem.filename = "standard output"
+            raise
+        # Whoever closed a pipe has seen enough, as `head` has.
+        if not isinstance(problem, BrokenPipeError):
+            note(f"standard output takes no more text: {problem.strerror}.")
+
+
+def silence() -> None:
+    """Let what is printed from now on go nowhere."""
+    # Python would complain once more when it flushes the output at its end.
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note(text: str) -> None:
@@ -146,4 +177,8 @@ def _report(kind: str, message: object) -> None:
     # Messages of other libraries may have several lines; scripts that read standard
     # error rely on one line for each message.
     line = " ".join(str(message).split())
-    print(f"manifactor: {kind}{line}", file=sys.stderr)
+    if sys.stderr is None:
+        return
+    # Where it cannot be printed, as on a full disk, the command goes on all the same.
+    with suppress(OSError):
+        print(f"manifactor: {kind}{line}", file=sys.stderr, flush=True)

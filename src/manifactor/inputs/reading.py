@@ -16,6 +16,7 @@ from manifactor.cryoem.volumes import VolumeComponents
 from manifactor.inputs.columns import ColumnChoice, Columns, unit_scale
 from manifactor.inputs.files import MODE, read_table
 from manifactor.inputs.given import Given, ImageSettings, is_cs
+from manifactor.inputs.mapped import in_memory
 from manifactor.inputs.one_view import checked_width
 from manifactor.inputs.pairing import paired_particles
 from manifactor.inputs.particle_choice import ParticleChoice
@@ -217,7 +218,8 @@ def _from_coordinates(
     # Row numbers count in the file of the particles, so that `select` finds them there.
     rows = np.arange(n_samples) if found is None else found.rows
     columns = Columns(table.numbers, table.total, table.names)
-    return Input(table.samples, rows, found, columns=columns, path=path)
+    samples = in_memory(table.samples)
+    return Input(samples, rows, found, columns=columns, path=path)
 
 
 def _standardised(given: Input) -> Input:

@@ -58,7 +58,14 @@ class StoredTable:
 
     def read(self, start: int, stop: int) -> np.ndarray:
         """Return samples in sequence, scaled; refuse NaN and infinite values."""
-        block = open_store(self.path).read(start, stop, self.columns.numbers)
+        store = open_store(self.path)
+        if store.edges[-1] != self.n_samples:
+            raise ValueError(
+                f"{self.path} has {store.edges[-1]:,} samples, and had "
+                f"{self.n_samples:,} when it was opened. Repeat the command when no "
+                "other program writes it."
+            )
+        block = store.read(start, stop, self.columns.numbers)
         self._require_finite(block, start)
         return self.columns.scaled(block)
 

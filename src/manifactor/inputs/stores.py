@@ -11,6 +11,7 @@ import numpy as np
 from manifactor._support.extras import extra
 from manifactor._support.files import numeric_order
 from manifactor.inputs.columns import listed
+from manifactor.inputs.mapped import read_rows
 
 # What Zarr 3 and Zarr 2 write into the folder of an array or a group.
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
@@ -78,7 +79,10 @@ class ArrayStore:
 
     def read(self, start: int, stop: int, columns: Sequence[int]) -> np.ndarray:
         """Return rows as floats, (stop - start, len(columns))."""
-        block = np.asarray(self.array[start:stop])
+        if isinstance(self.array, np.memmap):
+            block = read_rows(self.array, start, stop)
+        else:
+            block = np.asarray(self.array[start:stop])
         if len(columns) < self.total:
             block = block[:, list(columns)]
         return block.astype(float_type(block.dtype), copy=False)

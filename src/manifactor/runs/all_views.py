@@ -26,7 +26,6 @@ from manifactor.cryoem.all_views.transforms import (
     transform_grid,
 )
 from manifactor.cryoem.all_views.view_map import view_map
-from manifactor.cryoem.formats import particles_with
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
@@ -36,10 +35,10 @@ from manifactor.runs.all_views_cost import forecast_all_views
 from manifactor.runs.confounders import confounder_records
 from manifactor.runs.cost import Cost
 from manifactor.runs.folder import write_run
+from manifactor.runs.input_state import input_state, particle_file, warn_of_changes
 from manifactor.runs.motions import MODEL_FILE, UNKNOWN, EvenScale, scales_of
 from manifactor.runs.options import changed_options, repeated_options
-from manifactor.runs.places import Place, all_places, coordinate_columns
-from manifactor.runs.run import last_changed
+from manifactor.runs.places import Place, all_places
 from manifactor.runs.task import choices_as_json
 from manifactor.runs.visibility import motion_records
 from manifactor.spectral.forecast import available_memory
@@ -149,6 +148,7 @@ class AllViewsTask:
         record : dict
             What run.json says beside the results.
         """
+        before = input_state([self.path])
         stages = (stages or Stages()).start(callback, self.seed)
         transforms = read_transforms(
             source,
@@ -168,22 +168,23 @@ class AllViewsTask:
             workers=workers,
         )
         places = places_of(found)
-        record = self._record(particles, transforms, found, places)
+        own = self._record(particles, transforms, found, places)
+        record = {**own, **before.record}
         record["all_views"]["seconds"] = stages.timings
-        suffix = self.path.suffix.lower()
-        columns = coordinate_columns(places, suffix)
         trees = {}
         if found.placed is not None:
             model = model_of(transforms, found.placed)
             record["all_views"]["motions"] = motion_records(model.views, places)
             trees[MODEL_FILE] = model
+        files = particle_file(particles, places, before)
+        warn_of_changes(before)
         write_run(
             found.fit,
             out,
             record=record,
             places=places,
             rows=particles.rows,
-            files={f"particles{suffix}": particles_with(particles, columns)},
+            files=files,
             trees=trees,
             overwrite=overwrite,
         )
@@ -208,7 +209,6 @@ class AllViewsTask:
             "seed": self.seed,
             "arguments": self.settings,
             "reproduce": shlex.join(["manifactor", *self.arguments]),
-            "input_changed": last_changed(self.path),
             "n_samples": len(particles),
             "n_fitted": len(found.rows),
             "confounders": confounded,

@@ -1,7 +1,6 @@
 """A run folder, opened for the commands that come after `fit`."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from manifactor.inputs.reading import run_images
 from manifactor.inputs.stored import StoredTable, stored_table
 from manifactor.inputs.tables import column_names
 from manifactor.runs.folder import read_places, read_record
+from manifactor.runs.input_state import last_changed
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.parts import drawn_places, has_parts
 from manifactor.runs.places import Place
@@ -253,9 +253,3 @@ def open_run(folder, *, some: bool = False) -> Run:
     rows, places = drawn_places(folder, record)
     drawn = len(rows) < record["n_samples"]
     return Run(folder, record, rows, places, drawn=drawn)
-
-
-def last_changed(path: Path) -> str:
-    """Return when a file or folder was last changed, to the second."""
-    changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    return changed.isoformat(timespec="seconds")

@@ -13,7 +13,7 @@ from manifactor.inputs.stores import is_stored
 from manifactor.runs.archive import FORMAT, is_run
 from manifactor.runs.checkpoints import other_fit
 from manifactor.runs.folder import read_record
-from manifactor.runs.run import last_changed
+from manifactor.runs.input_state import last_changed
 from manifactor.runs.task import Task
 
 COLUMNS = ("view", "particles", "verdict", "factors", "problem")

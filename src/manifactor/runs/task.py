@@ -11,7 +11,6 @@ from manifactor._support.choices import Choice
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.version import __version__
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.formats import particles_with
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.given import Given
@@ -24,6 +23,12 @@ from manifactor.runs.cost import Cost
 from manifactor.runs.fitting import FitPlan, Opened, fit_input, plan_fit
 from manifactor.runs.folder import write_run
 from manifactor.runs.input_cost import forecast_input, n_columns
+from manifactor.runs.input_state import (
+    InputState,
+    input_state,
+    particle_file,
+    warn_of_changes,
+)
 from manifactor.runs.large import (
     fit_large,
     how_many_drawn,
@@ -38,8 +43,7 @@ from manifactor.runs.options import (
     shortest,
 )
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
-from manifactor.runs.places import Place, coordinate_columns
-from manifactor.runs.run import last_changed
+from manifactor.runs.places import Place
 
 
 @dataclass(frozen=True)
@@ -230,20 +234,20 @@ class Task:
             What run.json says beside the results.
         """
         given.require_finite()
+        before = input_state([self.path, self.particles, self.indices])
         plan = plan_fit(
             given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
         )
         if isinstance(given, LargeInput):
             how = {"stages": stages, "callback": callback, "workers": workers}
-            return self._fit_large(given, plan, out, overwrite=overwrite, **how)
+            return self._fit_large(given, plan, out, before, overwrite=overwrite, **how)
         fit, places = fit_input(given, plan, stages=stages, callback=callback)
-        record = self._full_record(given, plan, fit)
+        record = self._full_record(given, plan, fit, before)
         files: dict[str, bytes] = {}
         if given.particles is not None:
             record["confounders"] = self._confounders(given, places)
-            suffix = given.particles.path.suffix.lower()
-            columns = coordinate_columns(places, suffix)
-            files[f"particles{suffix}"] = particles_with(given.particles, columns)
+            files = particle_file(given.particles, places, before)
+        warn_of_changes(before)
         write_run(
             fit,
             out,
@@ -260,6 +264,7 @@ class Task:
         given: LargeInput,
         plan: FitPlan,
         out: Path,
+        before: InputState,
         *,
         overwrite: bool,
         stages: Stages | None,
@@ -273,20 +278,22 @@ class Task:
             fit, n_parts = fit_large(
                 given, plan, work=work, key=key, stages=stages, **how
             )
-            record = {**self._full_record(given, plan, fit), "parts": n_parts}
+            record = {**self._full_record(given, plan, fit, before), "parts": n_parts}
             parts = work / PARTS_FOLDER
+            warn_of_changes(before)
             write_run(fit, out, record=record, parts=parts, overwrite=overwrite)
         return fit, record
 
     def _full_record(
-        self, given: Input, plan: FitPlan, fit: ManifoldFactorizer
+        self, given: Input, plan: FitPlan, fit: ManifoldFactorizer, before: InputState
     ) -> dict:
         """Return what run.json says of the input, the fit, and what was chosen."""
         chosen = dict(plan.choices)
         if isinstance(given, LargeInput):
             chosen["samples fitted"] = how_many_drawn(given, self.n_fitted)
         choices = {**chosen, **_missing(fit.choices_, chosen)}
-        return {**self._record(given, fit), "choices": choices_as_json(choices)}
+        record = {**self._record(given, fit), **before.record}
+        return {**record, "choices": choices_as_json(choices)}
 
     def _record(self, given: Input, fit: ManifoldFactorizer) -> dict:
         return {
@@ -300,7 +307,6 @@ class Task:
             "arguments": self.settings,
             "fit_samples": self.n_fitted,
             "reproduce": self.reproduce,
-            "input_changed": last_changed(self.path),
             **given.record,
             "n_samples": given.n_samples,
             "n_fitted": len(fit.spectrum_.weights),
