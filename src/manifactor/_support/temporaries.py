@@ -109,10 +109,12 @@ def remove_unfinished() -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, as far as that is possible."""
-    shutil.rmtree(path, ignore_errors=True)
+    """Remove a file, a link or a folder, as far as that is possible."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+        return
     with suppress(OSError):
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def away(folder: Path, successor: Path) -> Path:

@@ -1,0 +1,85 @@
+"""Do killed commands leave whole outputs, and nothing else?
+
+Every command that writes is killed (SIGKILL) before each of its file operations, of the
+slowest commands before some, and quick commands are killed at random moments. After a
+kill, the old or the new output must be in place and whole; after the next command,
+nothing else may be left. Where folders cannot be exchanged in one step, the next
+command puts the output into its place.
+
+    python benchmarks/kills.py [--random 500] [--seed 0] [--only WORD]
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.hostile.kills import (
+    FOLDERS,
+    QUICK,
+    Bench,
+    Case,
+    Kill,
+    all_cases,
+    warm_up,
+)
+
+
+def at_random(
+    bench: Bench, n_kills: int, rng: np.random.Generator
+) -> Iterator[tuple[Case, list[Kill]]]:
+    """Kill quick commands at random moments, so many in all."""
+    cases = [*FOLDERS, *QUICK]
+    for number, case in enumerate(cases):
+        count = n_kills // len(cases) + (number < n_kills % len(cases))
+
+        def moments(seconds: float, count: int = count) -> Iterator[dict]:
+            for _ in range(count):
+                yield {"after": rng.uniform(0, seconds)}
+
+        yield case, list(bench.kills(case, moments))
+
+
+def show(case: Case, kills: list[Kill]) -> None:
+    whole = sum(not kill.output for kill in kills)
+    clean = sum(not kill.left for kill in kills)
+    print(f"{len(kills):6} {whole:6} {clean:6}  {case.name}", flush=True)
+    for kill in kills:
+        if kill.output or kill.left:
+            print(f"        {kill.moment}: {kill.output}; left: {kill.left}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--random", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="commands that have this word")
+    chosen = parser.parse_args()
+    warm_up()
+    everything: list[Kill] = []
+    with TemporaryDirectory() as folder:
+        bench = Bench(Path(folder))
+        bench.prepare(views=True)
+        print(" kills  whole  clean  command, killed before its file operations")
+        for case in all_cases():
+            if chosen.only in case.name:
+                kills = list(bench.kills(case))
+                show(case, kills)
+                everything += kills
+        print("\n kills  whole  clean  command, killed at random moments")
+        rng = np.random.default_rng(chosen.seed)
+        for case, kills in at_random(bench, chosen.random, rng):
+            show(case, kills)
+            everything += kills
+    whole = sum(not kill.output for kill in everything)
+    clean = sum(not kill.left for kill in everything)
+    print(f"\n{len(everything)} kills: {whole} outputs whole, {clean} left nothing.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,354 @@
+"""Commands that are killed, and what is left of them.
+
+A command runs in a forked process, which has everything imported: a kill costs tens of
+milliseconds. The process kills itself before a file operation, as Python's audit events
+tell them, or is killed after a time. Then the output must be the old one or the new
+one, whole, and after the next command nothing else may be left.
+
+Run as a program, this kills before some operations and prints one line of JSON for each
+case: tests start it as a process of its own, since a process with threads must not fork.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+OPERATIONS = {
+    "open",
+    "os.chmod",
+    "os.link",
+    "os.mkdir",
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "os.truncate",
+    "shutil.rmtree",
+    "fcntl.flock",
+}
+# Those that change which files there are under which names.
+RENAMES = {"os.rename", "shutil.rmtree"}
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+# What all cases have, in a folder of its own.
+INPUTS = [
+    "simulate rectangle --n 120 --out a.npz",
+    "simulate rectangle --n 120 --seed 1 --out b.npz",
+    "simulate molecule --n 150 --size 54 --pixel-size 4 --snr 100 --out images",
+    "fit images/particles.star --out run",
+]
+ALL_VIEWS = "simulate molecule --views all --n 60 --size 64 --pixel-size 4 --out views"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command that writes.
+
+    Attributes
+    ----------
+    line : str
+        The command, and the next one after a kill.
+    out : str
+        What it writes: a file or a folder.
+    before : tuple of str
+        Commands that have written before; the last may have written `out`.
+    stride : int
+        Kills are before each so many operations; 1 for all.
+    at_once : bool
+        Whether folders can be exchanged in one step.
+    operations : frozenset of str
+        Kinds of operations that kills are before.
+    """
+
+    line: str
+    out: str
+    before: tuple[str, ...] = ()
+    stride: int = 1
+    at_once: bool = True
+    operations: frozenset[str] = frozenset(OPERATIONS)
+
+    @property
+    def name(self) -> str:
+        return self.line if self.at_once else f"{self.line} (in two steps)"
+
+
+@dataclass(frozen=True)
+class Kill:
+    """What a kill has led to; empty texts where all is well."""
+
+    case: str
+    moment: str
+    output: str = ""
+    left: str = ""
+
+
+def with_old(line: str, out: str, **options) -> Case:
+    """Return a case that overwrites an output of the same command."""
+    return Case(
+        f"{line} --out {out} --overwrite", out, (f"{line} --out {out}",), **options
+    )
+
+
+FOLDERS = [
+    with_old("fit a.npz", "out"),
+    with_old("fit a.npz b.npz", "out"),
+    with_old("average run --factor 1 --bins 3", "out"),
+    with_old("export run --factor 1 --bins 3 --to relion", "out"),
+    with_old("simulate molecule --n 20 --size 54 --pixel-size 4", "out"),
+]
+# Commands that take hundredths of a second; with those of `FOLDERS`.
+QUICK = [
+    Case("fit a.npz --out out", "out"),
+    Case("fit a.npz b.npz --out out", "out"),
+    Case("fit a.npy --coordinates parquet --out out --overwrite", "out"),
+    with_old("select run --factor 1 --range 0 0.7", "out.star"),
+    Case("select run --factor 1 --range 0 0.7 --out out.csv", "out.csv"),
+    with_old("simulate torus --n 50", "out.npz"),
+]
+SLOW = [
+    Case("report run", "run/report.html", ("report run",)),
+    Case("report run --movies --out out.html --overwrite", "out.html", stride=3),
+    with_old("views views/particles.star", "out.png"),
+    with_old(ALL_VIEWS.removesuffix(" --out views"), "out", stride=2),
+    Case("fit views/particles.star --all-views --out out --overwrite", "out", stride=9),
+    Case("demo --n 300 --out out", "out", ("demo --n 300 --out out",), stride=9),
+    Case("bench calibration --problems 1 --out out", "out/calibration.jsonl", stride=9),
+    Case("reproduce fig1 --quick --out out", "out/numbers.json", stride=5),
+]
+
+
+def all_cases() -> list[Case]:
+    two_steps = [replace(case, at_once=False) for case in FOLDERS]
+    return [*FOLDERS, *two_steps, *QUICK, *SLOW]
+
+
+def some_cases() -> list[Case]:
+    """Return those of a test, in which few operations are tried."""
+    fit, views, _, export, _ = FOLDERS
+    both = [replace(fit, at_once=False), replace(views, at_once=False, stride=3)]
+    cases = [fit, *both, export]
+    select = QUICK[3]
+    return [replace(case, operations=frozenset(RENAMES)) for case in (*cases, select)]
+
+
+def forked(
+    line: str,
+    folder: Path,
+    *,
+    before: int | None = None,
+    after: float | None = None,
+    at_once: bool = True,
+    operations: frozenset[str] = frozenset(OPERATIONS),
+) -> int:
+    """Run a command in a process of its own; return how it ended, -9 for killed.
+
+    Parameters
+    ----------
+    line : str
+    folder : Path
+        Where it runs.
+    before : int or None
+        Number of the file operation before which it is killed, from 1.
+    after : float or None
+        Seconds after which it is killed.
+    at_once : bool
+    operations : frozenset of str
+        Kinds of operations that are counted.
+    """
+    pid = os.fork()
+    if pid == 0:
+        code = 99
+        try:
+            if before is not None:
+                _kill_before(before, operations, folder)
+            code = _run(line, folder, at_once)
+        finally:
+            os._exit(code)
+    if after is not None:
+        time.sleep(after)
+        os.kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _run(line: str, folder: Path, at_once: bool) -> int:
+    from manifactor._support import files
+    from manifactor.command.main import main
+
+    os.chdir(folder)
+    log = os.open(folder.with_name("log.txt"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.write(2, f"$ {line}\n".encode())
+    if not at_once:
+        files.exchange = lambda one, other: False
+    return main(line.split())
+
+
+def _kill_before(number: int, operations: frozenset[str], folder: Path) -> None:
+    left = count(number - 1, -1)
+
+    def hook(event: str, arguments: tuple) -> None:
+        counts = event in operations and _is_change(event, arguments, folder)
+        if counts and next(left) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+
+
+def _is_change(event: str, arguments: tuple, folder: Path) -> bool:
+    """Return whether an event is about to change the folder."""
+    if event != "open":
+        return True
+    path, _, flags = arguments
+    if not isinstance(flags, int) or not flags & WRITING or isinstance(path, int):
+        return False
+    # Not caches of other packages.
+    return os.path.abspath(os.fsdecode(path)).startswith(f"{folder}{os.sep}")
+
+
+def names(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def content(path: Path) -> dict[str, bytes]:
+    """Return the files of an output by name."""
+    if path.is_file():
+        return {"": path.read_bytes()}
+    files = [each for each in path.rglob("*") if each.is_file()]
+    return {str(each.relative_to(path)): each.read_bytes() for each in files}
+
+
+def problem_of(out: Path, old: dict[str, bytes], new: dict[str, bytes]) -> str:
+    """Say why an output is neither the old one nor a new one, whole; else nothing."""
+    if not os.path.lexists(out):
+        return "it is missing" if old else ""
+    found = content(out)
+    if found == old:
+        return ""
+    if set(found) != set(new):
+        return f"it has {sorted(found)}, not {sorted(new)}"
+    broken = [name for name in new if not _is_whole(out / name, new[name])]
+    return f"not whole: {broken}" if broken else ""
+
+
+def _is_whole(path: Path, finished: bytes) -> bool:
+    """Return whether a file is as it should be; times in it may be others."""
+    try:
+        if path.suffix == ".npz":
+            with np.load(path) as stored:
+                return all(stored[name] is not None for name in stored)
+        if path.suffix in (".json", ".jsonl"):
+            return bool(json.loads(path.read_text()))
+        if path.suffix == ".html":
+            return path.read_text().rstrip().endswith("</html>")
+    except Exception:
+        return False
+    return path.stat().st_size == len(finished)
+
+
+class Bench:
+    """Folders in which cases run.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.inputs = folder / "inputs"
+
+    def prepare(self, *, views: bool = False) -> None:
+        """Make the inputs of all cases."""
+        self.inputs.mkdir()
+        for line in [*INPUTS, *([ALL_VIEWS] if views else [])]:
+            assert forked(line, self.inputs) == 0, line
+        with np.load(self.inputs / "a.npz") as stored:
+            np.save(self.inputs / "a.npy", stored["X"])
+
+    def copied(self, start: Path, name: str) -> Path:
+        copy = self.folder / name
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(start, copy)
+        return copy
+
+    def started(self, case: Case) -> Path:
+        """Return the folder as a case finds it."""
+        start = self.copied(self.inputs, "start")
+        for line in case.before:
+            assert forked(line, start) == 0, line
+        return start
+
+    def kills(
+        self, case: Case, moments: Callable[[float], Iterator[dict]] | None = None
+    ) -> Iterator[Kill]:
+        """Yield what each kill of a case has led to.
+
+        Parameters
+        ----------
+        case : Case
+        moments : callable or None
+            Gives options of `forked`, one for each kill, for the seconds that the
+            command takes; None for kills before file operations.
+        """
+        start = self.started(case)
+        old = content(start / case.out)
+        done = self.copied(start, "done")
+        begin = time.monotonic()
+        assert forked(case.line, done, at_once=case.at_once) == 0, case.line
+        seconds = time.monotonic() - begin
+        new, expected = content(done / case.out), names(done)
+        steps = count(1, case.stride)
+        every = ({"before": k, "operations": case.operations} for k in steps)
+        for moment in every if moments is None else moments(seconds):
+            work = self.copied(start, "work")
+            killed = forked(case.line, work, at_once=case.at_once, **moment)
+            if killed != -signal.SIGKILL and moments is None:
+                return
+            when = f"{moment.get('before') or moment['after']}"
+            yield self._judged(case, work, when, old, new, expected)
+
+    def _judged(self, case, work, moment, old, new, expected) -> Kill:
+        out = work / case.out
+        found = problem_of(out, old, new) if case.at_once else ""
+        if not case.at_once:
+            # The next command that owns the place, though it is refused.
+            code = forked(case.line.replace(" --overwrite", ""), work)
+            found = problem_of(out, old, new)
+            found = found or ("" if code == 2 else f"the next command: {code}")
+        code = forked(case.line, work, at_once=case.at_once)
+        # A command that was killed after its output was in place refuses to replace it.
+        if code not in (0, 2) or (code == 2 and "--overwrite" in case.line):
+            found = found or f"the next command ended with {code}"
+        found = found or problem_of(out, {}, new)
+        left = sorted(names(work) ^ expected)
+        return Kill(case.name, moment, found, ", ".join(left))
+
+
+def warm_up() -> None:
+    """Import what commands import, on one core, without starting any thread."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    modules = ("command.main", "views.report")
+    others = ("matplotlib.pyplot", "mrcfile", "pyarrow.parquet")
+    for module in [*(f"manifactor.{name}" for name in modules), *others]:
+        import_module(module)
+
+
+if __name__ == "__main__":
+    warm_up()
+    bench = Bench(Path(sys.argv[1]))
+    bench.prepare()
+    for each in some_cases():
+        for kill in bench.kills(each):
+            print(json.dumps(asdict(kill)), flush=True)
