@@ -1,7 +1,9 @@
 """The command itself: exit codes, one-line messages, interrupts while it loads."""
 
 import errno
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -112,6 +114,55 @@ def test_a_reader_that_closes_the_pipe_is_no_error():
     )
     assert result.stderr == ""
     assert result.returncode in (0, 141)
+
+
+def closed_pipe():
+    """Standard output that `head` has read enough of."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    return os.fdopen(writer, "w")
+
+
+def full_disk():
+    if not Path("/dev/full").exists():
+        pytest.skip("no full device here")
+    return open("/dev/full", "w")
+
+
+def ascii_only():
+    return open("text", "w", encoding="ascii")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("output", [closed_pipe, full_disk, ascii_only])
+def test_what_becomes_of_the_text_does_not_matter_to_the_files(
+    folder, disk_and_circle, monkeypatch, capsys, output
+):
+    name = "caf\N{LATIN SMALL LETTER E WITH ACUTE}"
+    shutil.copytree(disk_and_circle, folder / name)
+    with output() as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        if output is closed_pipe:
+            assert manifactor(f"report {name}") == 0
+            assert (folder / name / "report.html").is_file()
+        else:
+            some = "--factor 1 --range -9 9 --out"
+            assert manifactor(f"select {name} {some} {name}.csv") == 0
+            assert (folder / f"{name}.csv").is_file()
+    assert "rror" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("output", "code"), [(full_disk, 2), (closed_pipe, 141)])
+def test_a_text_that_is_all_that_was_asked_for_must_be_printed(
+    folder, rng, monkeypatch, capsys, output, code
+):
+    np.save(folder / "data.npy", rng.uniform(size=(300, 2)))
+    with output() as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert manifactor("fit data.npy --dry-run") == code
+    problem = "standard output cannot be used: No space left on device."
+    expected = f"manifactor: error: {problem}\n" if code == 2 else ""
+    assert capsys.readouterr().err == expected
 
 
 def test_the_installed_script_runs_the_same_function():

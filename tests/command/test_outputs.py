@@ -1,15 +1,29 @@
 """What may be written, and what is never replaced."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from manifactor._support.claims import claims_released
+from manifactor._support.temporaries import name_beside
 from manifactor.command.outputs import (
     name_in_project,
     require_new_file,
     require_new_folder,
     with_suffix,
 )
+
+from .conftest import manifactor, refusal
+
+
+@pytest.fixture(autouse=True)
+def released():
+    with claims_released():
+        yield
 
 
 def test_what_does_not_exist_may_be_written(tmp_path):
@@ -52,3 +66,73 @@ def test_names_in_star_files_are_relative_to_the_project():
     assert name_in_project(Path("sim/data")) == "sim/data"
     assert name_in_project(Path("/sim/data")) == "data"
     assert name_in_project(Path("../sim/data")) == "data"
+
+
+def test_a_link_that_leads_nowhere_is_not_replaced(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="was not written by this command"):
+        require_new_file(tmp_path / "link", overwrite=True)
+    with pytest.raises(ValueError, match="was not written by this command"):
+        require_new_folder(tmp_path / "link", mark="bins.csv", overwrite=True)
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("gone/run", "must be a writable folder: No such file"),
+        ("data.npy/run", "must be a writable folder: Not a directory"),
+        ("x" * 250, "cannot have the name 'xxx.*': File name too long"),
+        ("notes", "It is no run folder"),
+        ("link", "It is no run folder"),
+    ],
+)
+def test_a_bad_output_is_refused_before_the_input_is_read(folder, capsys, out, message):
+    (folder / "data.npy").write_bytes(b"no array")
+    (folder / "notes").touch()
+    (folder / "link").symlink_to("nowhere")
+    err = refusal(f"fit data.npy --out {out}", folder, capsys)
+    assert re.search(message, err)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from manifactor.command import outputs
+outputs.own(Path("run"))
+print("claimed", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_second_fit_into_one_folder_is_refused_at_once(folder, capsys, rng):
+    np.save(folder / "data.npy", rng.uniform(size=(150, 2)))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER], cwd=folder, stdin=pipe, stdout=pipe
+    ) as other:
+        try:
+            assert other.stdout.readline() == b"claimed\n"
+            err = refusal("fit data.npy --out run", folder, capsys)
+            assert f"another command (process {other.pid} on" in err
+            assert "is writing run. Wait until it has ended, or choose another" in err
+        finally:
+            other.kill()
+
+
+def test_the_next_command_says_that_a_half_replaced_output_is_whole(folder, capsys):
+    assert manifactor("simulate molecule --n 5 --size 54 --pixel-size 4") == 0
+    moved = folder / name_beside(folder / "molecule", "old", "abcdefgh")
+    (folder / "molecule").rename(moved)
+    capsys.readouterr()
+    assert manifactor("simulate molecule --n 5 --size 54 --pixel-size 4") == 2
+    note, error = capsys.readouterr().err.splitlines()
+    saved = "a killed command had half replaced molecule, which is whole again."
+    assert note == f"manifactor: note: {saved}"
+    assert "must not exist yet" in error
+    assert [path.name for path in folder.iterdir()] == ["molecule"]
+
+
+def test_whoever_reads_a_half_replaced_run_is_told(folder, capsys):
+    (folder / name_beside(folder / "run", "old", "abcdefgh")).mkdir()
+    err = refusal("report run", folder, capsys)
+    assert "A command that was replacing it was killed: repeat that command." in err

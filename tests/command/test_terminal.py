@@ -1,5 +1,6 @@
 """What is printed, and how."""
 
+import io
 import sys
 import warnings
 
@@ -23,6 +24,51 @@ def test_results_go_to_standard_output_and_all_else_to_standard_error(capsys):
         "manifactor: error: wrong input",
         "manifactor: interrupted; nothing is left.",
     ]
+
+
+class Ascii(io.TextIOWrapper):
+    """Standard output that knows ASCII only."""
+
+    def __init__(self):
+        super().__init__(io.BytesIO(), encoding="ascii")
+
+
+def test_what_the_output_has_no_character_for_is_escaped(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Ascii())
+    terminal.show("5 \N{DEGREE SIGN}, caf\N{LATIN SMALL LETTER E WITH ACUTE}")
+    assert sys.stdout.buffer.getvalue() == b"5 \\xb0, caf\\xe9\n"
+
+
+def test_streams_that_are_closed_take_nothing(monkeypatch):
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    terminal.show("found")
+    terminal.note("slow")
+
+
+@pytest.mark.parametrize(("number", "said"), [(28, True), (32, False)])
+def test_an_output_that_takes_no_text_stops_no_command(
+    monkeypatch, capsys, number, said
+):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(number, "No more")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    terminal.show("found")
+    expected = "manifactor: note: standard output takes no more text: No more.\n"
+    assert capsys.readouterr().err == (expected if said else "")
+    with pytest.raises(OSError, match="No more"):
+        terminal.show("found", alone=True)
+
+
+def test_messages_that_cannot_be_printed_stop_no_command(monkeypatch):
+    class Full(io.StringIO):
+        def write(self, text):
+            raise OSError(28, "No more")
+
+    monkeypatch.setattr(sys, "stderr", Full())
+    terminal.note("slow")
 
 
 def test_every_warning_is_one_line_and_the_old_way_comes_back(capsys):

@@ -9,6 +9,7 @@ Run as a program, this kills before some operations and prints one line of JSON 
 case: tests start it as a process of its own, since a process with threads must not fork.
 """
 
+import gc
 import json
 import os
 import shutil
@@ -336,13 +337,15 @@ class Bench:
 
 def warm_up() -> None:
     """Import what commands import, on one core, without starting any thread."""
+    # Views are fitted in this process then, in which their operations are counted.
+    os.environ["LOKY_MAX_CPU_COUNT"] = "1"
     os.environ["OMP_NUM_THREADS"] = "1"
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     modules = ("command.main", "views.report")
     others = ("matplotlib.pyplot", "mrcfile", "pyarrow.parquet")
     for module in [*(f"manifactor.{name}" for name in modules), *others]:
         import_module(module)
+    # Pages that the collector does not touch are not copied for each process.
+    gc.freeze()
 
 
 if __name__ == "__main__":

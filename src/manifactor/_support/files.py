@@ -40,7 +40,11 @@ def write_new(path: Path, write: Callable[[BinaryIO], object]) -> None:
             raise
         except OSError:  # a file system without links
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-            os.replace(beside, path)
+            try:
+                os.replace(beside, path)
+            except BaseException:
+                path.unlink()
+                raise
 
 
 @contextmanager
