@@ -188,6 +188,9 @@ def reproduce(arguments: Namespace) -> None:
     from manifactor.studies.paper import recipes
     from manifactor.studies.paper.section import Settings
 
+    # What cannot be made is refused before there is a folder.
+    extra("matplotlib")
+    recipes.chosen(arguments.recipes)
     out = Path(arguments.out)
     make_folder(out, remedy=REMEDY)
     own(out / recipes.NUMBERS)
