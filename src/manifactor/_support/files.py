@@ -10,7 +10,12 @@ from typing import BinaryIO
 
 from manifactor._support.exchange import exchange
 from manifactor._support.locks import locked
-from manifactor._support.temporaries import away, discard, remove, temporary
+from manifactor._support.temporaries import (
+    away,
+    naming,
+    remove,
+    temporary,
+)
 
 # Name under which it is tried whether a folder is writable.
 PROBE = "probe"
@@ -106,16 +111,17 @@ def replace_folder(new: Path, folder: Path) -> None:
     in one step. Elsewhere `clear_leftovers` ends what was interrupted.
     """
     _sync_tree(new)
-    if not os.path.lexists(folder):
-        new.rename(folder)
-    elif not exchange(new, folder):
-        _replace_in_two_steps(new, folder)
+    with naming:
+        if not os.path.lexists(folder):
+            new.rename(folder)
+        elif not exchange(new, folder):
+            _exchange_by_renames(new, folder)
     _sync_folder(folder.parent)
     # After an exchange, this is the old one.
     remove(new)
 
 
-def _replace_in_two_steps(new: Path, folder: Path) -> None:
+def _exchange_by_renames(new: Path, folder: Path) -> None:
     # A folder that holds files cannot be renamed over: move it away first.
     old = away(folder, new)
     # Locked, since nobody else must put it back in the instant between the two.
@@ -126,7 +132,7 @@ def _replace_in_two_steps(new: Path, folder: Path) -> None:
         except BaseException:
             old.rename(folder)
             raise
-        discard(old)
+        old.rename(new)
 
 
 def _sync_tree(folder: Path) -> None:

@@ -16,6 +16,7 @@ import re
 import shutil
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +32,9 @@ NAME = re.compile(r"\.(.+)\.(new|old)\.([0-9a-f]{8})-(\w{8})", re.DOTALL)
 
 # Files and folders that exist only until what they are for is complete.
 _unfinished: set[Path] = set()
+# Held while a folder gets its name, and for ever once unfinished ones are removed: a
+# folder that is half removed must not get a name.
+naming = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,12 @@ def unfinished(path: Path) -> Iterator[None]:
 
 
 def remove_unfinished() -> None:
-    """Remove what this process writes at the moment, since it is about to end."""
+    """Remove what this process writes at the moment, since it is about to end.
+
+    To be called by a thread that ends the process, whatever the others do.
+    """
+    # Two renames take no time; who waits longer waits for a thread that is stuck.
+    naming.acquire(timeout=1.0)
     for path in list(_unfinished):
         remove(path)
 
@@ -124,7 +133,7 @@ def away(folder: Path, successor: Path) -> Path:
     return folder.with_name(name_beside(folder, "old", token_hex(4)))
 
 
-def discard(old: Path) -> None:
+def _discard(old: Path) -> None:
     """Remove a folder that was moved away, after another is in its place."""
     # Under this name it would be put back if it had no successor: only while whole.
     half = _other_state(old, "new")
@@ -192,12 +201,12 @@ def _cleared(path: Path) -> list[Path]:
         remove(path)
         return []
     if os.path.lexists(place):
-        discard(path)
+        _discard(path)
         return []
     # An output is moved away only after its successor is whole.
     successor = _other_state(path, "new")
     (successor if successor.exists() else path).rename(place)
-    discard(path)
+    _discard(path)
     return [place]
 
 
