@@ -47,8 +47,62 @@ def asked(port, name, body):
 def test_the_page_needs_its_token_and_its_program_does_not(port):
     assert answer(port, "/", token="")[0] == 403
     assert b"token" in answer(port, "/?token=wrong", token="")[1]
-    assert b"<!doctype html>" in answer(port, f"/?token={TOKEN}", token="")[1]
+    assert b"<!doctype html>" in answer(port, "/", token="", Cookie=entered(port))[1]
     assert answer(port, "/main.js", token="")[0] == 200
+
+
+def entered(port, **headers):
+    """The cookie that a browser gets for the token."""
+    status, _, found = answer(port, f"/?token={TOKEN}", token="", **headers)
+    assert status == 303
+    return found["set-cookie"].partition(";")[0]
+
+
+def test_the_token_leaves_the_address(port):
+    status, _, headers = answer(port, f"/?a=1&token={TOKEN}&b=", token="")
+    assert (status, headers["location"]) == (303, "/?a=1&b=")
+    assert answer(port, f"/?token={TOKEN}", token="")[2]["location"] == "/"
+    cookie, *rules = headers["set-cookie"].split("; ")
+    assert cookie == f"manifactor-{port}={TOKEN}"
+    # Without a date: a cookie of the session.
+    assert sorted(map(str.lower, rules)) == ["httponly", "path=/", "samesite=strict"]
+
+
+def test_a_wrong_token_gets_no_cookie(port):
+    status, _, headers = answer(port, "/?token=wrong", token="")
+    assert (status, "set-cookie" in headers) == (403, False)
+
+
+def test_the_cookie_stands_for_the_token(port):
+    cookie = entered(port)
+    for header in (cookie, f"other=1; {cookie}", f"manifactor-{port}=old; {cookie}"):
+        assert answer(port, "/api/about", token="", Cookie=header)[0] == 200
+    for header in (f"{cookie}x", f"manifactor-1={TOKEN}", f"x{cookie}", "", ";=;"):
+        assert answer(port, "/api/about", token="", Cookie=header)[0] == 403
+
+
+def test_explorers_behind_one_name_have_cookies_of_their_own(port):
+    names = {
+        entered(port, Host=host).partition("=")[0]
+        for host in ("localhost:8642", "localhost:9000", "localhost")
+    }
+    assert names == {"manifactor-8642", "manifactor-9000", "manifactor-80"}
+
+
+def test_a_page_of_another_site_cannot_ask_with_the_cookie(port):
+    cookie = entered(port)
+    for site in ("cross-site", "same-site"):
+        for mode in ("no-cors", "cors"):
+            fetch = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": mode}
+            found = answer(port, "/api/about", token="", Cookie=cookie, **fetch)
+            assert found[0] == 403
+    origin = f"http://127.0.0.1:{port + 1}"
+    refused = answer(port, "/api/select", ALL, token="", Cookie=cookie, Origin=origin)
+    assert refused[0] == 403
+
+
+def test_who_is_refused_loses_the_connection(port):
+    assert answer(port, "/", token="")[2]["connection"] == "close"
 
 
 @pytest.mark.parametrize(
