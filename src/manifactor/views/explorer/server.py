@@ -51,8 +51,8 @@ class ServerSettings:
     largest_request: int = 2**20
 
     # Answers of `near` that are kept: whoever opens a page asks for the same first one.
-    # They have about 150 kB each.
-    kept_answers: int = 64
+    # With images of 512 pixels they have half a megabyte each.
+    kept_answers: int = 32
 
     # Seconds that a request may take after Ctrl-C.
     grace: int = 1
@@ -88,8 +88,7 @@ def application(
         posted = _post(answer, settings.largest_request, _in_turn())
         routes.append(route(f"/api/{name}", posted, methods=["POST"]))
     app = extra("starlette.applications").Starlette(routes=routes)
-    # All but the page itself, which a browser asks for with the token in the address:
-    # its scripts and styles are asked for without.
+    # Scripts and styles are the same for every run: they hold no secrets.
     return Guard(app, token, public=[address for address in files if address != "/"])
 
 
