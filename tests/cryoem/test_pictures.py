@@ -6,6 +6,8 @@ from PIL import Image
 
 from manifactor.cryoem.pictures import (
     PictureSettings,
+    as_grey,
+    each_as_grey,
     grid_picture,
     projections,
     strip,
@@ -107,3 +109,18 @@ def test_the_layout_can_be_set():
     settings = PictureSettings(min_tile=40, max_columns=3, gap=1, margin=4)
     picture = strip(moving_blob(6, size=40), settings=settings)
     assert picture.shape == (2 * 41 + 7, 3 * 41 + 7)
+
+
+def test_single_images_have_grey_scales_of_their_own():
+    blob = moving_blob(2, size=40)
+    images = np.stack([blob[0], 1000 * blob[1], np.ones((40, 40))])
+    grey = each_as_grey(images)
+    for image, found in zip(images, grey, strict=True):
+        assert np.array_equal(found, as_grey(image[None])[0])
+
+
+def test_the_grey_scale_of_a_large_image_is_read_from_some_of_its_pixels():
+    noise = np.random.default_rng(0).normal(size=(3, 256, 256)).astype(np.float32)
+    exact = np.stack([as_grey(image[None])[0] for image in noise]).astype(int)
+    # Of 255 levels.
+    assert np.abs(each_as_grey(noise) - exact).mean() < 8

@@ -497,3 +497,17 @@ def test_images_in_memory_are_read_as_those_in_files_are():
     assert all(block.dtype == np.float32 for _, block in blocks)
     np.testing.assert_array_equal(blocks[0][1], images[[4, 0]])
     assert sum(len(rows) for rows, _ in source.blocks()) == 5
+
+
+def test_a_stack_that_is_cut_short_while_it_is_read_is_one_line(tmp_path, monkeypatch):
+    path = save(tmp_path / "a.mrcs", named(40))
+    source = stack_images(path)
+
+    def opened(path):
+        stack = mrcfile.mmap(path, mode="r")
+        os.truncate(path, 1024)
+        return stack
+
+    monkeypatch.setattr("manifactor.cryoem.stack_reading.open_map", opened)
+    with pytest.raises(ValueError, match=r"a.mrcs must not change while it is read"):
+        list(source.blocks())

@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor._support.extras import extra
 from manifactor.datasets.writing import write_dataset
 from manifactor.runs.folder import read_places, read_run, write_run
 from manifactor.runs.motions import MODEL_FILE
 from manifactor.runs.task import Task
 from manifactor.runs.visibility import motion_records
 from manifactor.views.explorer.scene import open_scene
-from manifactor.views.explorer.server import application, listening
+from manifactor.views.explorer.server import (
+    ServerSettings,
+    application,
+    listening,
+    web_server,
+)
 
 from ..cryoem.moving import moving_model, moving_views
 
@@ -98,15 +102,15 @@ def moving_run(run, tmp_path_factory):
 @contextmanager
 def serving(scene, **options):
     """The port of a server on a scene."""
-    uvicorn = extra("uvicorn")
+    with running(application(scene, TOKEN, **options)) as port:
+        yield port
+
+
+@contextmanager
+def running(app, *, settings=ServerSettings()):
+    """The port of a server on an ASGI application."""
     with listening(0) as bound:
-        config = uvicorn.Config(
-            application(scene, TOKEN, **options),
-            log_level="warning",
-            ws="none",
-            lifespan="off",
-        )
-        server = uvicorn.Server(config)
+        server = web_server(app, settings=settings)
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [bound]}, daemon=True
         )

@@ -13,6 +13,7 @@ from manifactor._support.files import numeric_order
 from manifactor.cryoem.mrc import open_map, stated_voxel_size, voxel_size
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stack_paths import find_stack
+from manifactor.cryoem.stack_reading import read_images
 
 # Endings of stacks; cryoSPARC writes its stacks as .mrc.
 STACK_SUFFIXES = (".mrcs", ".mrc")
@@ -78,10 +79,10 @@ class ImageSource:
         images = np.empty((len(rows), *self.shape), dtype=np.float32)
         file = self.file[rows]
         for number in np.unique(file):
-            here = np.flatnonzero(file == number)
-            # Opened for every block: closing a file releases the pages read so far.
-            with open_map(self.files[number]) as stack:
-                images[here] = _contents(stack.data, self.slice[rows[here]])
+            # The images of a file come one after the other.
+            start, end = np.searchsorted(file, [number, number + 1])
+            slices = self.slice[rows[start:end]]
+            read_images(self.files[number], slices, out=images[start:end])
         self._require_finite(images, rows)
         return images
 
@@ -259,11 +260,6 @@ def volume_series(folder: Path) -> ImageSource:
         shape=shapes[0],
         pixel_size=voxel_size(files[0]),
     )
-
-
-def _contents(data: np.ndarray, slices: np.ndarray) -> np.ndarray:
-    """Return the images at these places of a file, or the volume that it is."""
-    return data if slices[0] < 0 else _as_stack(data)[slices]
 
 
 def _as_stack(data: np.ndarray) -> np.ndarray:

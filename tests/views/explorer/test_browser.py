@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import starfile
 from PIL import Image
+from starlette.responses import HTMLResponse
 
 from manifactor.views.explorer.columns import inside
 from manifactor.views.explorer.scene import open_scene
 
-from ..conftest import TOKEN, N, serving
+from ..conftest import TOKEN, N, running, serving
 
 pytestmark = pytest.mark.browser
 READY = "body[data-ready][data-near]"
@@ -391,4 +392,46 @@ def test_a_stopped_explorer_is_named_on_the_page(scene, browser):
         page.wait_for_selector(READY)
     page.get_by_label("place on factor 1", exact=True).fill("0.9")
     page.wait_for_selector("#problem:has-text('does not answer')")
+    context.close()
+
+
+def test_the_token_is_neither_in_the_address_nor_readable_by_scripts(explorer, port):
+    page = explorer("#range=factor1~0~0.5")
+    assert page.url.startswith(f"http://127.0.0.1:{port}/#")
+    assert page.evaluate("document.cookie") == ""
+    assert 0 < selected(page) < N
+    page.reload()
+    page.wait_for_selector(READY)
+
+
+@pytest.mark.parametrize("opened_before", [True, False])
+def test_a_link_in_another_site_leads_to_the_page(browser, port, opened_before):
+    context = browser.new_context()
+    page, address = context.new_page(), f"http://127.0.0.1:{port}/"
+    link = f"{address}?token={TOKEN}#range=factor1~0~0.5"
+    if opened_before:
+        page.goto(link)
+        link = f"{address}#range=factor1~0~0.5"
+    with running(HTMLResponse(f'<a href="{link}">here</a>')) as other:
+        # Another site than 127.0.0.1, for a browser.
+        page.goto(f"http://localhost:{other}/")
+        page.get_by_text("here").click()
+        page.wait_for_selector(READY)
+    assert page.url.startswith(f"{address}#")
+    assert 0 < selected(page) < N
+    context.close()
+
+
+def test_a_link_without_the_token_is_explained_in_a_browser_that_has_none(
+    browser, port
+):
+    context = browser.new_context()
+    page = context.new_page()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    with running(HTMLResponse(f'<a href="http://127.0.0.1:{port}/">here</a>')) as other:
+        page.goto(f"http://localhost:{other}/")
+        page.get_by_text("here").click()
+        page.wait_for_selector("pre:has-text('needs the address')")
+    assert asked.count(f"http://127.0.0.1:{port}/") == 2
     context.close()

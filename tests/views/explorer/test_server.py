@@ -8,6 +8,8 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Timer
@@ -17,7 +19,8 @@ import pytest
 
 from manifactor.command.main import main
 from manifactor.views.explorer.guard import HEADERS
-from manifactor.views.explorer.server import free_name, listening
+from manifactor.views.explorer.saving import save_new
+from manifactor.views.explorer.server import listening
 
 from ..conftest import TOKEN, N, serving
 
@@ -47,8 +50,62 @@ def asked(port, name, body):
 def test_the_page_needs_its_token_and_its_program_does_not(port):
     assert answer(port, "/", token="")[0] == 403
     assert b"token" in answer(port, "/?token=wrong", token="")[1]
-    assert b"<!doctype html>" in answer(port, f"/?token={TOKEN}", token="")[1]
+    assert b"<!doctype html>" in answer(port, "/", token="", Cookie=entered(port))[1]
     assert answer(port, "/main.js", token="")[0] == 200
+
+
+def entered(port, **headers):
+    """The cookie that a browser gets for the token."""
+    status, _, found = answer(port, f"/?token={TOKEN}", token="", **headers)
+    assert status == 303
+    return found["set-cookie"].partition(";")[0]
+
+
+def test_the_token_leaves_the_address(port):
+    status, _, headers = answer(port, f"/?a=1&token={TOKEN}&b=", token="")
+    assert (status, headers["location"]) == (303, "/?a=1&b=")
+    assert answer(port, f"/?token={TOKEN}", token="")[2]["location"] == "/"
+    cookie, *rules = headers["set-cookie"].split("; ")
+    assert cookie == f"manifactor-{port}={TOKEN}"
+    # Without a date: a cookie of the session.
+    assert sorted(map(str.lower, rules)) == ["httponly", "path=/", "samesite=strict"]
+
+
+def test_a_wrong_token_gets_no_cookie(port):
+    status, _, headers = answer(port, "/?token=wrong", token="")
+    assert (status, "set-cookie" in headers) == (403, False)
+
+
+def test_the_cookie_stands_for_the_token(port):
+    cookie = entered(port)
+    for header in (cookie, f"other=1; {cookie}", f"manifactor-{port}=old; {cookie}"):
+        assert answer(port, "/api/about", token="", Cookie=header)[0] == 200
+    for header in (f"{cookie}x", f"manifactor-1={TOKEN}", f"x{cookie}", "", ";=;"):
+        assert answer(port, "/api/about", token="", Cookie=header)[0] == 403
+
+
+def test_explorers_behind_one_name_have_cookies_of_their_own(port):
+    names = {
+        entered(port, Host=host).partition("=")[0]
+        for host in ("localhost:8642", "localhost:9000", "localhost")
+    }
+    assert names == {"manifactor-8642", "manifactor-9000", "manifactor-80"}
+
+
+def test_a_page_of_another_site_cannot_ask_with_the_cookie(port):
+    cookie = entered(port)
+    for site in ("cross-site", "same-site"):
+        for mode in ("no-cors", "cors"):
+            fetch = {"Sec_Fetch_Site": site, "Sec_Fetch_Mode": mode}
+            found = answer(port, "/api/about", token="", Cookie=cookie, **fetch)
+            assert found[0] == 403
+    origin = f"http://127.0.0.1:{port + 1}"
+    refused = answer(port, "/api/select", ALL, token="", Cookie=cookie, Origin=origin)
+    assert refused[0] == 403
+
+
+def test_who_is_refused_loses_the_connection(port):
+    assert answer(port, "/", token="")[2]["connection"] == "close"
 
 
 @pytest.mark.parametrize(
@@ -181,6 +238,21 @@ def test_a_column_is_that_of_the_run(port, scene):
     assert np.allclose(values, scene.run.places[1].displayed, rtol=1e-6)
 
 
+def test_an_answer_that_was_made_is_not_made_again(scene, monkeypatch):
+    made = []
+
+    def near(self, at, **options):
+        made.append(at)
+        return {"at": at}
+
+    monkeypatch.setattr("manifactor.views.explorer.scene.Scene.near", near)
+    with serving(scene) as port:
+        for turn in (180, 180, 90):
+            body = {"at": [[0.5], [turn]]}
+            assert asked(port, "near", body) == (200, {"at": [[0.5], [turn]]})
+    assert len(made) == 2
+
+
 def test_places_beyond_a_factor_are_those_at_its_end(port):
     far, end = (
         asked(port, "near", {"at": [[x], [40]], "mode": "held"})[1] for x in (1e99, 1.0)
@@ -292,7 +364,7 @@ def test_a_save_that_fails_leaves_nothing_behind(scene, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with serving(scene, folder=tmp_path) as port:
-        monkeypatch.setattr("manifactor._support.files.os.replace", full)
+        monkeypatch.setattr("manifactor._support.files.os.fsync", full)
         status, found = asked(port, "save", {**HALF, "suffix": ".csv"})
     assert (status, found) == (500, {"error": "No space left on device."})
     assert list(tmp_path.iterdir()) == []
@@ -306,8 +378,41 @@ def test_saving_needs_a_folder_from_the_command_line(scene):
 
 def test_a_name_that_is_taken_is_not_taken_again(tmp_path):
     (tmp_path / "selection-001.csv").touch()
-    assert free_name(tmp_path, ".csv").name == "selection-002.csv"
-    assert free_name(tmp_path, ".star").name == "selection-001.star"
+    assert save_new(tmp_path, ".csv", b"1").name == "selection-002.csv"
+    assert save_new(tmp_path, ".star", b"2").name == "selection-001.star"
+
+
+def test_a_link_is_neither_replaced_nor_followed(tmp_path):
+    folder, aim = tmp_path / "saved", tmp_path / "aim"
+    folder.mkdir()
+    # One that leads nowhere, to a file, and to itself.
+    (folder / "selection-001.csv").symlink_to(aim)
+    aim.with_name("old").write_bytes(b"old")
+    (folder / "selection-002.csv").symlink_to(aim.with_name("old"))
+    (folder / "selection-003.csv").symlink_to("selection-003.csv")
+    path = save_new(folder, ".csv", b"new")
+    assert (path.name, path.read_bytes()) == ("selection-004.csv", b"new")
+    assert not aim.exists()
+    assert aim.with_name("old").read_bytes() == b"old"
+    assert sum(each.is_symlink() for each in folder.iterdir()) == 3
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_many_who_save_at_once_get_a_name_each(tmp_path, monkeypatch, links):
+    if not links:  # as on a disk that has none
+
+        def none(*_):
+            raise PermissionError(1, "Operation not permitted")
+
+        monkeypatch.setattr("manifactor._support.files.os.link", none)
+    contents = [str(number).encode() for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        paths = list(
+            pool.map(lambda content: save_new(tmp_path, ".csv", content), contents)
+        )
+    assert len(set(paths)) == 40
+    assert [path.read_bytes() for path in paths] == contents
+    assert set(tmp_path.iterdir()) == set(paths)
 
 
 def test_only_this_machine_is_listened_to():
@@ -371,3 +476,34 @@ def test_the_command_prints_its_address_and_stops_on_interrupt(run):
         waiting.close()
         too_late.cancel()
     assert (process.returncode, out, error) == (0, "Stopped.\n", "")
+
+
+@pytest.mark.slow
+def test_few_descriptors_and_many_connections_do_not_stop_the_answers(run):
+    resource = pytest.importorskip("resource")
+
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+
+    command = [sys.executable, "-m", "manifactor.__main__", "explore", str(run)]
+    with (
+        subprocess.Popen(
+            [*command, "--port", "0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=few,
+        ) as process,
+        ExitStack() as stack,
+    ):
+        stack.callback(process.kill)
+        port, token = re.search(
+            r":(\d+)/\?token=(\S+)", process.stdout.readline()
+        ).groups()
+        for _ in range(300):
+            client = socket.create_connection(("127.0.0.1", int(port)), timeout=300)
+            stack.enter_context(client).sendall(b"GET / HTTP/1.1\r\n")
+        assert answer(int(port), "/api/about", token=token)[0] == 200
+        process.send_signal(signal.SIGINT)
+        # Nothing went wrong on the way.
+        assert process.communicate(timeout=300)[1] == ""

@@ -20,8 +20,8 @@ from manifactor.views.explorer.neighbourhoods import (
 )
 from manifactor.views.explorer.previews import (
     PreviewSettings,
-    data_url,
     mean_and_first,
+    pictures,
 )
 
 
@@ -105,11 +105,7 @@ class Near:
         mean, first = mean_and_first(
             self.directed.images, self.found, self.weights, singles=singles
         )
-        small, large = settings.thumbnail, settings.largest_picture
-        return {
-            "image": data_url(mean, largest=large),
-            "thumbnails": [data_url(image, largest=small) for image in first],
-        }
+        return pictures(mean, first, settings=settings)
 
 
 @dataclass(frozen=True)

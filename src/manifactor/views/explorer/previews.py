@@ -11,7 +11,7 @@ import numpy as np
 
 from manifactor._support.arithmetic import ceil_div
 from manifactor._support.extras import extra
-from manifactor.cryoem.pictures import as_grey
+from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.cryoem.stacks import ImageSource
 from manifactor.cryoem.views import View
 from manifactor.cryoem.wiener import correction
@@ -23,8 +23,9 @@ from manifactor.runs.run import Run
 class PreviewSettings:
     """Settings of `open_preview`."""
 
-    # Longest sides in pixels of single images, and of a mean.
-    thumbnail: int = 96
+    # Longest sides in pixels of single images, and of a mean. Particles are often
+    # fitted with 128 pixels: these need not be shrunk.
+    thumbnail: int = 128
     largest_picture: int = 4096
 
     # A mean follows a slider only if it is read in a tenth of a second: so many images,
@@ -162,11 +163,7 @@ class Images(_Pictures):
         """Return the mean image and the nearest single ones."""
         singles = look.singles
         mean, first = mean_and_first(self.source, rows, weights, singles=singles)
-        small, large = self.settings.thumbnail, self.settings.largest_picture
-        return {
-            "image": data_url(mean, largest=large),
-            "thumbnails": [data_url(image, largest=small) for image in first],
-        }
+        return pictures(mean, first, settings=self.settings)
 
 
 class Volumes(_Pictures):
@@ -300,11 +297,32 @@ def _corrected(
     return correction(near, one_bin, weights=weights, n_bins=1)(mean[None])[0]
 
 
+def pictures(
+    mean: np.ndarray, singles: np.ndarray, *, settings: PreviewSettings
+) -> dict[str, str | list[str]]:
+    """Return a mean image and thumbnails of single ones, ready for JSON."""
+    thumbnails = [_shrunk(grey, settings.thumbnail) for grey in each_as_grey(singles)]
+    return {
+        "image": data_url(mean, largest=settings.largest_picture),
+        # With a palette of greys, since rows are not filtered then: noise cannot be
+        # compressed, and trying to takes longer than all else.
+        "thumbnails": [_address(each.convert("P"), level=0) for each in thumbnails],
+    }
+
+
 def data_url(image: np.ndarray, *, largest: int) -> str:
     """Return a picture in its own grey scale as a data: address of a .png file."""
-    picture = extra("PIL.Image").fromarray(as_grey(image[None])[0])
-    picture.thumbnail((largest, largest))
-    buffer = io.BytesIO()
     # Sent to this machine only: small matters less than soon.
-    picture.save(buffer, format="PNG", compress_level=1)
+    return _address(_shrunk(as_grey(image[None])[0], largest), level=1)
+
+
+def _shrunk(grey: np.ndarray, largest: int):
+    picture = extra("PIL.Image").fromarray(grey)
+    picture.thumbnail((largest, largest))
+    return picture
+
+
+def _address(picture, *, level: int) -> str:
+    buffer = io.BytesIO()
+    picture.save(buffer, format="PNG", compress_level=level)
     return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"

@@ -20,7 +20,7 @@ class RequestLimits:
 
 
 def place(body: Any, scene: Scene) -> dict:
-    """Return the arguments of `Scene.near`."""
+    """Return the arguments of `Scene.near`, all of them hashable."""
     about = scene.about()
     limits = [factor["limits"] for factor in about["factors"]]
     n_factors, most = len(limits), about["most_averaged"]
@@ -32,7 +32,7 @@ def place(body: Any, scene: Scene) -> dict:
     axis = _whole("axis", body.get("axis", 0), 0, 2)
     depth = _number("depth", body.get("depth", 0.5))
     return {
-        "at": [_inside(where, own) for where, own in pairs],
+        "at": tuple(_inside(where, own) for where, own in pairs),
         "factor": _whole("factor", factor, 0, n_factors - 1),
         "mode": _known("mode", mode, MODES),
         "count": _whole("count", count, 1, most),
@@ -60,13 +60,13 @@ def _view(body: Any) -> tuple[float, float]:
     return rot % 360, min(max(tilt, 0.0), 180.0)
 
 
-def _inside(where: Any, limits: Sequence[Sequence[float]]) -> list[float]:
+def _inside(where: Any, limits: Sequence[Sequence[float]]) -> tuple[float, ...]:
     """Return a place on a factor, moved inside its limits."""
     given = _listed("at", where, len(limits), len(limits))
     # A link may be of an earlier run, whose factor reached further.
     numbers = [_number("at", value) for value in given]
     pairs = zip(numbers, limits, strict=True)
-    return [min(max(number, low), high) for number, (low, high) in pairs]
+    return tuple(min(max(number, low), high) for number, (low, high) in pairs)
 
 
 def conditions(

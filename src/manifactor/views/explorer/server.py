@@ -8,18 +8,27 @@ to the browser, or into a folder that the command line named, under names chosen
 import json
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any
 
 import numpy as np
 
 from manifactor._support.extras import extra
-from manifactor._support.files import write_whole
+from manifactor._support.threads import cores
 from manifactor.views.explorer import requests
+from manifactor.views.explorer.connections import (
+    Connections,
+    ConnectionSettings,
+    Listener,
+    counted_protocol,
+    open_descriptors,
+)
 from manifactor.views.explorer.guard import HOSTS, Guard
+from manifactor.views.explorer.saving import save_new
 from manifactor.views.explorer.scene import Scene
 from manifactor.views.markup import stylesheet
 
@@ -41,8 +50,14 @@ class ServerSettings:
     # Bytes of a request: a lasso of a thousand corners has forty thousand.
     largest_request: int = 2**20
 
+    # Answers of `near` that are kept: whoever opens a page asks for the same first one.
+    # With images of 512 pixels they have half a megabyte each.
+    kept_answers: int = 32
+
     # Seconds that a request may take after Ctrl-C.
     grace: int = 1
+
+    connections: ConnectionSettings = field(default_factory=ConnectionSettings)
 
 
 def application(
@@ -68,12 +83,12 @@ def application(
     routes.append(route("/api/column/{name}", _column(scene)))
     for name, read in _reads(scene, folder).items():
         routes.append(route(f"/api/{name}", _get(read)))
-    for name, answer in _answers(scene, folder).items():
-        posted = _post(answer, settings.largest_request)
+    for name, answer in _answers(scene, folder, settings.kept_answers).items():
+        # Each for itself: a count does not wait for images.
+        posted = _post(answer, settings.largest_request, _in_turn())
         routes.append(route(f"/api/{name}", posted, methods=["POST"]))
     app = extra("starlette.applications").Starlette(routes=routes)
-    # All but the page itself, which a browser asks for with the token in the address:
-    # its scripts and styles are asked for without.
+    # Scripts and styles are the same for every run: they hold no secrets.
     return Guard(app, token, public=[address for address in files if address != "/"])
 
 
@@ -109,9 +124,12 @@ def _reads(scene: Scene, folder: Path | None) -> dict[str, Callable[[], dict]]:
 
 
 def _get(make: Callable[[], dict]) -> Callable:
+    # Always the same: made once.
+    content = cache(lambda: _json(make()).body)
+
     # No coroutine, so that it runs in a thread of its own.
     def answer(request):
-        return _json(make())
+        return _json_bytes(content())
 
     return answer
 
@@ -132,10 +150,24 @@ def _column(scene: Scene) -> Callable:
     return answer
 
 
-def _post(make: Callable[[Any], Any], largest: int) -> Callable:
+def _in_turn() -> Callable:
+    """Return an awaitable call of a function in a thread, a few of them at a time.
+
+    More than there are cores would take no less time together, but more memory: each
+    reads images. Whoever has waited longest is next.
+    """
+    anyio = extra("anyio")
+    limiter = cache(lambda: anyio.CapacityLimiter(cores() + 1))
+
+    async def call(make: Callable[[Any], Any], body: Any) -> Any:
+        return await anyio.to_thread.run_sync(make, body, limiter=limiter())
+
+    return call
+
+
+def _post(make: Callable[[Any], Any], largest: int, in_turn: Callable) -> Callable:
     """Return the answer to a JSON body, which must be declared as such."""
     responses = extra("starlette.responses")
-    in_thread = extra("starlette.concurrency").run_in_threadpool
     disconnected = extra("starlette.requests").ClientDisconnect
 
     async def answer(request):
@@ -147,7 +179,7 @@ def _post(make: Callable[[Any], Any], largest: int) -> Callable:
                     f"a request must have the type application/json; got {kind}."
                 )
             body = _parsed(await _body(request, largest))
-            return await in_thread(make, body)
+            return await in_turn(make, body)
         except ValueError as error:
             return responses.JSONResponse({"error": str(error)}, status_code=400)
         except OSError as error:
@@ -176,11 +208,17 @@ def _parsed(content: bytes) -> Any:
         raise ValueError("a request must be JSON; what came is not.") from error
 
 
-def _answers(scene: Scene, folder: Path | None) -> dict[str, Callable[[Any], Any]]:
+def _answers(
+    scene: Scene, folder: Path | None, kept: int
+) -> dict[str, Callable[[Any], Any]]:
     """Return what POST requests are answered with, by name."""
 
+    @lru_cache(maxsize=kept)
+    def near_place(**place):
+        return _json(scene.near(**place)).body
+
     def near(body):
-        return _json(scene.near(**requests.place(body, scene)))
+        return _json_bytes(near_place(**requests.place(body, scene)))
 
     def select(body):
         return _json(scene.selected(requests.conditions(body, scene)))
@@ -190,7 +228,16 @@ def _answers(scene: Scene, folder: Path | None) -> dict[str, Callable[[Any], Any
         response = extra("starlette.responses").Response
         return response(_exported(body, scene), media_type=media_type)
 
-    save = _save(scene, folder)
+    def save(body):
+        if folder is None:
+            raise ValueError(
+                "saving needs a folder: start the explorer with --save-to FOLDER."
+            )
+        suffix, content = requests.suffix(body, scene), _exported(body, scene)
+        path = save_new(folder, suffix, content)
+        # Without following the file itself, which is no link.
+        return _json({"saved": str(folder.resolve() / path.name)})
+
     return {"near": near, "select": select, "export": export, "save": save}
 
 
@@ -199,32 +246,13 @@ def _exported(body: Any, scene: Scene) -> bytes:
     return scene.exported(conditions, requests.suffix(body, scene))
 
 
-def _save(scene: Scene, folder: Path | None) -> Callable[[Any], Any]:
-    # Two requests at once must not find the same free name.
-    one_at_a_time = Lock()
-
-    def save(body):
-        if folder is None:
-            raise ValueError(
-                "saving needs a folder: start the explorer with --save-to FOLDER."
-            )
-        content = _exported(body, scene)
-        with one_at_a_time:
-            path = free_name(folder, requests.suffix(body, scene))
-            write_whole(path, lambda file: file.write(content))
-        return _json({"saved": str(path.resolve())})
-
-    return save
-
-
-def free_name(folder: Path, suffix: str) -> Path:
-    """Return the first of selection-001, selection-002, ... that does not exist."""
-    names = (folder / f"selection-{i:03d}{suffix}" for i in range(1, 100_000))
-    return next(path for path in names if not path.exists())
-
-
 def _json(value: dict):
     return extra("starlette.responses").JSONResponse(value)
+
+
+def _json_bytes(content: bytes):
+    response = extra("starlette.responses").Response
+    return response(content, media_type="application/json")
 
 
 def listening(
@@ -237,7 +265,7 @@ def listening(
     At the given port; without one at the usual port, or at any free one.
     """
     for wanted in (settings.port, 0) if port is None else (port,):
-        bound = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        bound = Listener(socket.AF_INET, socket.SOCK_STREAM)
         # A port is free again at once after a restart.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -255,6 +283,29 @@ def listening(
     )
 
 
+def web_server(app: Callable, *, settings: ServerSettings = ServerSettings()) -> Any:
+    """Return the uvicorn server of an ASGI application, with its limits."""
+    uvicorn = extra("uvicorn")
+    limits = settings.connections
+    most = limits.affordable(open_descriptors())
+    config = uvicorn.Config(
+        app,
+        http=counted_protocol(Connections(limits, most)),
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        # Answered with 503 from here on: all connections are at work then.
+        limit_concurrency=most + limits.ahead,
+        backlog=limits.batch,
+        timeout_graceful_shutdown=settings.grace,
+        # The guard logs what goes wrong.
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+    )
+    return uvicorn.Server(config)
+
+
 def serve(
     app: Guard,
     bound: socket.socket,
@@ -262,18 +313,7 @@ def serve(
     settings: ServerSettings = ServerSettings(),
 ) -> None:
     """Answer requests until interrupted."""
-    uvicorn = extra("uvicorn")
-    config = uvicorn.Config(
-        app,
-        ws="none",
-        lifespan="off",
-        timeout_graceful_shutdown=settings.grace,
-        # The guard logs what goes wrong.
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-    )
-    uvicorn.Server(config).run(sockets=[bound])
+    web_server(app, settings=settings).run(sockets=[bound])
 
 
 def warm_up(scene: Scene) -> Thread:

@@ -1,18 +1,14 @@
-// Requests to the server. The token is part of the address of the page.
+// Requests to the server. The browser adds the cookie that holds the token.
 
 /** A request that the server refused or did not answer. */
 export class Refusal extends Error {}
 
-const token = new URLSearchParams(location.search).get("token") ?? "";
 const columns = new Map();
 
 async function answered(path, options = {}) {
   let response;
   try {
-    response = await fetch(`/api/${path}`, {
-      ...options,
-      headers: { "X-Manifactor-Token": token, ...options.headers },
-    });
+    response = await fetch(`/api/${path}`, options);
   } catch {
     throw new Refusal("The explorer does not answer: it was stopped, or the connection to its machine is gone.");
   }
