@@ -1,4 +1,5 @@
-import sys
+import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manifactor.cryoem.formats import particles_with, read_particles
-from manifactor.cryoem.star import find_loops, with_columns
+from manifactor.cryoem.star import find_loops, read_columns, with_columns
 
 from .star_files import BLOCKS, FLAVOURS, RELION_5, RELION_30, RELION_31
 
@@ -15,6 +16,7 @@ NEW = {
     "mfFactor1": np.linspace(0, 359, 6),
     "mfFactor1Confidence": np.array([1, 0.5, 0.25, 1e-7, 0, 0.999]),
 }
+RELION_5_TABLE = RELION_5[RELION_5.index("loop_", RELION_5.index("data_particles")) :]
 TAILS = [f"{angle:.6f} {sure:.6f}" for angle, sure in zip(*NEW.values(), strict=True)]
 
 
@@ -282,13 +284,147 @@ def test_a_table_without_rows_is_refused(tmp_path, flavour):
         written(tmp_path, empty)
 
 
-def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "starfile", None)
-    with pytest.raises(
-        ValueError,
-        match=r"this needs the package starfile: pip install 'manifactor\[cryoem\]'",
-    ):
-        written(tmp_path, RELION_30)
+def test_values_are_those_that_starfile_reads(tmp_path, flavour):
+    path = tmp_path / "particles.star"
+    path.write_text(FLAVOURS[flavour])
+    table = starfile.read(path, always_dict=True)[BLOCKS[flavour]]
+    loop = find_loops(FLAVOURS[flavour])[BLOCKS[flavour]]
+    values = read_columns(loop, loop.columns, path)
+    assert list(values) == list(table.columns)
+    for name, column in values.items():
+        kind = table[name].to_numpy().dtype
+        assert np.array(column).astype(kind).tolist() == table[name].tolist()
+
+
+def test_files_of_other_encodings_keep_their_bytes(tmp_path):
+    path = tmp_path / "particles.star"
+    for mark, comment in [
+        (b"", "# \u00b5m\n".encode("latin1")),
+        (b"\xef\xbb\xbf", b""),
+    ]:
+        content = mark + b"data_particles\n" + comment + RELION_5_TABLE.encode()
+        path.write_bytes(content)
+        assert particles_with(read_particles(path), {}) == content
+
+
+def test_form_feeds_and_other_separators_do_not_end_a_row(tmp_path):
+    text = "data_\nloop_\n_rlnMicrographName #1\n_rlnClassNumber #2\na\x0b 1\n\x1cb\u2028 2\n"
+    assert written(tmp_path, text, columns={}) == text
+
+
+def test_a_row_that_starts_as_a_block_does_is_a_row(tmp_path):
+    text = "data_\nloop_\n_rlnMicrographName #1\n_rlnClassNumber #2\ndata_a.mrc 1\n_b.mrc 2\n"
+    assert written(tmp_path, text, columns={}) == text
+
+
+HEAD = "data_optics\nloop_\n_rlnOpticsGroup #1\n_rlnVoltage #2\n1 300\n2 200\n\n"
+TABLE = "data_particles\nloop_\n_rlnOpticsGroup #1\n_rlnOriginXAngst #2\n_rlnOriginYAngst #3\n{} 1 2\n{} 3 {}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            HEAD.replace("2 200", "two 200") + TABLE.format(1, 2, 4),
+            "a whole number as rlnOpticsGroup of data_optics in every row; row 2 has 'two'",
+        ),
+        (
+            HEAD + TABLE.format(1, "1a", 4),
+            "a whole number as rlnOpticsGroup .* has '1a'",
+        ),
+        (
+            HEAD + TABLE.format(1, 1.5, 4),
+            "a whole number as rlnOpticsGroup .* has '1.5'",
+        ),
+        (
+            HEAD.replace("_rlnOpticsGroup", "_rlnGroup") + TABLE.format(1, 2, 4),
+            "data_optics of .* must number its groups; it has no column _rlnOpticsGroup. Add",
+        ),
+        (
+            "data_optics\n_rlnVoltage 300\n" + TABLE.format(1, 1, 4),
+            "it has no column _rlnOpticsGroup",
+        ),
+        (
+            "data_optics\n_rlnOpticsGroup\n" + TABLE.format(1, 1, 4),
+            "a whole number as rlnOpticsGroup of data_optics .* has ''",
+        ),
+        (
+            HEAD + TABLE.format(1, 2, "far"),
+            "must state a finite number as rlnOriginYAngst in every row; row 2 has 'far'. Repair",
+        ),
+        (
+            HEAD + TABLE.format(1, 2, "nan"),
+            "a finite number as rlnOriginYAngst .* row 2 has 'nan'",
+        ),
+        (
+            HEAD + TABLE.format(1, 2, "<NA>"),
+            "a finite number as rlnOriginYAngst .* '<NA>'",
+        ),
+        (
+            HEAD + TABLE.format(1, 2, "1e400"),
+            "a finite number as rlnOriginYAngst .* '1e400'",
+        ),
+        (
+            TABLE.format(1, 2, 4).replace("rlnOriginYAngst", "rlnOriginXAngst"),
+            "it has 2 columns _rlnOriginXAngst in one table. Remove all but one",
+        ),
+        (
+            TABLE.format(1, 2, 4)
+            .replace("rlnOriginYAngst", "rlnImagePixelSize")
+            .replace("1 2", "1 0"),
+            "a number above 0 as rlnImagePixelSize .* row 1 has '0'",
+        ),
+        (
+            "data_\nloop_ # all\n_rlnVoltage #1\nabc\n",
+            "a number as rlnVoltage in every row; row 1 has 'abc'",
+        ),
+        (
+            f"data_\nloop_\n_rlnImageName #1\n{'9' * 5000}@a.mrcs\n",
+            "must name images as 000001@stack.mrcs; got '9999",
+        ),
+        (
+            "data_\nloop_\n_rlnImageName #1\n1@a\0b.mrcs\n",
+            "must name images as 000001@",
+        ),
+        ("data_\nloop_\n_mfFactor1 #1\n0.5\n", "holds no columns but those of an ear"),
+        ("data_particles\nloop_\n1 2 3\n", "it holds data_particles"),
+    ],
+)
+def test_damaged_tables_are_refused_with_the_value(tmp_path, text, message):
+    path = tmp_path / "a.star"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as error:
+        read_particles(path)
+    assert "\n" not in str(error.value)
+    assert "a.star" in str(error.value)
+
+
+def test_names_that_are_no_text_are_refused(tmp_path):
+    (tmp_path / "a.star").write_bytes(b"data_\nloop_\n_rlnImageName #1\n1@\xff.mrcs\n")
+    with pytest.raises(ValueError, match=r"must name images .* got '1@\\udcff.mrcs'"):
+        read_particles(tmp_path / "a.star")
+
+
+def cpu_seconds(path):
+    start = time.process_time()
+    with suppress(ValueError):
+        read_particles(path)
+    return time.process_time() - start
+
+
+def test_the_time_to_read_grows_as_the_file_does(tmp_path):
+    wide = [f"_rlnLabel{k} #{k + 1}\n" for k in range(20_000)]
+    texts = {
+        "wide": f"data_\nloop_\n{''.join(wide)}" + 5 * f"{'1 ' * 20_000}\n",
+        "long": f"data_\nloop_\n_rlnClassNumber #1\n{'1 ' * 1_000_000}\n",
+        "name": "data_\nloop_\n_rlnImageName #1\n"
+        + "1@a\n" * 100_000
+        + f"1@{'a' * 10**6}\n",
+    }
+    for name, text in texts.items():
+        path = tmp_path / f"{name}.star"
+        path.write_text(text)
+        assert cpu_seconds(path) < 10
 
 
 def test_a_file_cut_anywhere_is_refused_in_words_or_has_whole_rows(tmp_path):
