@@ -7,9 +7,6 @@ import numpy as np
 
 from manifactor._support.parameters import as_number
 
-# How programs write a missing number, other than as NaN.
-MISSING = "<NA>"
-
 Values = Sequence[str] | np.ndarray
 
 
@@ -36,12 +33,11 @@ def floats(
     try:
         return np.asarray(values, dtype=float)
     except (ValueError, TypeError):
-        pass
-    found = [np.nan if value == MISSING else as_number(value) for value in values]
-    wrong = [row for row, number in enumerate(found) if number is None]
-    if wrong:
-        raise _wrong(values, wrong[0], name, path, what)
-    return np.array(found, dtype=float)
+        cells = np.asarray(values)
+    found = [as_number(cell) for cell in cells.ravel()]
+    good = np.array([number is not None for number in found])
+    _require(good.reshape(cells.shape), values, name, path, what)
+    return np.array(found, dtype=float).reshape(cells.shape)
 
 
 def finite(values: Values, name: str, path: Path) -> np.ndarray:

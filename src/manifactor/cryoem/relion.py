@@ -1,7 +1,7 @@
 """Particles in RELION's STAR files: versions 3.0, 3.1 and 5."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +9,12 @@ import numpy as np
 from manifactor.cryoem.numbers import finite, floats, positive, whole
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.star import (
-    Loop,
-    find_blocks,
     find_loops,
     particle_block,
-    read_columns,
-    star_bytes,
-    star_text,
     with_columns,
     without_columns,
 )
+from manifactor.cryoem.star_tables import read_star
 
 # Our own columns start with this; those of an earlier run are replaced.
 STAR_PREFIX = "mfFactor"
@@ -48,16 +44,7 @@ DIRECTION = ("rlnAngleRot", "rlnAngleTilt")
 # RELION 3.0 states the detector's pixel in micrometres, and the magnification.
 DETECTOR = ("rlnDetectorPixelSize", "rlnMagnification")
 
-# All columns that are read.
-USED = frozenset(
-    {
-        *STAR_COLUMNS.values(),
-        *(*IN_ANGSTROM, *IN_PIXELS, *DIRECTION, *DETECTOR),
-        *("rlnImageName", "rlnImagePixelSize", "rlnAnglePsi"),
-    }
-)
-
-Texts = Mapping[str, Sequence[str]]
+Columns = Mapping[str, np.ndarray]
 
 
 def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
@@ -69,14 +56,14 @@ def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
     pixel_size : float or None
         Angstrom; None for what the file states.
     """
-    blocks = find_blocks(star_text(path))
+    blocks = read_star(path)
     table = blocks[particle_block(blocks, path)]
-    assert isinstance(table, Loop)
-    count = len(table.rows)
+    count = len(table)
     if not count:
         raise ValueError(f"{path} holds no particles.")
     _require_own_columns(table, path)
-    columns = _with_optics(read_columns(table, USED, path), blocks.get("optics"), path)
+    own = {name: table[name].to_numpy() for name in table.columns}
+    columns = _with_optics(own, blocks.get("optics"), path)
     if pixel_size is None:
         pixel_sizes = _pixel_sizes(columns, path)
     else:
@@ -98,7 +85,7 @@ def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
     )
 
 
-def _require_own_columns(table: Loop, path: Path) -> None:
+def _require_own_columns(table, path: Path) -> None:
     """Refuse a table that would have no column left without ours."""
     if all(name.startswith(STAR_PREFIX) for name in table.columns):
         raise ValueError(
@@ -107,30 +94,25 @@ def _require_own_columns(table: Loop, path: Path) -> None:
         )
 
 
-def _with_optics(
-    columns: Texts, optics: Loop | Mapping[str, str] | None, path: Path
-) -> Texts:
+def _with_optics(columns: Columns, optics, path: Path) -> Columns:
     """Return the columns of the particles, completed by those of their optics groups.
 
     Where both have a column, that of the particles counts.
     """
     if optics is None or "rlnOpticsGroup" not in columns:
         return columns
-    if isinstance(optics, Loop):
-        groups: Texts = read_columns(optics, USED, path)
-    else:
-        # A block of one optics group may be written as plain pairs instead of a loop.
-        groups = {name: [value] for name, value in optics.items() if name in USED}
+    # A block of one optics group may be written as plain pairs instead of a loop.
+    if not hasattr(optics, "columns"):
+        optics = {name: [value] for name, value in optics.items()}
+    groups = {name: np.asarray(optics[name]) for name in optics}
     rows = _optics_rows(groups, columns, path)
     shared = {
-        name: [values[row] for row in rows]
-        for name, values in groups.items()
-        if name not in columns
+        name: values[rows] for name, values in groups.items() if name not in columns
     }
     return {**columns, **shared}
 
 
-def _optics_rows(groups: Texts, columns: Texts, path: Path) -> list[int]:
+def _optics_rows(groups: Columns, columns: Columns, path: Path) -> np.ndarray:
     """Return the row of the optics table that each particle belongs to."""
     if "rlnOpticsGroup" not in groups:
         raise ValueError(
@@ -147,10 +129,10 @@ def _optics_rows(groups: Texts, columns: Texts, path: Path) -> list[int]:
             f"{path} has particles of optics group {missing}, which its data_optics "
             "does not list."
         )
-    return [row_of[group] for group in wanted.tolist()]
+    return np.array([row_of[group] for group in wanted.tolist()])
 
 
-def _microscope(columns: Texts, path: Path) -> dict[str, np.ndarray]:
+def _microscope(columns: Columns, path: Path) -> dict[str, np.ndarray]:
     return {
         ours: (whole if ours in WHOLE else floats)(columns[theirs], theirs, path)
         for ours, theirs in STAR_COLUMNS.items()
@@ -158,14 +140,14 @@ def _microscope(columns: Texts, path: Path) -> dict[str, np.ndarray]:
     }
 
 
-def _stacked(columns: Texts, names: Sequence[str], path: Path) -> np.ndarray | None:
+def _stacked(columns: Columns, names: Sequence[str], path: Path) -> np.ndarray | None:
     """Return these columns side by side, (n, len(names)); None if one is missing."""
     if any(name not in columns for name in names):
         return None
     return np.column_stack([finite(columns[name], name, path) for name in names])
 
 
-def _pixel_sizes(columns: Texts, path: Path) -> np.ndarray | None:
+def _pixel_sizes(columns: Columns, path: Path) -> np.ndarray | None:
     if "rlnImagePixelSize" in columns:
         return positive(columns["rlnImagePixelSize"], "rlnImagePixelSize", path)
     if any(name not in columns for name in DETECTOR):
@@ -176,7 +158,7 @@ def _pixel_sizes(columns: Texts, path: Path) -> np.ndarray | None:
     return 1e4 * micrometres / magnification
 
 
-def _angles(columns: Texts, path: Path) -> np.ndarray | None:
+def _angles(columns: Columns, path: Path) -> np.ndarray | None:
     psi = _stacked(columns, ["rlnAnglePsi"], path)
     if psi is None or not any(name in columns for name in DIRECTION):
         # A 2-D classification may state the in-plane angle alone.
@@ -185,7 +167,7 @@ def _angles(columns: Texts, path: Path) -> np.ndarray | None:
 
 
 def _shifts(
-    columns: Texts, pixel_sizes: np.ndarray | None, path: Path
+    columns: Columns, pixel_sizes: np.ndarray | None, path: Path
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return the shifts in pixels, and in Angstrom where there is no pixel size.
 
@@ -200,10 +182,10 @@ def _shifts(
     return in_pixels, None if in_pixels is not None else in_angstrom
 
 
-def _image_parts(names: Sequence[str], path: Path) -> tuple[np.ndarray, np.ndarray]:
+def _image_parts(names: Iterable, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the slices, from 0, and the stacks of names such as 000012@stack.mrcs."""
     slices, stacks = [], []
-    for name in names:
+    for name in map(str, names):
         # A name without a number is a file with one image.
         full_name = name if "@" in name else f"1@{name}"
         number, _, stack = full_name.partition("@")
@@ -225,11 +207,12 @@ def _is_name(text: str) -> bool:
 
 def write_relion(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:
     """Return the STAR file of these particles, with columns added."""
-    loops = find_loops(star_text(particles.path))
+    # Decoding the bytes keeps the line ends as they are.
+    loops = find_loops(particles.path.read_bytes().decode())
     name = particle_block(loops, particles.path)
     loop = without_columns(loops[name], STAR_PREFIX)
     # Six digits behind the point, as RELION writes its own numbers.
     values = {
         name: [f"{value:.6f}" for value in column] for name, column in columns.items()
     }
-    return star_bytes(with_columns(loop, values, particles.rows))
+    return with_columns(loop, values, particles.rows).encode()

@@ -2,12 +2,11 @@
 
 Columns and rows are added and dropped in the text itself, so everything that is not
 ours stays as it was, byte for byte: other blocks, comments, the number of digits.
-Values are read from the same lines, so that reading and writing never disagree on what
-a row is.
+`star_tables` reads values.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import pairwise
@@ -22,17 +21,6 @@ PARTICLE_BLOCKS = ("particles", "images", "")
 VALUE = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"']\S*)[ \t]*""")
 # The number of a column, behind its label.
 COLUMN_NUMBER = re.compile(r"#\d+")
-
-
-def star_text(path: Path) -> str:
-    """Return the text of a STAR file, of which `star_bytes` makes the same bytes."""
-    # Line ends stay as they are, and so do bytes that are not UTF-8, as in comments.
-    return path.read_bytes().decode("utf-8", "surrogateescape")
-
-
-def star_bytes(text: str) -> bytes:
-    """Return the bytes of a STAR file."""
-    return text.encode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True)
@@ -72,35 +60,30 @@ def find_loops(text: str) -> dict[str, Loop]:
     return {name: block for name, block in blocks.items() if isinstance(block, Loop)}
 
 
-def find_blocks(text: str) -> dict[str, Loop | dict[str, str]]:
+def find_blocks(text: str) -> dict[str, Loop | list[str]]:
     """Return the blocks of a STAR file by name.
 
-    A table is a `Loop`, any other block a dict of its values.
+    A table is a `Loop`, any other block the list of its lines.
 
     Examples
     --------
-    >>> find_blocks("data_general\\n_rlnVoltage 300 # kV\\n")
-    {'general': {'rlnVoltage': '300'}}
+    >>> find_blocks("data_general\\n_rlnVoltage 300\\n")
+    {'general': ['_rlnVoltage 300']}
     """
     # Not `splitlines`, which also ends lines at form feeds and the like.
     lines = StringIO(text, newline="").readlines()
     # Editors of Windows start a file with this mark.
     words = [line.strip().removeprefix("\ufeff") for line in lines]
-    starts = [i for i, word in enumerate(words) if _starts_block(word)]
-    blocks: dict[str, Loop | dict[str, str]] = {}
+    starts = [i for i, word in enumerate(words) if word.startswith("data_")]
+    blocks: dict[str, Loop | list[str]] = {}
     for start, end in pairwise([*starts, len(words)]):
         inside = [i for i in range(start + 1, end) if _says_something(words[i])]
-        name = words[start].split()[0].removeprefix("data_")
+        name = words[start].removeprefix("data_")
         if inside and words[inside[0]].startswith("loop_"):
             blocks[name] = _loop(lines, words, inside[1:])
-        elif inside:
-            blocks[name] = _pairs(words[i] for i in inside)
+        else:
+            blocks[name] = [words[i] for i in inside]
     return blocks
-
-
-def _starts_block(word: str) -> bool:
-    """Return whether a line names a block; a row may start with data_, too."""
-    return word.startswith("data_") and len(line_values(word)) == 1
 
 
 def _says_something(word: str) -> bool:
@@ -113,15 +96,6 @@ def _loop(lines: list[str], words: Sequence[str], inside: Sequence[int]) -> Loop
     while count < len(inside) and words[inside[count]].startswith("_"):
         count += 1
     return Loop(lines, list(inside[:count]), list(inside[count:]))
-
-
-def _pairs(words: Iterable[str]) -> dict[str, str]:
-    """Return the values of a block that is no table, by name."""
-    pairs = {}
-    for word in words:
-        name, *values = line_values(word) or [""]
-        pairs[name.removeprefix("_")] = " ".join(values)
-    return pairs
 
 
 def line_values(line: str) -> list[str]:
@@ -147,66 +121,12 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if value.startswith(('"', "'")) else value
 
 
-def read_columns(
-    loop: Loop, names: Collection[str], path: Path
-) -> dict[str, list[str]]:
-    """Return the values of some columns of a table as text; missing ones are left out.
-
-    Parameters
-    ----------
-    loop : Loop
-    names : collection of str
-    path : Path
-        For messages: a table whose rows are not one line each is refused.
-    """
-    labels = loop.columns
-    _require_different(labels, path)
-    wanted = {k: name for k, name in enumerate(labels) if name in names}
-    columns: dict[str, list[str]] = {name: [] for name in wanted.values()}
-    for i in loop.rows:
-        values = line_values(loop.lines[i])
-        if len(values) != len(labels):
-            raise _no_row(loop.lines[i], i + 1, len(values), len(labels), path)
-        for k, name in wanted.items():
-            columns[name].append(values[k])
-    return columns
-
-
-def _require_different(labels: Sequence[str], path: Path) -> None:
-    if len(set(labels)) == len(labels):
-        return
-    names, counts = np.unique(labels, return_counts=True)
-    raise ValueError(
-        f"{path} is not a STAR file that can be read: it has {counts.max()} columns "
-        f"_{names[counts.argmax()]} in one table. Remove all but one."
-    )
-
-
-def _no_row(line: str, number: int, count: int, n_labels: int, path: Path):
-    """Return the error of a line that is not the row of a table."""
-    if VALUE.sub("", line.strip())[:1] in ('"', "'"):
-        return ValueError(
-            f"{path} has rows that go over several lines, which cannot be kept as they "
-            f"are. Write each row on one line; line {number} ends within quotes."
-        )
-    if count > n_labels:
-        return ValueError(
-            f"{path} is not a STAR file that can be read: line {number} has {count} "
-            f"values for {n_labels} columns. Name all columns, and quote values with "
-            "spaces."
-        )
-    return ValueError(
-        f"line {number} of {path} has {count} values for {n_labels} columns. It may be "
-        "truncated; copy it again."
-    )
-
-
 def particle_block(blocks: Mapping, path: Path) -> str:
     """Return the name of the block that holds one row for each particle."""
     tables = {
         name: block
         for name, block in blocks.items()
-        if isinstance(block, Loop) and block.labels
+        if hasattr(block, "columns") and len(block.columns)
     }
     for name in PARTICLE_BLOCKS:
         if name in tables:

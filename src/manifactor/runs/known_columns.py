@@ -1,15 +1,13 @@
 """Columns of numbers that are known of a run's samples, by name."""
 
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.parameters import as_number
 from manifactor.cryoem.cryosparc import read_cs
-from manifactor.cryoem.numbers import floats
-from manifactor.cryoem.star import find_loops, particle_block, read_columns, star_text
+from manifactor.cryoem.star import particle_block
+from manifactor.cryoem.star_tables import read_star
 from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.files import read_table
 from manifactor.inputs.stored import stored_table
@@ -53,43 +51,36 @@ def _of_particles(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
     if "particles" not in run.record:
         return [], None
     particles = run.particles
-    path = particles.path
-    if path.suffix.lower() == ".star":
-        # RELION's labels start with an underscore in the file, and nowhere else.
-        names, values = _star_column(path, name.removeprefix("_"))
-    else:
-        columns = _cs_columns(path)
-        names, values = list(columns), columns.get(name)
-    return names, None if values is None else values[particles.rows].astype(float)
+    is_star = particles.path.suffix.lower() == ".star"
+    columns = (_star_columns if is_star else _cs_columns)(particles.path)
+    numbers = {own: column for own, column in columns.items() if _is_numeric(column)}
+    # RELION's labels start with an underscore in the file, and nowhere else.
+    wanted = name.removeprefix("_") if is_star else name
+    if wanted not in numbers:
+        return list(numbers), None
+    return list(numbers), numbers[wanted][particles.rows].astype(float)
 
 
-def _star_column(path: Path, name: str) -> tuple[list[str], np.ndarray | None]:
-    """Return the names of the columns of numbers, and the values of one of them."""
-    loops = find_loops(star_text(path))
-    loop = loops[particle_block(loops, path)]
-    first = replace(loop, rows=loop.rows[:1])
-    names = [
-        own
-        for own, values in read_columns(first, loop.columns, path).items()
-        if as_number(values[0]) is not None
-    ]
-    if name not in names:
-        return names, None
-    return names, floats(read_columns(loop, [name], path)[name], name, path)
+def _star_columns(path: Path) -> dict[str, np.ndarray]:
+    blocks = read_star(path)
+    table = blocks[particle_block(blocks, path)]
+    return {name: table[name].to_numpy() for name in table.columns}
 
 
 def _cs_columns(path: Path) -> dict[str, np.ndarray]:
     table = read_cs(path)
     columns = {}
     for name in table.dtype.names or ():
-        field = table[name]
-        if field.dtype.kind not in "fiub":
-            continue
-        if field.ndim == 1:
-            columns[name] = field
-        elif field.ndim == 2:
-            columns |= {f"{name}.{k}": part for k, part in enumerate(field.T)}
+        if table[name].ndim == 1:
+            columns[name] = table[name]
+        elif table[name].ndim == 2:
+            parts = table[name].T
+            columns |= {f"{name}.{k}": part for k, part in enumerate(parts)}
     return columns
+
+
+def _is_numeric(column: np.ndarray) -> bool:
+    return column.dtype.kind in "fiub"
 
 
 def _of_table(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:
