@@ -424,7 +424,7 @@ def test_particles_of_different_pixel_sizes_are_refused(save, table):
     [
         (
             {"ctf__accel_kv": ["high"] * 7},
-            "a number as ctf/accel_kv in every row; row 1 has 'high'. Rep",
+            "a finite number as ctf/accel_kv in every row; row 1 has 'high'. Rep",
         ),
         (
             {"ctf__df1_A": np.ones((7, 2))},

@@ -562,3 +562,21 @@ def test_a_pipe_among_volumes_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "v2.mrc")
     with pytest.raises(ValueError, match=r"must be a file; .*v2.mrc is a named pipe"):
         volume_series(tmp_path)
+
+
+def test_pixels_whose_squares_overflow_are_refused(tmp_path):
+    path = save(tmp_path / "a.mrcs", named(3).astype(np.float32))
+    header, image = 256, named(3)[0].size
+    source = stack_images(with_word(path, header + image, -3e38, "<f4"))
+    match = r"smaller than 2e\+15, .* finite; number 2 of a.mrcs has 3.0e\+38. Leave it"
+    with pytest.raises(ValueError, match=match):
+        gathered(source)
+
+
+def test_what_follows_a_stack_is_named_with_the_file(tmp_path):
+    path = save(tmp_path / "a.mrcs", named(3))
+    path.write_bytes(path.read_bytes() + b"more")
+    with pytest.warns(
+        RuntimeWarning, match=r"a.mrcs is 4 bytes longer than its header"
+    ):
+        assert len(stack_images(path)) == 3

@@ -367,7 +367,7 @@ TABLE = "data_particles\nloop_\n_rlnOpticsGroup #1\n_rlnOriginXAngst #2\n_rlnOri
         ),
         (
             "data_\nloop_ # all\n_rlnVoltage #1\nabc\n",
-            "a number as rlnVoltage in every row; row 1 has 'abc'",
+            "a finite number as rlnVoltage in every row; row 1 has 'abc'",
         ),
         (
             f"data_\nloop_\n_rlnImageName #1\n{'9' * 5000}@a.mrcs\n",

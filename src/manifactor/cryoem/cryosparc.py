@@ -258,7 +258,7 @@ def _microscope(table: _Fields) -> dict[str, np.ndarray]:
         if theirs in table:
             # Our angles are in degrees, as RELION's.
             unit = degrees if theirs.endswith("_rad") else 1
-            convert = whole if ours in WHOLE else floats
+            convert = whole if ours in WHOLE else finite
             known[ours] = unit * table.numbers(theirs, convert)
     classes = _classes(table)
     return known if classes is None else {**known, "class": classes}

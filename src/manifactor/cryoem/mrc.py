@@ -11,6 +11,7 @@ import numpy as np
 from manifactor._support.extras import extra
 from manifactor._support.parameters import require_number
 from manifactor._support.regular_files import require_regular_file
+from manifactor._support.warning import warn_caller
 
 # Of the first part of a header, which all files have.
 HEADER_BYTES = 1024
@@ -83,11 +84,16 @@ def open_map(path: Path):
             f"{path} is not a whole MRC file: {problem}. It may be truncated; copy it "
             "again."
         )
-    if described is not None and described.stamped:
-        return mrcfile.mmap(path, mode="r", permissive=False)
+    assert described is not None
+    if size > described.size:
+        warn_caller(
+            f"{path} is {size - described.size} bytes longer than its header says; "
+            "they are not read.",
+            RuntimeWarning,
+        )
     with warnings.catch_warnings(action="ignore"):
         # What it warns of was checked: the size says that the header is right.
-        return mrcfile.mmap(path, mode="r", permissive=True)
+        return mrcfile.mmap(path, mode="r", permissive=not described.stamped)
 
 
 def _size_problem(described: Described | None, size: int) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.numbers import finite, floats, positive, whole
+from manifactor.cryoem.numbers import finite, positive, whole
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.star import (
     find_loops,
@@ -134,7 +134,7 @@ def _optics_rows(groups: Columns, columns: Columns, path: Path) -> np.ndarray:
 
 def _microscope(columns: Columns, path: Path) -> dict[str, np.ndarray]:
     return {
-        ours: (whole if ours in WHOLE else floats)(columns[theirs], theirs, path)
+        ours: (whole if ours in WHOLE else finite)(columns[theirs], theirs, path)
         for ours, theirs in STAR_COLUMNS.items()
         if theirs in columns
     }
