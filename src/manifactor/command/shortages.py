@@ -28,11 +28,12 @@ FILES = "too many files are open. Raise their limit (ulimit -n)."
 
 @dataclass(frozen=True)
 class RoomSettings:
-    """What it takes to load numpy, SciPy and scikit-learn."""
+    """What it takes to load numpy, SciPy and scikit-learn, and to fit few samples."""
 
-    # Bytes of address space: 600 MB were measured, and 1.7 GB for a fit of 500 samples.
-    # Below 1 GB OpenBLAS may end the process with lines of its own, or never.
-    base: int = 10**9
+    # Bytes of address space: to load them took 600 MB, and a fit of 500 samples 1.8 GB.
+    # With less, their libraries end the process with lines of their own, with a
+    # segmentation fault, or wait for a thread that never starts.
+    base: int = 2 * 10**9
 
     # Bytes for each further thread: two BLAS libraries take 40 MB each.
     thread: int = 10**8
