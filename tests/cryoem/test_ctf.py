@@ -103,3 +103,12 @@ def test_ctf_parameters_that_cannot_be_are_refused():
         ValueError, match=r"`spherical_aberration` must lie in \[0, 100\] mm; got -1"
     ):
         Optics(spherical_aberration=-1)
+
+
+def test_of_many_values_the_wrong_one_is_named():
+    voltages = np.full(100, 300.0)
+    voltages[7] = -1
+    with pytest.raises(
+        ValueError, match=r"`voltage` must lie in \[1, 5000\] kV; got -1.0.$"
+    ):
+        Optics(voltage=voltages)

@@ -63,9 +63,11 @@ def _require_range(
 ) -> None:
     values = np.asarray(value, dtype=float)
     # Comparisons with NaN are false, so NaN lies in no range.
-    if not np.all((values >= low) & (values <= high)):
+    inside = (values >= low) & (values <= high)
+    if not np.all(inside):
+        wrong = float(values[~inside].ravel()[0])
         raise ValueError(
-            f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {value!r}."
+            f"`{name}` must lie in [{low:g}, {high:g}]{unit}; got {wrong!r}."
         )
 
 

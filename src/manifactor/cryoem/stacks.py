@@ -89,15 +89,25 @@ class ImageSource:
     def _require_finite(self, images: np.ndarray, rows: np.ndarray) -> None:
         # One bad pixel would spread over all coefficients of the Fourier transform.
         pixels = images.reshape(len(rows), -1)
-        finite = np.isfinite(pixels).all(axis=1)
-        if finite.all():
+        lowest, highest = pixels.min(axis=1), pixels.max(axis=1)
+        # Room for sums of many squares.
+        limit = float(np.sqrt(np.finfo(pixels.dtype).max)) / 1e4
+        good = (lowest > -limit) & (highest < limit)
+        if good.all():
             return
-        row = rows[int(finite.argmin())]
+        first = int(good.argmin())
+        row = rows[first]
         name = self.files[self.file[row]].name
         if self.slice[row] >= 0:
             name = f"number {self.slice[row] + 1} of {name}"
+        largest = max(-lowest[first], highest[first])
+        if not np.isfinite(largest):
+            raise ValueError(
+                f"images must be finite; {name} has NaN or inf values. Leave it out."
+            )
         raise ValueError(
-            f"images must be finite; {name} has NaN or inf values. Leave it out."
+            f"values of images must be smaller than {limit:.0e}, so that their squares "
+            f"are finite; {name} has {largest:.1e}. Leave it out."
         )
 
 
@@ -264,13 +274,18 @@ def volume_series(folder: Path) -> ImageSource:
 
 def _as_stack(data: np.ndarray) -> np.ndarray:
     # A stack of one image may be stored with two axes.
-    return data if data.ndim == 3 else data[None]
+    return data[None] if data.ndim == 2 else data
 
 
 def _stack_shape(path: Path) -> tuple[tuple[int, ...], int]:
     """Return the rows and columns of a stack's images, and how many there are."""
     with open_map(path) as stack:
         data = _as_stack(stack.data)
+        if data.ndim != 3:
+            raise ValueError(
+                f"{path} must hold images; it holds volumes of "
+                f"{_times(data.shape[1:])}."
+            )
         if data.dtype.kind == "c":
             raise ValueError(
                 f"{path} must hold real images; it holds Fourier transforms."

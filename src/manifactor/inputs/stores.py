@@ -10,6 +10,7 @@ import numpy as np
 
 from manifactor._support.extras import extra
 from manifactor._support.files import numeric_order
+from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.columns import listed
 from manifactor.inputs.mapped import read_rows
 
@@ -303,4 +304,6 @@ def _parquet_files(folder: Path) -> list[Path]:
             f"a folder of Parquet files must hold nothing else; {folder} also holds "
             f"{listed(sorted(other), most=3)}. Move them elsewhere."
         )
+    for path in found:
+        require_regular_file(path, "a table")
     return sorted(found, key=numeric_order)
