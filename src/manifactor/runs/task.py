@@ -229,7 +229,7 @@ class Task:
         record : dict
             What run.json says beside the results.
         """
-        given.require_finite()
+        given.require_values()
         plan = plan_fit(
             given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted
         )
