@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from manifactor._support.array_files import ArrayFileError, npy_layout
 from manifactor._support.extras import extra
 from manifactor._support.files import numeric_order
 from manifactor.inputs.columns import listed
@@ -182,13 +183,25 @@ def _opened(path: Path, changed: int) -> Store:
 
 def read_npy(path: Path) -> np.ndarray:
     """Memory-map the array in an .npy file, read-only."""
+    plain = f"{path} is not a plain array of numbers"
+    try:
+        with path.open("rb") as file:
+            layout = npy_layout(file)
+    except ArrayFileError as error:
+        raise ValueError(
+            f"{plain}; pickled objects are never loaded: {error}."
+        ) from error
+    size = path.stat().st_size - layout.offset
+    if layout.n_bytes > size:
+        raise ValueError(
+            f"{path} is cut short: its header describes {layout}, of "
+            f"{layout.n_bytes:,} bytes, and {size:,} follow. Write it again."
+        )
     try:
         # A memory map cannot hold objects, so that no pickle is ever loaded.
         return np.lib.format.open_memmap(path, mode="r")
     except (ValueError, EOFError) as error:
-        raise ValueError(
-            f"{path} is not a plain array of numbers; pickled objects are never loaded."
-        ) from error
+        raise ValueError(f"{plain}: {error}.") from error
 
 
 def _open_npy(path: Path, settings: StoreSettings = StoreSettings()) -> ArrayStore:
@@ -238,7 +251,7 @@ def _edges(n_rows: int, at_once: int) -> np.ndarray:
 
 def require_table(path: Path, array: Any) -> None:
     """Refuse an array that is no table of real numbers."""
-    if len(array.shape) != 2:
+    if len(array.shape) != 2 or not array.shape[1]:
         raise ValueError(
             f"{path} must hold a table with one sample a row; got an array of shape "
             f"{array.shape}."
