@@ -174,8 +174,17 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
 
         Archives hold no neighbour search, which is built again, and no stages, which
         the next fit may start from.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is one that no fit accepts.
         """
-        found = replace(self.diffusion_, settings=self._diffusion_settings())
+        settings = self._diffusion_settings()
+        # The device of the fit need not be there now.
+        checked = replace(settings, device="cpu")
+        require_diffusion(checked, len(self.diffusion_.graph.inverse))
+        found = replace(self.diffusion_, settings=settings)
         self.diffusion_ = found.searchable(self.n_jobs)
         self._kept = kept_stages(self.diffusion_).kept
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manifactor._support.array_files import ArrayFileError, npy_layout
+from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
 from manifactor._support.files import numeric_order
 from manifactor.inputs.columns import listed
@@ -200,8 +201,10 @@ def read_npy(path: Path) -> np.ndarray:
     try:
         # A memory map cannot hold objects, so that no pickle is ever loaded.
         return np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{plain}: {error}.") from error
+    except OSError:
+        raise
+    except Exception as error:  # shapes of truth values, of no bytes, and the like
+        raise ValueError(f"{plain}: {first_sentence(error)}.") from error
 
 
 def _open_npy(path: Path, settings: StoreSettings = StoreSettings()) -> ArrayStore:

@@ -125,8 +125,8 @@ class Checkpoints(Stages):
             path.unlink(missing_ok=True)
 
     def _read(self, path: Path, key: str) -> tuple:
-        stage = read_tree(path)
-        if stage[0] != key:
+        stage = read_tree(path, tuple)
+        if stage[:1] != (key,) or len(stage) != 2:
             raise other_fit(self.folder)
         return stage
 
