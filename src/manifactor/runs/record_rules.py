@@ -196,7 +196,7 @@ RULES: dict[type, dict[str, Any]] = {
         "places": numbers("nodes", "columns", filled=True),
         "means": numbers("nodes", "main", filled=True),
         "tangents": numbers("nodes", "tangents", "main"),
-        "steps": numbers("nodes", "tangents", "columns"),
+        "steps": numbers("nodes", "tangents", "steps"),
     },
     Spectrum: {
         "eigenvalues": numbers("functions", filled=True),
@@ -297,6 +297,9 @@ def _spectra_of_terms(terms: Sum, divided: tuple[DividedTerm, ...]) -> list[int 
 def _require_sheet(sheet: Sheet, sizes: Sizes) -> None:
     expected = COLUMNS.get(sheet.topology, sizes["columns"])
     require(sizes["columns"] == expected, "Sheet.places: has other columns")
+    # On a circle, steps are of the angle.
+    steps = 1 if sheet.topology == "circle" else expected
+    require(sizes["steps"] == steps, "Sheet.steps: has other columns")
 
 
 def _require_model(model: MotionModel, sizes: Sizes) -> None:
