@@ -1,3 +1,4 @@
+import os
 import pickle
 import struct
 import tracemalloc
@@ -417,3 +418,9 @@ def test_a_pickle_larger_than_the_memory_says_how_much_it_needs(read, monkeypatc
         ValueError, match=r"would take .* GB of memory, and .* are avail"
     ):
         read(pickle.dumps(np.zeros(1000)))
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "z.pkl")
+    with pytest.raises(ValueError, match=r"must be a file; .*z.pkl is a named pipe"):
+        read_pickled_array(tmp_path / "z.pkl")

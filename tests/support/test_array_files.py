@@ -1,4 +1,5 @@
 import io
+import os
 import struct
 import tracemalloc
 import zipfile
@@ -9,7 +10,7 @@ import pytest
 from manifactor._support.array_files import (
     ArrayFileError,
     ArrayFileSettings,
-    npy_layout,
+    checked_header,
     open_archive,
 )
 
@@ -55,43 +56,14 @@ def test_arrays_that_numpy_wrote_come_back(tmp_path, save):
     assert list(read(tmp_path / "a.npz", "n")) == ["n"]
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "{'descr': '<f8', 'shape': (",
-        "\t  {'descr'\n   \t[",
-        "(" * 5000,
-        "{'descr': '<f8'}",
-        "[1, 2]",
-        described("(3,)", "'<q99999999999999999999'"),
-        described("(3,)", "'|O'"),
-        described("(3,)", "[('a', '<f8'), ('a', '<f8')]"),
-        described("(-3,)"),
-        described("('a',)"),
-        described("(1e9,)"),
-        "",
-        "\0\0\0",
-    ],
-)
-def test_headers_that_describe_no_array_are_refused(header):
-    with pytest.raises(ArrayFileError, match=r"it holds Python obj|its header c"):
-        npy_layout(io.BytesIO(npy(header)))
-
-
-def test_a_header_that_claims_gigabytes_takes_none(tmp_path):
+def test_a_header_that_claims_gigabytes_takes_none():
     content = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1) + b"{}"
     tracemalloc.start()
-    with pytest.raises(ArrayFileError, match="header cannot be read"):
-        npy_layout(io.BytesIO(content))
+    with pytest.raises(ValueError, match="header cannot be read"):
+        checked_header(io.BytesIO(content), len(content))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2**20
-
-
-def test_a_shape_beyond_all_memory_is_counted_without_overflow():
-    layout = npy_layout(io.BytesIO(npy(described(f"({2**40}, {2**40})"))))
-    assert layout.n_bytes == 2**83
-    assert npy_layout(io.BytesIO(npy(described(f"({2**40}, 0)")))).memory == 2**43
 
 
 def plain(shape, data):
@@ -103,12 +75,12 @@ def plain(shape, data):
     [
         (
             plain("(3,)", b"12345678"),
-            "'X' has 73 bytes, too many or too few for an arr",
+            "which are 24 bytes, and 8 follow",
         ),
-        (plain("(1,)", bytes(800)), "too many or too few for an array of shape (1,)"),
-        (plain(f"({2**50},)", bytes(8)), f"array of shape ({2**50},) and type float64"),
-        (npy(described("(1,)", "'|O'"), bytes(8)), "Of 'X', it holds Python objects"),
-        (b"hello", "pickled objects are never loaded. Of 'X', its header cannot be"),
+        (plain("(1,)", bytes(800)), "Of 'X': it has more bytes than its shape"),
+        (plain(f"({2**50},)", bytes(8)), f"describes an array of shape ({2**50},)"),
+        (npy(described("(1,)", "'|O'"), bytes(8)), "Of 'X': it holds objects"),
+        (b"hello", "pickled objects are never loaded. Of 'X': its header cannot be"),
     ],
 )
 def test_members_that_are_not_what_they_say_are_refused(tmp_path, content, message):
@@ -185,3 +157,9 @@ def test_members_that_are_no_arrays_are_told_from_those_that_are(tmp_path):
     with open_archive(path) as opened:
         assert list(opened.members) == ["X"]
         assert opened.others == ("notes.txt",)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.npz")
+    with pytest.raises(ArrayFileError, match="is a named pipe, which is not read from"):
+        read(tmp_path / "a.npz")

@@ -9,10 +9,13 @@ from dataclasses import dataclass
 from io import BytesIO
 from math import prod
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO, cast
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
+
+from manifactor._support.npy_header import NpyHeader, npy_header
+from manifactor._support.regular_files import irregularity
 
 SUFFIX = ".npy"
 ENCRYPTED = 1  # the bit of a member's flags
@@ -42,65 +45,23 @@ class ArrayFileError(ValueError):
     """A file that holds no arrays, or more than there is memory for."""
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The header of an array, before the array is read.
+def checked_header(
+    file: BinaryIO, size: int, *, settings: ArrayFileSettings = ArrayFileSettings()
+) -> NpyHeader:
+    """Return the header of an open .npy file, as `npy_header`; only its start is read.
 
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : dtype
-    offset : int
-        Bytes of the header.
+    A header may claim to have gigabytes.
     """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    offset: int
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of the array in its file; a Python number, which does not overflow."""
-        return prod(self.shape) * self.dtype.itemsize
-
-    @property
-    def memory(self) -> int:
-        """Bytes that the array takes in double precision, and rows without columns."""
-        count = prod(max(1, size) for size in self.shape)
-        return count * max(self.dtype.itemsize, np.dtype(np.float64).itemsize)
-
-    def __str__(self) -> str:
-        return f"an array of shape {self.shape} and type {self.dtype}"
+    return npy_header(BytesIO(file.read(settings.header)), size)
 
 
-def npy_layout(
-    file: IO[bytes], *, settings: ArrayFileSettings = ArrayFileSettings()
-) -> Layout:
-    """Return the layout of the array in an open .npy file.
+def memory_of(header: NpyHeader) -> int:
+    """Return the bytes of an array in double precision, to which it may be converted.
 
-    Raises
-    ------
-    ArrayFileError
-        If the header cannot be read, or the array holds Python objects.
+    Rows without columns count, too. As a Python number, it does not overflow.
     """
-    # From memory: a header may claim to be longer than the file.
-    start = BytesIO(file.read(settings.header))
-    try:
-        version = np.lib.format.read_magic(start)
-        readers = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-            # Differs by the encoding of names only, which sizes do not depend on.
-            (3, 0): np.lib.format.read_array_header_2_0,
-        }
-        shape, _, dtype = readers[version](start)
-    except Exception as error:  # the parsers of Python and numpy raise many kinds
-        raise ArrayFileError("its header cannot be read") from error
-    if dtype.hasobject:
-        raise ArrayFileError("it holds Python objects")
-    if any(size < 0 for size in shape):
-        raise ArrayFileError(f"its header claims the shape {shape}")
-    return Layout(shape, dtype, start.tell())
+    count = prod(max(1, side) for side in header.shape)
+    return count * max(header.dtype.itemsize, np.dtype(np.float64).itemsize)
 
 
 @dataclass(frozen=True)
@@ -140,7 +101,7 @@ class ArrayArchive:
         return {name: self._array(name, info) for name, info in chosen.items()}
 
     def _require_memory(self, chosen: Mapping[str, ZipInfo]) -> None:
-        needed = sum(self._layout(name, info).memory for name, info in chosen.items())
+        needed = sum(memory_of(self._header(*item)) for item in chosen.items())
         own = self.path.stat().st_size
         if needed > max(self.settings.free, self.settings.most_expansion * own):
             raise ArrayFileError(
@@ -156,16 +117,16 @@ class ArrayArchive:
                 ".npy file, which is read in parts."
             )
 
-    def _layout(self, name: str, info: ZipInfo) -> Layout:
-        """Return the layout of a member; refuse it if its size is another."""
+    def _header(self, name: str, info: ZipInfo) -> NpyHeader:
+        """Return the header of a member; refuse it if its size is another."""
         with _named(self.path, name), self.file.open(info) as member:
-            layout = npy_layout(member, settings=self.settings)
-        if layout.n_bytes != info.file_size - layout.offset:
-            raise ArrayFileError(
-                f"{self.path} is damaged: {name!r} has {info.file_size} bytes, too "
-                f"many or too few for {layout}."
+            header = checked_header(
+                cast(BinaryIO, member), info.file_size, settings=self.settings
             )
-        return layout
+            needed = prod(header.shape) * header.dtype.itemsize
+            if needed < info.file_size - header.start:
+                raise ValueError("it has more bytes than its shape")
+        return header
 
     def _array(self, name: str, info: ZipInfo) -> np.ndarray:
         with _named(self.path, name), self.file.open(info) as member:
@@ -186,6 +147,10 @@ def open_archive(
     ArrayFileError
         If it is none, with what it is instead.
     """
+    problem = irregularity(path)
+    # What is not there at all is the system's to report.
+    if problem and path.exists():
+        raise ArrayFileError(f"{path} {problem}.")
     with path.open("rb") as opened:
         _require_zip(path, opened)
         with _zip_file(path, opened) as file:
@@ -207,7 +172,7 @@ def open_archive(
             yield ArrayArchive(path, members, others, file, most_bytes, settings)
 
 
-def _zip_file(path: Path, opened: IO[bytes]) -> ZipFile:
+def _zip_file(path: Path, opened: BinaryIO) -> ZipFile:
     try:
         return ZipFile(opened)
     except Exception as error:  # damaged archives lead to many kinds
@@ -217,7 +182,7 @@ def _zip_file(path: Path, opened: IO[bytes]) -> ZipFile:
         ) from error
 
 
-def _require_zip(path: Path, opened: IO[bytes]) -> None:
+def _require_zip(path: Path, opened: BinaryIO) -> None:
     """Refuse what does not begin as a zip archive, and return to the beginning."""
     start = opened.read(len(ZIP_BEGINS))
     opened.seek(0)
@@ -231,9 +196,9 @@ def _named(path: Path, name: str) -> Iterator[None]:
     """Name file and member in errors of damaged members."""
     try:
         yield
-    except ArrayFileError as error:
-        raise ArrayFileError(f"{path} {NO_ARRAYS} Of {name!r}, {error}.") from error
     except BadZipFile as error:
         raise ArrayFileError(f"{path} is damaged: {name!r} was changed.") from error
+    except ValueError as error:
+        raise ArrayFileError(f"{path} {NO_ARRAYS} Of {name!r}: {error}.") from error
     except Exception as error:  # whatever unknown compressions and bad streams raise
         raise ArrayFileError(f"{path} is damaged: {name!r} cannot be read.") from error

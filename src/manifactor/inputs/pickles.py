@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.unpickling import Refused, StrictUnpickler, shown
 from manifactor.spectral.forecast import available_memory
 
@@ -86,6 +87,8 @@ def _is_whole(value) -> bool:
 
 def _unpickled(path: Path, settings: PickleSettings = PickleSettings()) -> Any:
     """Return the first object of a pickle file, made of stand-ins."""
+    if path.exists():
+        require_regular_file(path)
     most = path.stat().st_size * settings.bytes_per_byte + settings.free
     available = available_memory()
     if most > available:

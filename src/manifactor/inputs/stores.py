@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manifactor._support.array_files import ArrayFileError, npy_layout
+from manifactor._support.array_files import checked_header
 from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
 from manifactor._support.files import numeric_order
@@ -184,21 +184,10 @@ def _opened(path: Path, changed: int) -> Store:
 
 def read_npy(path: Path) -> np.ndarray:
     """Memory-map the array in an .npy file, read-only."""
-    plain = f"{path} is not a plain array of numbers"
+    plain = f"{path} is not a plain array of numbers; pickled objects are never loaded"
     try:
         with path.open("rb") as file:
-            layout = npy_layout(file)
-    except ArrayFileError as error:
-        raise ValueError(
-            f"{plain}; pickled objects are never loaded: {error}."
-        ) from error
-    size = path.stat().st_size - layout.offset
-    if layout.n_bytes > size:
-        raise ValueError(
-            f"{path} is cut short: its header describes {layout}, of "
-            f"{layout.n_bytes:,} bytes, and {size:,} follow. Write it again."
-        )
-    try:
+            checked_header(file, path.stat().st_size)
         # A memory map cannot hold objects, so that no pickle is ever loaded.
         return np.lib.format.open_memmap(path, mode="r")
     except OSError:

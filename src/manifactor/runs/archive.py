@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.array_files import open_archive
+from manifactor._support.array_files import ArrayFileError, open_archive
+from manifactor._support.errors import first_sentence
 from manifactor._support.files import write_whole
 from manifactor._support.version import __version__
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
@@ -65,8 +66,8 @@ def load(path):
         raise
     except Exception as error:  # whatever a damaged or foreign file leads to
         raise ValueError(
-            f"{path} is not a whole manifactor archive{_reason(error)}. Write one with "
-            "manifactor.save."
+            f"{path} is not a whole manifactor archive{_reason(error, path)}. Write "
+            "one with manifactor.save."
         ) from error
 
 
@@ -77,9 +78,11 @@ def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     return json.loads(arrays["manifest"].tobytes()), arrays
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, path: Path) -> str:
     """Return what is wrong, where the error says it in words for a reader."""
-    return f" ({error})" if isinstance(error, BrokenRule) else ""
+    if not isinstance(error, BrokenRule | ArrayFileError):
+        return ""
+    return f" ({first_sentence(error).removeprefix(f'{path} ')})"
 
 
 class ArchiveVersionError(ValueError):
@@ -134,8 +137,8 @@ def read_tree(path: Path, kind: type = object):
         raise
     except Exception as error:  # whatever a damaged or foreign file leads to
         raise ValueError(
-            f"{path} is damaged{_reason(error)}, or of another version. Remove it, and "
-            "what it holds is computed again."
+            f"{path} is damaged, or of another version{_reason(error, path)}. Remove "
+            "it, and what it holds is computed again."
         ) from error
 
 
