@@ -154,7 +154,8 @@ def open_archive(
     with path.open("rb") as opened:
         _require_zip(path, opened)
         with _zip_file(path, opened) as file:
-            infos = [info for info in file.infolist() if not info.is_dir()]
+            # Folders end in a slash.
+            infos = [info for info in file.infolist() if info.filename[-1:] != "/"]
             if len(infos) > settings.most_members:
                 raise ArrayFileError(f"{path} {NO_ARRAYS}")
             if any(info.flag_bits & ENCRYPTED for info in infos):

@@ -4,8 +4,10 @@ No pickle is written or read; loading never executes anything.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from manifactor._support.files import write_whole
 from manifactor._support.version import __version__
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.runs.record_rules import BOOK, FittedAttributes
-from manifactor.runs.rules import BrokenRule, require
+from manifactor.runs.rules import BrokenRule
 from manifactor.runs.tree import ARCHIVE_VERSION, pack, plain_parameter, unpack
 from manifactor.spectral.forecast import available_memory
 
@@ -123,15 +125,23 @@ def write_tree(path: Path, value) -> None:
     _write(path, manifest, arrays)
 
 
-def read_tree(path: Path, kind: type = object):
-    """Return what `write_tree` wrote: a value of this kind."""
+def read_tree(path: Path, *, check: Callable[[Any], None] | None = None):
+    """Return what `write_tree` wrote.
+
+    Parameters
+    ----------
+    path : Path
+    check : callable or None
+        Raises BrokenRule for a value that is not what the caller wrote.
+    """
     try:
         manifest, arrays = _read(path)
         if manifest["version"] != ARCHIVE_VERSION:
             raise KeyError("version")
         value = unpack(manifest["value"], arrays)
         BOOK.check_all(value)
-        require(isinstance(value, kind), f"holds {type(value).__name__}")
+        if check is not None:
+            check(value)
         return value
     except OSError:
         raise

@@ -89,7 +89,7 @@ class RuleBook:
         }
         for name, value in values.items():
             with _named(kind, name):
-                require(_fits(value, _hints(kind)[name]), "has another type")
+                require(fits(value, _hints(kind)[name]), "has another type")
                 found = rules.get(name, Within()).sizes(value, found, self)
         for name, rule in rules.items():
             with _named(kind, name):
@@ -117,19 +117,18 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
     """Return whether a value is of the type that a field declares."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return True
     if origin in (Union, UnionType):
-        return any(_fits(value, each) for each in inner)
+        return any(fits(value, each) for each in inner)
     if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(item, inner[0]) for item in value)
+        return isinstance(value, tuple) and all(fits(item, inner[0]) for item in value)
     if origin is not None:
         return isinstance(value, Mapping) and all(
-            _fits(key, inner[0]) and _fits(item, inner[1])
-            for key, item in value.items()
+            fits(key, inner[0]) and fits(item, inner[1]) for key, item in value.items()
         )
     if hint in (float, int):
         number = Real if hint is float else int
@@ -297,7 +296,7 @@ class Number:
         number = value.value if isinstance(value, Choice) else value
         if number is None:
             return
-        require(_fits(number, float), "is no number")
+        require(fits(number, float), "is no number")
         high = self.high if self.most is None else known[self.most]
         inside = self.low <= number <= high and number > self.above
         require(inside, f"must not be {number}")
