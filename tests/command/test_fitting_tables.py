@@ -67,6 +67,8 @@ def test_chosen_and_scaled_columns_show_the_product_and_place_other_tables(
         ("fit a.csv --drop 4-3", "got 4-3. Write 3-4"),
         ("fit .", "must hold .mrc volumes; it holds none. For samples"),
         ("fit nan.csv", "row 1, column 'y' (line 3 of nan.csv)"),
+        ("fit huge.csv", "1.8e+308, in row 2, column 'x' (line 4 of huge.csv). Such"),
+        ("fit huge.csv --standardise", "is a usual mark for missing values: remove"),
         ("fit a.csv --width 5", "--width is the angle around a view"),
         ("fit a.csv --phase-flip --standardise", "settings of images go with particle"),
     ],
@@ -75,6 +77,7 @@ def test_wrong_columns_are_one_line_and_exit_code_2(
     table, folder, capsys, arguments, message
 ):
     (folder / "nan.csv").write_text("x,y\n1,2\n3,inf\n5,6\n7,8\n9,8\n")
+    (folder / "huge.csv").write_text("x,y\n1,2\n3,4\n1.7976931348623157e308,6\n7,8\n")
     assert message in refusal(arguments, folder, capsys)
 
 

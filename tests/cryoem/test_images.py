@@ -195,6 +195,15 @@ def test_an_image_with_nan_is_named(tmp_path, simulation):
         components(view)
 
 
+def test_an_image_with_a_mark_for_missing_pixels_is_named(tmp_path, simulation):
+    spoilt = simulation.images.copy()
+    spoilt[7, 3, 3] = np.finfo(np.float32).max
+    with warnings.catch_warnings(action="ignore"):  # of what writes the stack
+        view = view_of(tmp_path / "a.mrcs", spoilt)
+    with pytest.raises(ValueError, match=r"number 8 of a.mrcs has a value of 3.4e\+38"):
+        components(view)
+
+
 def test_the_low_pass_may_be_bounded_by_a_number_of_coefficients(simulation, tmp_path):
     view = view_of(tmp_path / "a.mrcs", simulation.images)
     settings = ImageSettings(survey=SurveySettings(max_coefficients=100))

@@ -89,6 +89,16 @@ BAD = [
         X20 * 1e-200,
         "`X` must differ by more than 1e-150, so that the squares of distances",
     ),
+    (
+        {},
+        np.where(np.equal(X20, X20[7, 1]), np.finfo(float).max, X20),
+        r"got 1 that are not, the first, 1.8e\+308, in row 7, column 1. Such a number is",
+    ),
+    (
+        {"neighbors": "precomputed"},
+        kneighbors_graph(X20 * 1e-160, 6, mode="distance"),
+        "`X` must differ by more than 1e-150, so that the squares of distances",
+    ),
     ({}, np.ma.masked_greater(X20, 1), "`X` must not have masked values; got"),
     ({"n_factors": 0}, X20, r"`n_factors` must be a whole number in \[1, 6\]; got 0"),
     (
@@ -185,3 +195,19 @@ def test_noise_that_cannot_be_used_is_refused_before_anything_is_computed(
 ):
     with pytest.raises(ValueError, match=message):
         ManifoldFactorizer(callback=never, **parameters).fit(torus[0], noise=noise)
+
+
+@pytest.mark.parametrize("mark", [1e20, -1e38, 1e149])
+def test_a_column_beside_which_samples_do_not_differ_is_refused(torus, mark):
+    # 1e20 is the mark for missing values in files of climate models.
+    X = np.c_[torus[0][:300], np.full(300, mark)]
+    said = rf"column 4 are 1e\+{np.log10(abs(mark)):.0f} or more, and samples differ by"
+    with pytest.raises(ValueError, match=said):
+        ManifoldFactorizer(random_state=0).fit(X)
+
+
+def test_tiny_samples_beside_a_far_one_are_refused(torus):
+    X = torus[0][:300] * 1e-156
+    X[4, 0] = 1
+    with pytest.raises(ValueError, match="neighbours must lie more than 1e-152 apart"):
+        ManifoldFactorizer(random_state=0).fit(X)

@@ -60,6 +60,28 @@ def test_a_wrong_value_is_named_by_its_row_in_the_array(fit, new):
     first = fit.locate(da.from_array(wrong, chunks=(777, 4)))[0]
     with pytest.raises(ValueError, match="the first in row 3210, column 1"):
         first.coordinate.compute(scheduler="sync")
+    for method in (fit.transform, fit.coordinates):
+        lazy = method(da.from_array(wrong, chunks=(777, 4)))
+        with pytest.raises(ValueError, match="the first in row 3210, column 1"):
+            lazy.compute(scheduler="sync")
+
+
+@pytest.mark.parametrize("value", [np.finfo(float).max, -1e155, 1e151])
+def test_a_sample_whose_square_overflows_is_refused_wherever_it_is_placed(
+    fit, new, value
+):
+    wrong = new[:50].copy()
+    wrong[31, 2] = value
+    lazy = da.from_array(wrong, chunks=(20, 4))
+    for method in (fit.transform, fit.coordinates, fit.locate):
+        with pytest.raises(
+            ValueError, match=r"in row 31, column 2[.] Such a number is a"
+        ):
+            method(wrong)
+        with pytest.raises(
+            ValueError, match=r"in row 31, column 2[.] Such a number is a"
+        ):
+            dask.compute(method(lazy), scheduler="sync")
 
 
 def test_arrays_of_another_shape_are_refused_at_once(fit, new):

@@ -1,4 +1,5 @@
 import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +138,20 @@ def write(path, kind):
         parquet.write_table(pyarrow.table({"name": ["a", "b"]}), path)
     elif kind == "no columns":
         parquet.write_table(pyarrow.table({}), path)
+    elif kind == "a text":
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("notes.txt", "hello")
+    elif kind == "no header":
+        path.write_bytes(b"\x93NUMPY\x01\x00\x10\x00\t  {'descr'\n   \t[")
+    elif kind == "cut short":
+        np.save(path, np.zeros((9, 2)))
+        path.write_bytes(
+            path.read_bytes().replace(
+                b"(9, 2), }" + 12 * b" ", b"(9000000000000, 2), }"
+            )
+        )
+    elif kind == "empty rows":
+        np.save(path, np.empty((7, 0)))
     elif kind == "dict":
         path.write_bytes(pickle.dumps({"z": X}))
     elif kind == "flat pickle":
@@ -170,6 +185,10 @@ def write(path, kind):
         ),
         ("a.npz", "two arrays", "must hold an array `X`, or one array; it holds a, b"),
         ("a.npz", "garbage", "is not an .npz file of plain arrays"),
+        ("a.npz", "a text", "or one array; it holds notes.txt. Save the samples under"),
+        ("a.npy", "no header", "is not a plain array of numbers; .* header cannot be"),
+        ("a.npy", "cut short", r"its header describes .*\(9000000000000, 2\)"),
+        ("a.npy", "empty rows", r"one sample a row; got an array of shape \(7, 0\)"),
         (
             "a.parquet",
             "all text",

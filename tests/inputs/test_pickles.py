@@ -1,5 +1,7 @@
+import os
 import pickle
 import struct
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -297,4 +299,128 @@ def test_a_set_that_would_make_a_file_is_refused_and_makes_none(tmp_path, protoc
 
 def test_a_missing_file_is_the_system_s_to_report(tmp_path):
     with pytest.raises(FileNotFoundError):
+        read_pickled_array(tmp_path / "z.pkl")
+
+
+def memory_of(read, content):
+    """Peak of the memory that a refused pickle takes, in bytes."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"z\.pkl (is not|was refused|must hold)"):
+            read(content)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def counted(code, size, length=8):
+    """An operation whose bytes are said to be many, and are few."""
+    return b"\x80\x05" + code + size.to_bytes(length, "little") + b"abc."
+
+
+HUGE = 16 * 2**30
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        counted(pickle.BINBYTES8, HUGE),
+        counted(pickle.BINUNICODE8, HUGE),
+        counted(pickle.BYTEARRAY8, HUGE),
+        counted(pickle.FRAME, HUGE),
+        counted(pickle.LONG4, 2**31 - 1, 4),
+        counted(pickle.BINBYTES, 2**32 - 1, 4),
+        counted(pickle.BINSTRING, 2**31 - 1, 4),
+        b"\x80\x05N" + pickle.LONG_BINPUT + b"\xff\xff\xff\x7f.",
+        b"Np2147483647\n.",
+    ],
+    ids=lambda content: repr(content[:4]),
+)
+def test_sizes_in_a_pickle_are_not_believed(read, content):
+    assert memory_of(read, content) < 2**20
+
+
+def remembered(value, use, count):
+    """A value, and uses of it: each takes it from the memo."""
+    return b"\x80\x04(" + pickle.dumps(value, 4)[2:-1] + b"q\x07" + count * use + b"t."
+
+
+ARRAY_OF_MEMO = (
+    b"cnumpy.core.numeric\n_frombuffer\n(h\x07cnumpy\ndtype\n(X\x02\x00\x00\x00u1tR"
+    b"M\x10\x27\x85X\x01\x00\x00\x00CtR"
+)
+TEXT_OF_MEMO = b"c_codecs\nencode\n(h\x07X\x06\x00\x00\x00latin1tR"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        remembered(bytes(10_000), ARRAY_OF_MEMO, 5_000),
+        remembered("a" * 10_000, TEXT_OF_MEMO, 5_000),
+    ],
+    ids=["arrays", "text"],
+)
+def test_many_copies_of_the_same_bytes_are_refused(read, content):
+    assert memory_of(read, content) < 8 * len(content)
+    with pytest.raises(ValueError, match="it makes many arrays of the same bytes"):
+        read(content)
+
+
+def test_one_array_used_many_times_is_one_array(read):
+    array = np.arange(100.0)
+    with pytest.raises(ValueError, match="one pickled array of numbers; got list"):
+        read(pickle.dumps([array] * 2000))
+
+
+def laughs(levels, wrap):
+    """A pickle of few bytes whose text, or hash, would take 2^levels steps."""
+    return b"\x80\x04" + b"K\x01" + levels * (b"2" + wrap)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"cnumpy\ndtype\n(" + laughs(60, b"\x86") + b"tR.",
+        b"c_codecs\nencode\n(Va\n" + laughs(60, b"\x86") + b"tR.",
+        laughs(60, b"\x86") + b"p1\n0\x8f(g1\n\x90.",
+        laughs(60, b"\x86") + b"p1\n0(g1\n\x91.",
+        laughs(60, b"\x86") + b"p1\n0}g1\nNs.",
+        laughs(60, b"\x86") + b"p1\n0(g1\nNd.",
+        b"cnumpy.core.numeric\n_frombuffer\n(C\x00cnumpy\ndtype\n(Vu1\ntR"
+        + b"("
+        + 9000 * b"J\xff\xff\xff\x7f"
+        + b"tVC\ntR.",
+    ],
+    ids=["type", "encoding", "set", "frozenset", "key", "dict", "axes"],
+)
+def test_pickles_that_would_take_for_ever_are_refused(read, content):
+    with pytest.raises(ValueError, match=r"z\.pkl (is not|was refused)"):
+        read(content)
+
+
+def test_functions_of_the_program_cannot_be_changed(read):
+    # BUILD sets attributes of whatever lies on the stack.
+    content = b"\x80\x04c_codecs\nencode\nN}X\x01\x00\x00\x00aK\x01s\x86b."
+    with pytest.raises(ValueError, match="other things than plain numpy arrays"):
+        read(content)
+
+
+def test_a_name_with_control_characters_is_shown_without_them(read):
+    name = b"a\nb\x1b[2J"
+    content = b"\x80\x04\x8c\x02os\x8c" + bytes([len(name)]) + name + b"\x93."
+    with pytest.raises(ValueError, match=r"it asks for os.a b\?\[2J, and only"):
+        read(content)
+
+
+def test_a_pickle_larger_than_the_memory_says_how_much_it_needs(read, monkeypatch):
+    monkeypatch.setattr("manifactor.inputs.pickles.available_memory", lambda: 50_000)
+    with pytest.raises(
+        ValueError, match=r"would take .* GB of memory, and .* are avail"
+    ):
+        read(pickle.dumps(np.zeros(1000)))
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "z.pkl")
+    with pytest.raises(ValueError, match=r"must be a file; .*z.pkl is a named pipe"):
         read_pickled_array(tmp_path / "z.pkl")

@@ -77,6 +77,14 @@ def test_a_wrong_value_is_named_by_its_row_in_the_table(tmp_path, X):
         table.read(50, 70)
 
 
+def test_a_mark_for_missing_values_is_named_by_its_row_in_the_table(tmp_path, X):
+    X = X.astype(np.float64)
+    X[61, 1] = np.finfo(float).max
+    table = stored_table(write_parquet(tmp_path / "p", X))
+    with pytest.raises(ValueError, match=r"1.8e\+308, in row 61, column 'b' of .*p; "):
+        table.read(50, 70)
+
+
 def test_cells_that_are_missing_are_wrong_values_too(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"a": [1, None, 3], "b": [True, False, True]}), path)

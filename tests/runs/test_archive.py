@@ -150,16 +150,116 @@ def samples_cut_short(manifest, arrays):
     arrays[name] = arrays[name][:3]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [another_class, a_method, indices_out_of_range, no_graph, samples_cut_short],
-)
+DIFFUSION = "factorization_/diffusion"
+
+
+def put(name, value, *place):
+    """A change of one value of an array."""
+
+    def change(manifest, arrays):
+        array = arrays[f"{DIFFUSION}/{name}"] = arrays[f"{DIFFUSION}/{name}"].copy()
+        array[place or 0] = value
+
+    return change
+
+
+def turned_into(name, make):
+    """A change of an array as a whole."""
+
+    def change(manifest, arrays):
+        arrays[f"factorization_/{name}"] = make(arrays[f"factorization_/{name}"])
+
+    return change
+
+
+def replaced(value, *path):
+    """A change of the manifest."""
+
+    def change(manifest, arrays):
+        entry = manifest
+        for key in path[:-1]:
+            entry = entry[key]
+        entry[path[-1]] = value
+
+    return change
+
+
+FIELDS = ("fitted", "factorization_", "fields")
+CHANGES = {
+    "another class": another_class,
+    "a method": a_method,
+    "columns of the kernel": indices_out_of_range,
+    "no graph": no_graph,
+    "samples cut short": samples_cut_short,
+    # The tree would name a neighbour that does not exist.
+    "samples of nan": put("samples", np.nan, 3, 1),
+    "samples whose squares overflow": put("samples", 1e200, 3, 1),
+    "rows that do not exist": put("graph/distinct", 10**6),
+    "copies of samples that do not exist": put("graph/inverse", -5),
+    "rows of the kernel": put("affinity/kernel/indptr", 7),
+    "rows beyond the kernel": put("affinity/kernel/indptr", 10**6, -1),
+    "functions of nan": put("distinct/functions", np.inf, 0, 0),
+    "fewer functions": turned_into("diffusion/distinct/functions", lambda a: a[:, :-1]),
+    "fewer weights": turned_into("diffusion/distinct/weights", lambda a: a[1:]),
+    "floats for indices": turned_into("diffusion/graph/inverse", lambda a: a * 1.0),
+    "foreign bytes": turned_into("diffusion/samples", lambda a: a.astype(">f8")),
+    "a chart of another spectrum": turned_into(
+        "factors/0/chart/functions", lambda a: a[:-1]
+    ),
+    "a chart without columns": turned_into(
+        "factors/0/chart/functions", lambda a: a[:, :0]
+    ),
+    "confidence of fewer samples": turned_into(
+        "factors/1/confidence", lambda a: a[:-1]
+    ),
+    "leakage of other factors": turned_into("evidence/leakage", lambda a: a[:1, :1]),
+    "no factors": replaced({"tuple": []}, *FIELDS, "factors"),
+    "one factor fewer": lambda m, _: m["fitted"]["factorization_"]["fields"]["factors"][
+        "tuple"
+    ].pop(),
+    "another topology": replaced(
+        {"value": "knot"}, *FIELDS, "factors", "tuple", 0, "fields", "topology"
+    ),
+    "an interval without ends": replaced(
+        {"value": "interval"}, *FIELDS, "factors", "tuple", 0, "fields", "topology"
+    ),
+    "a bandwidth of 0": replaced(
+        {"value": 0},
+        *(*FIELDS, "diffusion", "fields", "affinity", "fields", "bandwidth"),
+        *("fields", "choice", "fields", "value"),
+    ),
+    "other columns": replaced({"value": 7}, "fitted", "n_features_in_"),
+    "a text for seconds": replaced({"value": "long"}, "fitted", "timings_"),
+    "not fitted": lambda manifest, _: manifest["fitted"].pop("factorization_"),
+    "another estimator": replaced("DiffusionMap", "estimator"),
+    "a wrong parameter": replaced("many", "parameters", "n_neighbors"),
+    "a parameter too many": replaced(1, "parameters", "colour"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_tampered_archive_is_refused(fit, tmp_path, change):
     path = tmp_path / "fit.npz"
     save(fit, path)
     tampered(path, change)
-    with pytest.raises(ValueError, match="is not a whole manifactor archive"):
+    with pytest.raises(ValueError, match="is not a whole manifactor archive") as error:
         load(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_broken_rule_is_said_with_its_field(fit, tmp_path):
+    save(fit, tmp_path / "fit.npz")
+    tampered(tmp_path / "fit.npz", put("graph/inverse", 10**6))
+    with pytest.raises(ValueError, match=r"NeighborGraph\.inverse: has indices beyond"):
+        load(tmp_path / "fit.npz")
+
+
+def test_an_archive_larger_than_the_memory_is_refused(fit, tmp_path, monkeypatch):
+    save(fit, tmp_path / "fit.npz")
+    monkeypatch.setattr("manifactor.runs.archive.available_memory", lambda: 1000)
+    with pytest.raises(ValueError, match=r"archive \(would take 0.0 GB of memory, and"):
+        load(tmp_path / "fit.npz")
 
 
 def test_an_archive_of_another_version_says_which_release_reads_it(tmp_path):

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
+from manifactor._support.choices import Choice
+from manifactor.runs.archive import write_tree
 from manifactor.runs.checkpoints import Checkpoints, CheckpointWarning
 
 from ..conftest import PickledWorkers, read_only
@@ -79,6 +81,29 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
     (tmp_path / "neighbours.npz").write_bytes(b"nonsense")
     with pytest.raises(ValueError, match="is damaged, or of another version"):
         Checkpoints(tmp_path, resume=True).recall("neighbours", "key", lambda: 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "stage", "message"),
+    [
+        ("neighbours", ("key", Choice(1, "a")), "the stage 'neighbours' holds Choice"),
+        ("preparation", ("key", Choice("x", "a")), "holds no preparation"),
+        ("spectrum", ("key",), "it holds no stage"),
+        ("spectrum", 3, "it holds no stage"),
+    ],
+)
+def test_a_checkpoint_of_another_stage_is_refused(tmp_path, name, stage, message):
+    write_tree(tmp_path / f"{name}.npz", stage)
+    with pytest.raises(ValueError, match=rf"{name}.npz is damaged, .*{message}"):
+        Checkpoints(tmp_path, resume=True).recall(name, "key", lambda: 1)
+
+
+@pytest.mark.parametrize("results", [(), 3])
+def test_a_group_of_no_pieces_is_refused_not_read_for_ever(tmp_path, results):
+    write_tree(tmp_path / "images.000000.npz", ("key", results))
+    stages = Checkpoints(tmp_path, resume=True)
+    with pytest.raises(ValueError, match=r"images.000000.npz .*\(it holds no pieces\)"):
+        list(stages.pieces("images", "key", abs, [(1,), (2,)]))
 
 
 def test_nothing_to_resume_is_said(tmp_path):

@@ -7,45 +7,6 @@ from typing import Any
 import numpy as np
 
 
-def require_finite(X: np.ndarray, *, first_row: int = 0) -> None:
-    """Refuse NaN and infinite values.
-
-    Parameters
-    ----------
-    X : ndarray
-    first_row : int
-        Number of the first row, where these are some of many.
-    """
-    found = first_bad_value(X)
-    if found is None:
-        return
-    count, row, *column = found
-    row += first_row
-    place = f"row {row}, column {column[0]}" if column else f"entry {row}"
-    raise ValueError(
-        f"`X` must be finite; got {count} NaN or inf values, the first in {place}. "
-        "Remove those samples or fill the values in."
-    )
-
-
-def first_bad_value(X: np.ndarray) -> tuple[int, ...] | None:
-    """Return how many values are NaN or infinite, and the place of the first.
-
-    None if all are finite.
-    """
-    # The sum is finite only if every value is, and takes no memory. Where it is not,
-    # values are checked one by one: large ones may have overflowed.
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = X.sum(dtype=np.float64)
-    if np.isfinite(total):
-        return None
-    bad = ~np.isfinite(X)
-    if not bad.any():
-        return None
-    first = np.argwhere(bad)[0]
-    return int(bad.sum()), *(int(index) for index in first)
-
-
 def require_unmasked(X) -> None:
     """Refuse arrays with masked values, which would be used as if they were not."""
     count = int(np.ma.getmaskarray(X).sum()) if np.ma.isMaskedArray(X) else 0
@@ -117,37 +78,6 @@ def as_number(cell: Any) -> float | None:
         return float(cell)
     except (ValueError, TypeError):
         return None
-
-
-def require_squares(X: np.ndarray, *, spread: bool = True) -> None:
-    """Refuse finite values whose squares are not: distances would be infinite, or 0.
-
-    Parameters
-    ----------
-    X : ndarray of floats
-        Finite.
-    spread : bool
-        Whether the values must also differ by more than the smallest root.
-    """
-    if not X.size:
-        return
-    limits = np.finfo(X.dtype)
-    # Room for sums of many squares above, and for near samples below.
-    highest = float(np.sqrt(limits.max)) / 1e4
-    lowest = float(np.sqrt(limits.tiny)) * 1e4
-    low, high = float(X.min()), float(X.max())
-    size = max(abs(low), abs(high))
-    if size > highest:
-        raise ValueError(
-            f"values of `X` must be smaller than {highest:.0e}, so that their squares "
-            f"are finite; got {size:.1e}. Divide all columns by a common number."
-        )
-    if spread and 0 < high - low < lowest:
-        raise ValueError(
-            f"values of `X` must differ by more than {lowest:.0e}, so that the squares "
-            f"of distances are not 0; got {high - low:.1e}. Multiply all columns by a "
-            "common number."
-        )
 
 
 def require_choice(name: str, value, choices: Collection[str], more: str = "") -> None:

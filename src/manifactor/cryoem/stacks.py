@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.files import numeric_order
+from manifactor._support.values import bad_values
 from manifactor.cryoem.mrc import open_map, stated_voxel_size, voxel_size
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stack_paths import find_stack
@@ -83,31 +84,26 @@ class ImageSource:
             start, end = np.searchsorted(file, [number, number + 1])
             slices = self.slice[rows[start:end]]
             read_images(self.files[number], slices, out=images[start:end])
-        self._require_finite(images, rows)
+        self._require_values(images, rows)
         return images
 
-    def _require_finite(self, images: np.ndarray, rows: np.ndarray) -> None:
+    def _require_values(self, images: np.ndarray, rows: np.ndarray) -> None:
         # One bad pixel would spread over all coefficients of the Fourier transform.
-        pixels = images.reshape(len(rows), -1)
-        lowest, highest = pixels.min(axis=1), pixels.max(axis=1)
-        # Room for sums of many squares.
-        limit = float(np.sqrt(np.finfo(pixels.dtype).max)) / 1e4
-        good = (lowest > -limit) & (highest < limit)
-        if good.all():
+        found = bad_values(images)
+        if found is None:
             return
-        first = int(good.argmin())
-        row = rows[first]
+        row = rows[found.place[0]]
         name = self.files[self.file[row]].name
         if self.slice[row] >= 0:
             name = f"number {self.slice[row] + 1} of {name}"
-        largest = max(-lowest[first], highest[first])
-        if not np.isfinite(largest):
+        if not np.isfinite(found.value):
             raise ValueError(
                 f"images must be finite; {name} has NaN or inf values. Leave it out."
             )
         raise ValueError(
-            f"values of images must be smaller than {limit:.0e}, so that their squares "
-            f"are finite; {name} has {largest:.1e}. Leave it out."
+            f"values of images must be smaller than {found.limit:.0e}, so that their "
+            f"squares are finite; {name} has a value of {found.value:.2g}, a usual "
+            "mark for missing values. Leave it out, or set such pixels to the mean."
         )
 
 

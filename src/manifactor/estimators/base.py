@@ -15,12 +15,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from manifactor._support.parameters import (
     require_columns_of_numbers,
-    require_finite,
-    require_squares,
     require_unmasked,
 )
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
+from manifactor._support.values import require_spread, require_values
 from manifactor.estimators.drawing import most_that
 from manifactor.spectral.device_forecast import available_on, require_device_memory
 from manifactor.spectral.diffusion import Diffusion
@@ -163,10 +162,11 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             ensure_all_finite=False,
             ensure_min_samples=FEWEST_SAMPLES if reset else 1,
         )
-        require_finite(X.data if precomputed else X, first_row=first_row)
-        require_squares(X.data if precomputed else X, spread=reset)
+        require_values(X.data if precomputed else X, first_row=first_row)
         if precomputed:
             _require_distances(X, square=reset)
+        elif reset:
+            require_spread(X)
         return X
 
     def restore(self) -> None:
@@ -174,8 +174,17 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
 
         Archives hold no neighbour search, which is built again, and no stages, which
         the next fit may start from.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is one that no fit accepts.
         """
-        found = replace(self.diffusion_, settings=self._diffusion_settings())
+        settings = self._diffusion_settings()
+        # The device of the fit need not be there now.
+        checked = replace(settings, device="cpu")
+        require_diffusion(checked, len(self.diffusion_.graph.inverse))
+        found = replace(self.diffusion_, settings=settings)
         self.diffusion_ = found.searchable(self.n_jobs)
         self._kept = kept_stages(self.diffusion_).kept
 
@@ -297,6 +306,8 @@ def _require_distances(X, *, square: bool) -> None:
         raise ValueError(
             f"a precomputed distance graph must be square; got shape {X.shape}."
         )
+    # As a column: distances that are all equal are as small as their size.
+    require_spread(np.append(X.data, 0.0)[:, None])
 
 
 @contextmanager

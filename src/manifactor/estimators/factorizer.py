@@ -290,5 +290,6 @@ class ManifoldFactorizer(LocatingEstimator):
 
     def restore(self) -> None:
         """Make an estimator that was read from an archive ready for use."""
+        self._checked_settings()
         super().restore()
         self.factorization_ = self.factorization_.searchable(self.n_jobs)

@@ -1,6 +1,6 @@
 """Where new samples lie on the factors of a fit: in memory, on disk, or of Dask."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -74,15 +74,15 @@ def block_work(
     """
     if what == "locate":
         return partial(_located, estimator.locator(n_new))
-    return partial(_called, getattr(estimator, what))
+    methods = {
+        "transform": estimator._embeddings,
+        "coordinates": estimator._new_coordinates,
+    }
+    return methods[what]
 
 
 def _located(locator: Locator, X: np.ndarray, first_row: int) -> np.ndarray:
     return places_as_table(locator(X, first_row))
-
-
-def _called(method: Callable, X: np.ndarray, first_row: int) -> np.ndarray:
-    return method(X)
 
 
 class LocatingEstimator(SpectralEstimator):
@@ -122,11 +122,16 @@ class LocatingEstimator(SpectralEstimator):
         """
         if is_lazy(X):
             return self._lazy(X, "transform", len(self.get_feature_names_out()))
-        return like(X, np.hstack([places for places, _ in self._placed(X)]))
+        return like(X, self._embeddings(X))
 
-    def _placed(self, X) -> list[tuple]:
+    def _embeddings(self, X, first_row: int = 0) -> np.ndarray:
+        """Return embeddings in all factors side by side; rows count from the first."""
+        return np.hstack([places for places, _ in self._placed(X, first_row)])
+
+    def _placed(self, X, first_row: int = 0) -> list[tuple]:
         """Return embedding and coordinate of new samples on each factor."""
-        prepared = self._prepared(X)  # first, as it checks that there is a fit
+        # First, as it checks that there is a fit.
+        prepared = self._prepared(X, first_row)
         if self.sum_ is not None:
             placer = placer_on(self.factorization_, n_new=len(prepared))
             return [placed[:2] for placed in place_blocks(prepared, placer)]
@@ -147,16 +152,16 @@ class LocatingEstimator(SpectralEstimator):
         check_is_fitted(self)
         if is_lazy(X):
             return self._lazy(X, "coordinates", self.n_factors_)
-        if X is None:
-            columns = [factor.coordinate for factor in self.factors_]
-            n_samples = len(self.diffusion_.graph.inverse)
-        else:
-            placed = self._placed(X)
-            columns = [coordinate for _, coordinate in placed]
-            n_samples = len(placed[0][0])
-        unknown = np.full(n_samples, np.nan)
-        filled = [unknown if column is None else column for column in columns]
-        return like(X, np.column_stack(filled))
+        if X is not None:
+            return like(X, self._new_coordinates(X))
+        known = [factor.coordinate for factor in self.factors_]
+        return _side_by_side(known, len(self.diffusion_.graph.inverse))
+
+    def _new_coordinates(self, X, first_row: int = 0) -> np.ndarray:
+        """Return the coordinates of new samples; rows count from the first."""
+        placed = self._placed(X, first_row)
+        columns = [coordinate for _, coordinate in placed]
+        return _side_by_side(columns, len(placed[0][0]))
 
     def locate(self, X) -> list[Placed]:
         """Return embedding, coordinate and confidence of new samples on each factor.
@@ -211,3 +216,9 @@ class LocatingEstimator(SpectralEstimator):
         self._validated(np.zeros((1, X.shape[1])), reset=False)
         worker = partial(block_work, self._lean(), what, X.shape[0])
         return lazy_table(X, worker, width)
+
+
+def _side_by_side(columns: Sequence[np.ndarray | None], n_samples: int) -> np.ndarray:
+    """Return columns as a table; those that are None are nan."""
+    unknown = np.full(n_samples, np.nan)
+    return np.column_stack([unknown if c is None else c for c in columns])

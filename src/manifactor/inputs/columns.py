@@ -7,6 +7,10 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from manifactor._support.values import REMEDIES, ValueSettings
+
+# What to do about columns of a file with bad values.
+COLUMN_REMEDIES = (*REMEDIES, "leave columns out with --drop")
 # A number, or the first and the last of several.
 RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
@@ -174,10 +178,27 @@ class Columns:
         return (samples - self.mean) / self.scale
 
 
-def unit_scale(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and standard deviation of every column, 1 for constant ones."""
+def unit_scale(
+    samples: np.ndarray,
+    labels: Sequence[str | int],
+    *,
+    settings: ValueSettings = ValueSettings(),
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and standard deviation of every column, 1 for constant ones.
+
+    Columns whose deviation vanishes in its square are refused by their label.
+    """
     mean = samples.mean(axis=0, dtype=np.float64)
     scale = samples.std(axis=0, dtype=np.float64)
+    spread = samples.max(axis=0) - samples.min(axis=0)
+    vanishes = (spread > 0) & (spread < settings.least_spread)
+    if vanishes.any():
+        column = int(vanishes.argmax())
+        raise ValueError(
+            "values of a column must be equal, or differ by more than "
+            f"{settings.least_spread:.0e}, to be standardised; those of column "
+            f"{labels[column]!r} differ by {spread[column]:.1e}. Leave it out with "
+            "--drop, or multiply it by a large number."
+        )
     # The deviation of equal numbers is rounding, not always 0.
-    constant = samples.min(axis=0) == samples.max(axis=0)
-    return mean, np.where(constant, 1.0, scale)
+    return mean, np.where(spread == 0, 1.0, scale)

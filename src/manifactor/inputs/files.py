@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.array_files import open_archive
 from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.columns import ColumnChoice, Columns
 from manifactor.inputs.pickles import read_pickled_array
@@ -19,6 +20,7 @@ from manifactor.inputs.stores import (
     sample_array,
 )
 from manifactor.inputs.tables import DELIMITERS, Table, read_parquet, read_text
+from manifactor.spectral.forecast import available_memory
 
 # The fields of cryoSPARC's 3D variability analysis, one for each mode.
 MODE = re.compile(r"components_mode_(\d+)/value")
@@ -145,32 +147,21 @@ def array_name(path: Path) -> str | None:
 
     It is ``X``, or that of the only array; None if there are several others.
     """
-    try:
-        # Opened here, since numpy does not close a damaged archive.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            return sample_array(list(stored))
-    except Exception as error:  # damaged and foreign files lead to any exception
-        raise _no_npz(path) from error
+    with open_archive(path) as archive:
+        return sample_array(list(archive.members))
 
 
 def _read_npz(path: Path) -> np.ndarray:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            names = list(stored)
-            chosen = sample_array(names)
-            if chosen is not None:
-                return stored[chosen]
-    except Exception as error:
-        raise _no_npz(path) from error
+    # Half of the memory: numbers may be converted to another precision.
+    with open_archive(path, most_bytes=available_memory() / 2) as archive:
+        names = list(archive.members)
+        chosen = sample_array(names)
+        if chosen is not None:
+            return archive.read(chosen)[chosen]
+    held = ", ".join([*names, *archive.others]) or "none"
     raise ValueError(
-        f"{path} must hold an array `X`, or one array; it holds "
-        f"{', '.join(names) or 'none'}. Save the samples under the name X."
-    )
-
-
-def _no_npz(path: Path) -> ValueError:
-    return ValueError(
-        f"{path} is not an .npz file of plain arrays; pickled objects are never loaded."
+        f"{path} must hold an array `X`, or one array; it holds {held:.200}. Save the "
+        "samples under the name X, with numpy.savez."
     )
 
 

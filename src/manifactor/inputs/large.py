@@ -81,7 +81,7 @@ def read_large(
     """
     samples = table.take(rows)
     if standardise:
-        table = table.scaled(*unit_scale(samples))
+        table = table.scaled(*unit_scale(samples, table.columns.labels))
         samples = table.columns.scaled(samples)
     return LargeInput(
         samples, rows, columns=table.columns, path=table.path, table=table

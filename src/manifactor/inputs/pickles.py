@@ -5,20 +5,40 @@ read foreign memory. Stand-ins take their place, and an array is made of plain b
 number type and a shape.
 """
 
-import pickle
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from manifactor._support.regular_files import require_regular_file
+from manifactor.inputs.unpickling import Refused, StrictUnpickler, shown
+from manifactor.spectral.forecast import available_memory
+
 # cryoDRGN writes poses as a pair of arrays.
 POSES_HINT = (
     " cryoDRGN's poses.pkl is a tuple; its coordinates are in the training folder, in "
     "z.N.pkl."
 )
+
+
+@dataclass(frozen=True)
+class PickleSettings:
+    """How much memory a pickle may take."""
+
+    # Bytes for each byte of the file: what was read, an array made of it, and one more
+    # copy of text that protocols before 3 store bytes as. Whatever takes more refers
+    # to the same bytes again and again.
+    bytes_per_byte: int = 3
+
+    # Bytes for a file of any size, such as one with a few numbers of numpy.
+    free: int = 2**16
+
+    # Axes of an array; numpy has no more.
+    most_axes: int = 64
 
 
 def read_pickled_array(path: Path) -> np.ndarray:
@@ -65,34 +85,45 @@ def _is_whole(value) -> bool:
     return whole and abs(int(value)) < 2**63
 
 
-def _unpickled(path: Path) -> Any:
+def _unpickled(path: Path, settings: PickleSettings = PickleSettings()) -> Any:
     """Return the first object of a pickle file, made of stand-ins."""
+    if path.exists():
+        require_regular_file(path)
+    most = path.stat().st_size * settings.bytes_per_byte + settings.free
+    available = available_memory()
+    if most > available:
+        raise ValueError(
+            f"{path} would take {most / 1e9:.1f} GB of memory, and "
+            f"{available / 1e9:.1f} GB are available. Save the array as an .npy file, "
+            "which is read in parts."
+        )
     try:
         with path.open("rb") as file:
-            return _ArraysOnly(file).load()
+            return StrictUnpickler(
+                file, STAND_INS, buildable=(_Array, _NumberType), most_bytes=most
+            ).load()
     except OSError:  # a file that cannot be read at all says so itself
         raise
-    except _Refused as error:
+    except Refused as error:
         raise ValueError(
             f"{path} was refused and nothing in it was run: {error}"
         ) from error
     except Exception as error:  # damaged and foreign files lead to any exception
-        reason = " ".join(str(error).split())
+        reason = shown(str(error)) or "it ends too early."
         raise ValueError(f"{path} is not a pickled numpy array: {reason}") from error
-
-
-class _Refused(ValueError):
-    """A pickle that asks for more than arrays of numbers."""
 
 
 class _NumberType:
     """Stand-in for numpy.dtype: kind and size, with the byte order as its state."""
 
-    def __init__(self, code: str, *_):
+    def __init__(self, code: Any, *_):
         # Floats, integers and booleans by name; no objects, voids, strings or fields.
-        if not re.fullmatch(r"[fiub]\d{1,2}", str(code)):
-            raise _Refused(
-                f"it holds values of type {code!r}, and only numbers are read from "
+        # Nothing but text is shown: lists may hold themselves, a billion times.
+        known = isinstance(code, str)
+        if not known or not re.fullmatch(r"[fiub]\d{1,2}", code):
+            kind = repr(shown(code)) if known else type(code).__name__
+            raise Refused(
+                f"it holds values of type {kind}, and only numbers are read from "
                 "pickles."
             )
         self.code = code
@@ -103,7 +134,7 @@ class _NumberType:
         _, order, *rest = state
         is_compound = any(part is not None for part in rest[:3])
         if order not in ("<", ">", "=", "|") or is_compound:
-            raise _Refused(
+            raise Refused(
                 "it describes a compound type, and only numbers are read from pickles."
             )
         self.order = order
@@ -118,26 +149,34 @@ class _Array:
 
     values: np.ndarray | None = None
 
+    @property
+    def nbytes(self) -> int:
+        return 0 if self.values is None else self.values.nbytes
+
     def __setstate__(self, state: tuple) -> None:
         _, shape, number_type, is_fortran, data = state
         order = "F" if is_fortran else "C"
         self.values = _array_from_bytes(data, number_type, shape, order)
 
 
-def _array_from_bytes(data, number_type, shape, order: str) -> np.ndarray:
+def _array_from_bytes(
+    data, number_type, shape, order: str, *, most_axes: int = PickleSettings.most_axes
+) -> np.ndarray:
     """Return an array of exactly as many bytes as its shape needs."""
     # Protocols before 3 store bytes as text.
     data = data.encode("latin1") if isinstance(data, str) else data
     has_bytes = isinstance(data, bytes | bytearray)
     if not isinstance(number_type, _NumberType) or not has_bytes:
-        raise _Refused(
+        raise Refused(
             "it holds an array of objects, and only numbers are read from pickles."
         )
+    if len(shape) > most_axes or not all(map(_is_whole, shape)):
+        raise Refused("it holds an array whose shape is not a few whole numbers.")
     shape = tuple(int(side) for side in shape)
     dtype = number_type.dtype
     # A larger shape would read beyond the bytes, a smaller one hide some.
     if prod(shape) * dtype.itemsize != len(data):
-        raise _Refused(f"it holds {len(data)} bytes for an array of shape {shape}.")
+        raise Refused(f"it holds {len(data)} bytes for an array of shape {shape}.")
     layout: Literal["C", "F"] = "F" if order == "F" else "C"
     # A copy, since an array on the bytes of the file would be read-only.
     return np.frombuffer(data, dtype).reshape(shape, order=layout).copy()
@@ -151,7 +190,7 @@ def _reconstruct(*_) -> _Array:
 def _plain_set(values: Iterable = ()) -> set:
     """Stand-in for the constructor of a set."""
     if not all(map(_is_whole, values)):
-        raise _Refused("it holds a set of other things than whole numbers.")
+        raise Refused("it holds a set of other things than whole numbers.")
     return set(values)
 
 
@@ -164,11 +203,12 @@ def _encoded(text: str, encoding: str) -> bytes:
     """Stand-in for _codecs.encode, by which protocols before 3 write bytes."""
     # Pickles of bytes use latin1 only; any other codec would run code of its own.
     if encoding != "latin1":
-        raise _Refused(f"it asks for the encoding {encoding!r}.")
+        raise Refused("it asks for another encoding than latin1.")
     return text.encode("latin1")
 
 
-# The names that pickles of arrays refer to. No other name is ever looked up.
+# The names that pickles of arrays refer to, as numpy 1 wrote them. No other name is
+# ever looked up.
 STAND_INS: dict[tuple[str, str], Callable] = {
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _NumberType,
@@ -180,15 +220,3 @@ STAND_INS: dict[tuple[str, str], Callable] = {
     ("builtins", "set"): _plain_set,
     ("__builtin__", "set"): _plain_set,
 }
-
-
-class _ArraysOnly(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        # numpy 2 writes numpy._core where numpy 1 wrote numpy.core.
-        asked = module.replace("numpy._core", "numpy.core"), name
-        if asked not in STAND_INS:
-            raise _Refused(
-                f"it asks for {module}.{name}, and only plain numpy arrays are read "
-                "from pickles."
-            )
-        return STAND_INS[asked]

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.parameters import first_bad_value
 from manifactor._support.regular_files import require_regular_file
+from manifactor._support.values import bad_values
 from manifactor.cryoem.cryosparc import read_cs
 from manifactor.cryoem.images import Components
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import STACK_SUFFIXES, stack_images
 from manifactor.cryoem.views import View
 from manifactor.cryoem.volumes import VolumeComponents
-from manifactor.inputs.columns import ColumnChoice, Columns, unit_scale
+from manifactor.inputs.columns import COLUMN_REMEDIES, ColumnChoice, Columns, unit_scale
 from manifactor.inputs.files import MODE, read_table
 from manifactor.inputs.given import Given, ImageSettings, is_cs
 from manifactor.inputs.mapped import in_memory
@@ -90,20 +90,17 @@ class Input:
         every = len(self.columns.numbers) == self.columns.total
         return None if every and self.columns.names is None else self.columns.labels
 
-    def require_finite(self) -> None:
-        """Refuse NaN and infinite values, and say where in the file they are."""
-        found = first_bad_value(self.samples)
+    def require_values(self) -> None:
+        """Refuse NaN, infinite and huge values, and say where in the file they are."""
+        found = bad_values(self.samples)
         if found is None:
             return
-        count, row, column = found
+        row, column = found.place
         label = column if self.labels is None else self.labels[column]
         line = None if self.path is None else line_of(self.path, row)
         where = "" if line is None else f" (line {line} of {self.path})"
-        raise ValueError(
-            f"samples must be finite; got {count} NaN or inf values, the first in row "
-            f"{row}, column {label!r}{where}. Remove those samples, fill the values "
-            "in, or leave columns out with --drop."
-        )
+        place = f"row {row}, column {label!r}{where}"
+        raise ValueError(found.words("samples", place, *COLUMN_REMEDIES))
 
 
 def _components_record(components: Components | VolumeComponents) -> dict:
@@ -225,9 +222,9 @@ def _from_coordinates(
 
 def _standardised(given: Input) -> Input:
     """Return a table with columns of unit variance; constant ones stay constant."""
-    given.require_finite()
+    given.require_values()
     assert given.columns is not None
-    mean, scale = unit_scale(given.samples)
+    mean, scale = unit_scale(given.samples, given.columns.labels)
     columns = replace(given.columns, mean=mean, scale=scale)
     return replace(given, samples=columns.scaled(given.samples), columns=columns)
 

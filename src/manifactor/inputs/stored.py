@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.parameters import first_bad_value
+from manifactor._support.values import bad_values
 from manifactor._support.warning import warn_caller
 from manifactor.estimators.columns import ColumnWarning
 from manifactor.estimators.drawing import take_by_chunks
-from manifactor.inputs.columns import ColumnChoice, Columns, listed
+from manifactor.inputs.columns import COLUMN_REMEDIES, ColumnChoice, Columns, listed
 from manifactor.inputs.stores import Store, is_stored, open_store
 
 
@@ -57,7 +57,7 @@ class StoredTable:
         return open_store(self.path).edges
 
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Return samples in sequence, scaled; refuse NaN and infinite values."""
+        """Return samples in sequence, scaled; refuse NaN, inf and huge values."""
         store = open_store(self.path)
         if store.edges[-1] != self.n_samples:
             raise ValueError(
@@ -66,7 +66,7 @@ class StoredTable:
                 "other program writes it."
             )
         block = store.read(start, stop, self.columns.numbers)
-        self._require_finite(block, start)
+        self._require_values(block, start)
         return self.columns.scaled(block)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
@@ -77,18 +77,18 @@ class StoredTable:
         """Return the same, with columns that are shifted and divided by these."""
         return replace(self, columns=replace(self.columns, mean=mean, scale=scale))
 
-    def _require_finite(self, block: np.ndarray, start: int) -> None:
-        found = first_bad_value(block)
+    def _require_values(self, block: np.ndarray, start: int) -> None:
+        # In double precision: the estimator knows which samples it leaves in single.
+        found = bad_values(block, precision=np.float64)
         if found is None:
             return
-        count, row, column = found
+        row, column = found.place
         label = self.columns.labels[column]
-        raise ValueError(
-            f"samples must be finite; {self.path} has a NaN or inf value in row "
-            f"{start + row}, column {label!r}, and {count} of them among the rows from "
-            f"{start} on that were read together. Remove those samples, fill the "
-            "values in, or leave columns out with --drop."
+        place = (
+            f"row {start + row}, column {label!r} of {self.path}; only the rows "
+            f"{start:,} to {start + len(block) - 1:,} were read"
         )
+        raise ValueError(found.words("samples", place, *COLUMN_REMEDIES))
 
 
 def stored_table(path: Path, choice: ColumnChoice = ColumnChoice()) -> StoredTable:

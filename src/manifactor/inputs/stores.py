@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from manifactor._support.array_files import checked_header
+from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
 from manifactor._support.files import numeric_order
 from manifactor._support.regular_files import require_regular_file
@@ -187,13 +189,16 @@ def _opened(path: Path, changed: int) -> Store:
 
 def read_npy(path: Path) -> np.ndarray:
     """Memory-map the array in an .npy file, read-only."""
+    plain = f"{path} is not a plain array of numbers; pickled objects are never loaded"
     try:
+        with path.open("rb") as file:
+            checked_header(file, path.stat().st_size)
         # A memory map cannot hold objects, so that no pickle is ever loaded.
         return np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, EOFError) as error:
-        raise ValueError(
-            f"{path} is not a plain array of numbers; pickled objects are never loaded."
-        ) from error
+    except OSError:
+        raise
+    except Exception as error:  # shapes of truth values, of no bytes, and the like
+        raise ValueError(f"{plain}: {first_sentence(error)}.") from error
 
 
 def _open_npy(path: Path, settings: StoreSettings = StoreSettings()) -> ArrayStore:
@@ -243,7 +248,7 @@ def _edges(n_rows: int, at_once: int) -> np.ndarray:
 
 def require_table(path: Path, array: Any) -> None:
     """Refuse an array that is no table of real numbers."""
-    if len(array.shape) != 2:
+    if len(array.shape) != 2 or not array.shape[1]:
         raise ValueError(
             f"{path} must hold a table with one sample a row; got an array of shape "
             f"{array.shape}."

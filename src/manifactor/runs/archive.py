@@ -4,28 +4,28 @@ No pickle is written or read; loading never executes anything.
 """
 
 import json
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from manifactor._support.array_files import ArrayFileError, open_archive
+from manifactor._support.errors import first_sentence
 from manifactor._support.files import write_whole
 from manifactor._support.version import __version__
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
+from manifactor.runs.record_rules import BOOK, FittedAttributes
+from manifactor.runs.rules import BrokenRule
 from manifactor.runs.tree import ARCHIVE_VERSION, pack, plain_parameter, unpack
+from manifactor.spectral.forecast import available_memory
 
 FORMAT = "manifactor"
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 # What an archive may set on an estimator, beside its parameters. Anything else would
 # hide a parameter or a method.
-FITTED = (
-    "diffusion_",
-    "factorization_",
-    "forecast_",
-    "timings_",
-    "rows_",
-    "n_features_in_",
-    "feature_names_in_",
-)
+FITTED = tuple(each.name for each in fields(FittedAttributes))
 
 
 def save(fit, path) -> None:
@@ -61,16 +61,30 @@ def load(path):
     path = Path(path)
     path = path / "factorization.npz" if is_run(path) else path
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            manifest = json.loads(stored["manifest"].tobytes())
-            _require_version(manifest, path)
-            return _restored(manifest, stored)
+        manifest, arrays = _read(path)
+        _require_version(manifest, path)
+        return _restored(manifest, arrays)
     except (OSError, ArchiveVersionError):
         raise
     except Exception as error:  # whatever a damaged or foreign file leads to
         raise ValueError(
-            f"{path} is not a whole manifactor archive. Write one with manifactor.save."
+            f"{path} is not a whole manifactor archive{_reason(error, path)}. Write "
+            "one with manifactor.save."
         ) from error
+
+
+def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
+    """Return the manifest and the arrays of an archive; sizes are checked first."""
+    with open_archive(path, most_bytes=available_memory()) as archive:
+        arrays = archive.read()
+    return json.loads(arrays["manifest"].tobytes()), arrays
+
+
+def _reason(error: Exception, path: Path) -> str:
+    """Return what is wrong, where the error says it in words for a reader."""
+    if not isinstance(error, BrokenRule | ArrayFileError):
+        return ""
+    return f" ({first_sentence(error).removeprefix(f'{path} ')})"
 
 
 class ArchiveVersionError(ValueError):
@@ -95,10 +109,11 @@ def _restored(manifest: dict, stored):
         for name, value in manifest["parameters"].items()
     }
     fit = ESTIMATORS[manifest["estimator"]](**parameters)
-    for name, value in manifest["fitted"].items():
-        if name not in FITTED:
-            raise KeyError(name)
-        setattr(fit, name, unpack(value, stored))
+    tree = manifest["fitted"]
+    fitted = FittedAttributes(**{name: unpack(tree[name], stored) for name in tree})
+    BOOK.check(fitted)
+    for name in tree:
+        setattr(fit, name, getattr(fitted, name))
     fit.restore()
     return fit
 
@@ -110,20 +125,30 @@ def write_tree(path: Path, value) -> None:
     _write(path, manifest, arrays)
 
 
-def read_tree(path: Path):
-    """Return what `write_tree` wrote."""
+def read_tree(path: Path, *, check: Callable[[Any], None] | None = None):
+    """Return what `write_tree` wrote.
+
+    Parameters
+    ----------
+    path : Path
+    check : callable or None
+        Raises BrokenRule for a value that is not what the caller wrote.
+    """
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            manifest = json.loads(stored["manifest"].tobytes())
-            if manifest["version"] != ARCHIVE_VERSION:
-                raise KeyError("version")
-            return unpack(manifest["value"], stored)
+        manifest, arrays = _read(path)
+        if manifest["version"] != ARCHIVE_VERSION:
+            raise KeyError("version")
+        value = unpack(manifest["value"], arrays)
+        BOOK.check_all(value)
+        if check is not None:
+            check(value)
+        return value
     except OSError:
         raise
     except Exception as error:  # whatever a damaged or foreign file leads to
         raise ValueError(
-            f"{path} is damaged, or of another version. Remove it, and what it holds "
-            "is computed again."
+            f"{path} is damaged, or of another version{_reason(error, path)}. Remove "
+            "it, and what it holds is computed again."
         ) from error
 
 

@@ -2,16 +2,36 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
+from manifactor._support.choices import Choice
 from manifactor._support.stages import Stages
 from manifactor._support.warning import warn_caller
 from manifactor._support.workers import Here, Workers, ignored
+from manifactor.cryoem.all_views.principal import PrincipalVolumes
 from manifactor.runs.archive import read_tree, write_tree
-from manifactor.spectral.pipeline import settled_stage
+from manifactor.runs.rules import fits, require
+from manifactor.spectral.neighbors import NeighborGraph
+from manifactor.spectral.pipeline import Walk, settled_stage
+from manifactor.spectral.preparation import Preparation
 
 Result = TypeVar("Result")
+
+# What stages of a fit yield; others are arrays, and tuples of arrays and numbers.
+STAGES: dict[str, Any] = {
+    "preparation": Choice,
+    "neighbours": NeighborGraph,
+    "spectrum": Walk,
+    "principal volumes": PrincipalVolumes,
+    "noise": np.ndarray,
+    "images": np.ndarray,
+    "volumes": tuple,
+    "motions": tuple,
+}
 
 
 class CheckpointWarning(UserWarning):
@@ -48,7 +68,8 @@ class Checkpoints(Stages):
         """Return what memory or folder holds, else make it, and write it if slow."""
         path = self.folder / f"{name}.npz"
         if self.resume and name not in self.kept and path.is_file():
-            self.kept[name] = self._read(path, key)
+            check = partial(_require_stage, name)
+            self.kept[name] = self._read(path, key, check)
         begin = time.monotonic()
         result = super().recall(name, key, make)
         if time.monotonic() - begin > self.worth_writing:
@@ -112,7 +133,7 @@ class Checkpoints(Stages):
         """Yield the first results of a stage, as far as the folder holds them."""
         count = 0
         while (path := self._piece_path(name, count)).is_file():
-            _, results = self._read(path, key)
+            _, results = self._read(path, key, _require_pieces)
             yield from results
             count += len(results)
 
@@ -124,8 +145,14 @@ class Checkpoints(Stages):
         for path in self.folder.glob(f"{name}.[0-9]*.npz"):
             path.unlink(missing_ok=True)
 
-    def _read(self, path: Path, key: str) -> tuple:
-        stage = read_tree(path)
+    def _read(self, path: Path, key: str, check: Callable[[Any], None]) -> tuple:
+        """Return the key and the result of a stage, checked."""
+
+        def check_stage(stage: Any) -> None:
+            require(fits(stage, tuple) and len(stage) == 2, "it holds no stage")
+            check(stage[1])
+
+        stage = read_tree(path, check=check_stage)
         if stage[0] != key:
             raise other_fit(self.folder)
         return stage
@@ -143,6 +170,20 @@ class Checkpoints(Stages):
             )
             return False
         return True
+
+
+def _require_stage(name: str, result: Any) -> None:
+    """Refuse what the stage of a fit does not yield."""
+    kind = STAGES.get(name, Any)
+    require(fits(result, kind), f"the stage {name!r} holds {type(result).__name__}")
+    if name == "preparation":
+        prepared = fits(result.value, Preparation | None)
+        require(prepared, "the stage 'preparation' holds no preparation")
+
+
+def _require_pieces(results: Any) -> None:
+    # Without any, the next group would be looked for in the same file for ever.
+    require(fits(results, tuple) and len(results) > 0, "it holds no pieces")
 
 
 def require_checkpoints(folder: Path) -> None:

@@ -13,6 +13,7 @@ from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
 from manifactor.runs.archive import read_tree
 from manifactor.runs.places import Place
+from manifactor.runs.rules import require
 from manifactor.runs.run import Run
 
 MODEL_FILE = "motions.npz"
@@ -268,7 +269,7 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
     path = run.folder / MODEL_FILE
     if not path.exists():
         return None
-    model = read_tree(path)
+    model = read_tree(path, check=_require_model)
     if len(model.motions.topologies) != len(fit.factors_):
         raise ValueError(
             f"{path} must have the {len(fit.factors_)} factors of the run; it has "
@@ -276,6 +277,10 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
         )
     scales = scales_of(fit, quantiles=model.quantiles)
     return RunMotions(model, scales, not is_of_all_views(run.record))
+
+
+def _require_model(value) -> None:
+    require(isinstance(value, MotionModel), "it holds no motions")
 
 
 def scales_of(

@@ -233,7 +233,7 @@ class Task:
         record : dict
             What run.json says beside the results.
         """
-        given.require_finite()
+        given.require_values()
         before = input_state([self.path, self.particles, self.indices])
         plan = plan_fit(
             given, settings=self.settings, seed=self.seed, n_fitted=self.n_fitted

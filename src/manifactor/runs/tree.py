@@ -28,6 +28,7 @@ from manifactor.factoring.sums.sheets import Sheet
 from manifactor.factoring.sums.summands import Sum, Summand
 from manifactor.factoring.triplets.maxcut import Cut
 from manifactor.factoring.triplets.search import Triplets
+from manifactor.runs.record_rules import UNSAVED
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import Forecast
 from manifactor.spectral.kernel import Affinity, Bandwidth
@@ -77,9 +78,6 @@ RECORDS: dict[str, Any] = {
         Walk,
     )
 }
-# Fields that live in memory only: a search tree, functions on a device, and settings,
-# which the estimator's parameters give back.
-UNSAVED = ("search", "resident", "settings")
 CSR_PARTS = ("data", "indices", "indptr")
 
 

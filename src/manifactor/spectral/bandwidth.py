@@ -37,6 +37,9 @@ class BandwidthSettings:
     # Share of the samples whose own scale lies within the bandwidth.
     reached_share: float = 0.95
 
+    # Squares of smaller distances, and eigenvalues in units of them, lose digits.
+    least_distance: float = 1e-152
+
     @property
     def octaves(self) -> np.ndarray:
         """Exponents of the candidates, ascending."""
@@ -110,6 +113,7 @@ def choose_bandwidth(
         rows = order[rows]
     distances = rows_of(distances, rows)
     squared = distances.data**2
+    _require_squares(distances.data, settings)
     candidates = np.median(squared) * 2.0**settings.octaves
     slopes = kernel_slopes(
         squared, candidates, n, bins_per_octave=settings.bins_per_octave
@@ -121,6 +125,18 @@ def choose_bandwidth(
     else:
         choice = given(float(bandwidth))
     return Bandwidth(choice, dimension, candidates, slopes)
+
+
+def _require_squares(distances: np.ndarray, settings: BandwidthSettings) -> None:
+    """Refuse distances of neighbours whose squares vanish, beside far outliers."""
+    middle = float(np.median(distances))
+    if middle < settings.least_distance:
+        raise ValueError(
+            f"neighbours must lie more than {settings.least_distance:.0e} apart, so "
+            f"that squares of distances are not 0; got {middle:.1e} in the median. "
+            "Multiply all columns by a common number, and remove samples far from all "
+            "others."
+        )
 
 
 def _automatic(

@@ -54,7 +54,10 @@ def main_directions(
 ) -> Directions:
     """Return the main directions of samples, (n, n_features)."""
     some = samples[thinned(len(samples), settings.samples)]
-    mean = some.mean(axis=0)
+    # The mean of equal numbers is off by rounding, which those of 1e20 would make the
+    # main direction.
+    constant = (some == some[0]).all(axis=0)
+    mean = np.where(constant, some[0], some.mean(axis=0))
     variance, axes = _principal_axes(some - mean, settings, rng)
     kept = variance > settings.thin * variance[0]
     return Directions(mean, axes[:, : settings.most][:, kept[: settings.most]])

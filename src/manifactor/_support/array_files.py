@@ -1,0 +1,205 @@
+"""Arrays in .npy files and .npz archives: sizes are checked before they are read.
+
+No pickled object is ever loaded.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from math import prod
+from pathlib import Path
+from typing import BinaryIO, cast
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+import numpy as np
+
+from manifactor._support.npy_header import NpyHeader, npy_header
+from manifactor._support.regular_files import irregularity
+
+SUFFIX = ".npy"
+ENCRYPTED = 1  # the bit of a member's flags
+ZIP_BEGINS = b"PK\x03\x04"
+NO_ARRAYS = "is not an .npz file of plain arrays; pickled objects are never loaded."
+
+
+@dataclass(frozen=True)
+class ArrayFileSettings:
+    """How much memory a file may take."""
+
+    # An archive may take so many times its own size. Measured numbers are compressed
+    # tenfold at most, and only images or tables with few values more than that.
+    most_expansion: float = 100.0
+
+    # Bytes that an archive of any size may take.
+    free: int = 2**26
+
+    # Bytes of a member in which its header lies; numpy refuses headers above 10,000.
+    header: int = 2**14
+
+    # Members of one archive.
+    most_members: int = 100_000
+
+
+class ArrayFileError(ValueError):
+    """A file that holds no arrays, or more than there is memory for."""
+
+
+def checked_header(
+    file: BinaryIO, size: int, *, settings: ArrayFileSettings = ArrayFileSettings()
+) -> NpyHeader:
+    """Return the header of an open .npy file, as `npy_header`; only its start is read.
+
+    A header may claim to have gigabytes.
+    """
+    return npy_header(BytesIO(file.read(settings.header)), size)
+
+
+def memory_of(header: NpyHeader) -> int:
+    """Return the bytes of an array in double precision, to which it may be converted.
+
+    Rows without columns count, too. As a Python number, it does not overflow.
+    """
+    count = prod(max(1, side) for side in header.shape)
+    return count * max(header.dtype.itemsize, np.dtype(np.float64).itemsize)
+
+
+@dataclass(frozen=True)
+class ArrayArchive:
+    """An open .npz archive.
+
+    Attributes
+    ----------
+    path : Path
+    members : mapping of str to ZipInfo
+        The arrays by name.
+    others : tuple of str
+        Members that are no arrays.
+    file : ZipFile
+    most_bytes : float
+        Memory that all arrays together may take.
+    settings : ArrayFileSettings
+    """
+
+    path: Path
+    members: Mapping[str, ZipInfo]
+    others: tuple[str, ...]
+    file: ZipFile
+    most_bytes: float
+    settings: ArrayFileSettings
+
+    def read(self, *names: str) -> dict[str, np.ndarray]:
+        """Return some arrays, all of them if none is named, by name.
+
+        Raises
+        ------
+        ArrayFileError
+            If they are damaged, or take too much memory; it is not taken.
+        """
+        chosen = {name: self.members[name] for name in names or self.members}
+        self._require_memory(chosen)
+        return {name: self._array(name, info) for name, info in chosen.items()}
+
+    def _require_memory(self, chosen: Mapping[str, ZipInfo]) -> None:
+        needed = sum(memory_of(self._header(*item)) for item in chosen.items())
+        own = self.path.stat().st_size
+        if needed > max(self.settings.free, self.settings.most_expansion * own):
+            raise ArrayFileError(
+                f"{self.path} would take {needed / 1e9:.1f} GB of memory, "
+                f"{needed / own:,.0f} times its own size; at most "
+                f"{self.settings.most_expansion:.0f} times are read. If these are your "
+                "samples, save them as an .npy file."
+            )
+        if needed > self.most_bytes:
+            raise ArrayFileError(
+                f"{self.path} would take {needed / 1e9:.1f} GB of memory, and "
+                f"{self.most_bytes / 1e9:.1f} GB are available. Save the array as an "
+                ".npy file, which is read in parts."
+            )
+
+    def _header(self, name: str, info: ZipInfo) -> NpyHeader:
+        """Return the header of a member; refuse it if its size is another."""
+        with _named(self.path, name), self.file.open(info) as member:
+            header = checked_header(
+                cast(BinaryIO, member), info.file_size, settings=self.settings
+            )
+            needed = prod(header.shape) * header.dtype.itemsize
+            if needed < info.file_size - header.start:
+                raise ValueError("it has more bytes than its shape")
+        return header
+
+    def _array(self, name: str, info: ZipInfo) -> np.ndarray:
+        with _named(self.path, name), self.file.open(info) as member:
+            return np.lib.format.read_array(member, allow_pickle=False)
+
+
+@contextmanager
+def open_archive(
+    path: Path,
+    *,
+    most_bytes: float = np.inf,
+    settings: ArrayFileSettings = ArrayFileSettings(),
+) -> Iterator[ArrayArchive]:
+    """Open an .npz archive; no array is read yet.
+
+    Raises
+    ------
+    ArrayFileError
+        If it is none, with what it is instead.
+    """
+    problem = irregularity(path)
+    # What is not there at all is the system's to report.
+    if problem and path.exists():
+        raise ArrayFileError(f"{path} {problem}.")
+    with path.open("rb") as opened:
+        _require_zip(path, opened)
+        with _zip_file(path, opened) as file:
+            # Folders end in a slash.
+            infos = [info for info in file.infolist() if info.filename[-1:] != "/"]
+            if len(infos) > settings.most_members:
+                raise ArrayFileError(f"{path} {NO_ARRAYS}")
+            if any(info.flag_bits & ENCRYPTED for info in infos):
+                raise ArrayFileError(
+                    f"{path} is encrypted. Unpack it, and save its arrays with "
+                    "numpy.savez."
+                )
+            names = {info.filename: info for info in infos}
+            members = {
+                name.removesuffix(SUFFIX): info
+                for name, info in names.items()
+                if name.endswith(SUFFIX)
+            }
+            others = tuple(name for name in names if not name.endswith(SUFFIX))
+            yield ArrayArchive(path, members, others, file, most_bytes, settings)
+
+
+def _zip_file(path: Path, opened: BinaryIO) -> ZipFile:
+    try:
+        return ZipFile(opened)
+    except Exception as error:  # damaged archives lead to many kinds
+        raise ArrayFileError(
+            f"{path} is damaged or was not written to its end: it begins as an .npz "
+            "file and has no directory of its arrays. Write it again."
+        ) from error
+
+
+def _require_zip(path: Path, opened: BinaryIO) -> None:
+    """Refuse what does not begin as a zip archive, and return to the beginning."""
+    start = opened.read(len(ZIP_BEGINS))
+    opened.seek(0)
+    # An archive of no members begins with its end.
+    if start != ZIP_BEGINS and start != b"PK\x05\x06":
+        raise ArrayFileError(f"{path} {NO_ARRAYS}")
+
+
+@contextmanager
+def _named(path: Path, name: str) -> Iterator[None]:
+    """Name file and member in errors of damaged members."""
+    try:
+        yield
+    except BadZipFile as error:
+        raise ArrayFileError(f"{path} is damaged: {name!r} was changed.") from error
+    except ValueError as error:
+        raise ArrayFileError(f"{path} {NO_ARRAYS} Of {name!r}: {error}.") from error
+    except Exception as error:  # whatever unknown compressions and bad streams raise
+        raise ArrayFileError(f"{path} is damaged: {name!r} cannot be read.") from error

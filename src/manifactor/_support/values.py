@@ -1,0 +1,199 @@
+"""Values of samples: finite, with squares that neither overflow nor vanish."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+# What to do about samples with bad values.
+REMEDIES = ("remove those samples", "fill the values in")
+
+
+@dataclass(frozen=True)
+class ValueSettings:
+    """Which values samples may have.
+
+    Their squares end at 1e308 in double precision, and at 3e38 in single. What is left
+    is for sums of squares of differences, over columns and over samples: 10^8 of them.
+    """
+
+    largest: float = 1e150
+    largest_single: float = 1e15
+
+    # Squares of smaller differences vanish, or lose digits.
+    least_spread: float = 1e-150
+    least_spread_single: float = 1e-15
+
+    # Times the differences of samples that all values of a column may have in size: the
+    # mean of the column would be off by more than samples differ.
+    most_offset: float = 1e16
+
+    # Numbers whose extremes are taken at a time. They stay in the processor's cache, so
+    # that samples are read once from memory, or from their file.
+    numbers_per_step: int = 2**16
+
+    def largest_of(self, dtype: np.typing.DTypeLike) -> float:
+        """Return the size that values of a precision must stay below."""
+        return self.largest_single if dtype == np.float32 else self.largest
+
+    def least_spread_of(self, dtype: np.typing.DTypeLike) -> float:
+        """Return the difference that values of a precision must exceed."""
+        return self.least_spread_single if dtype == np.float32 else self.least_spread
+
+
+@dataclass(frozen=True)
+class BadValues:
+    """Values that are not finite, or, where all are, too large.
+
+    Attributes
+    ----------
+    count : int
+        Number of such values.
+    place : tuple of int
+        Indices of the first.
+    value : float
+        The first.
+    limit : float
+        What finite values must stay below.
+    """
+
+    count: int
+    place: tuple[int, ...]
+    value: float
+    limit: float
+
+    def words(self, what: str, where: str, *remedies: str) -> str:
+        """Return the message of an error.
+
+        Parameters
+        ----------
+        what : str
+            Whose values these are, such as "samples".
+        where : str
+            The place of the first, such as "row 3, column 1".
+        *remedies : str
+            What to do: "remove those samples".
+        """
+        if not np.isfinite(self.value):
+            return (
+                f"{what} must be finite; got {self.count} NaN or inf values, the first "
+                f"in {where}. {_either(*remedies).capitalize()}."
+            )
+        divided = "divide all columns by a common number"
+        return (
+            f"values of {what} must be smaller than {self.limit:.0e}, so that their "
+            f"squares are finite; got {self.count} that are not, the first, "
+            f"{self.value:.2g}, in {where}. Such a number is a usual mark for missing "
+            f"values: {_either(*remedies, divided)}."
+        )
+
+
+def _either(*remedies: str) -> str:
+    """Return some of which one is to be chosen, in words."""
+    *others, last = remedies
+    return f"{', '.join(others)}, or {last}" if others else last
+
+
+def bad_values(
+    X: np.ndarray,
+    *,
+    precision: np.typing.DTypeLike | None = None,
+    settings: ValueSettings = ValueSettings(),
+) -> BadValues | None:
+    """Return what is not finite, or has a square that is not; None for good values.
+
+    Parameters
+    ----------
+    X : ndarray of floats
+        Of any shape; a memory map is read once.
+    precision : dtype or None
+        In which sums of squares will be computed; None for that of the values.
+    settings : ValueSettings
+    """
+    limit = settings.largest_of(X.dtype if precision is None else precision)
+    if not X.size:
+        return None
+    low, high = extremes(X, settings=settings)
+    # NaN is neither.
+    if low > -limit and high < limit:
+        return None
+    bad = ~np.isfinite(X)
+    if not bad.any():
+        bad = np.abs(X) >= limit
+    place = tuple(int(index) for index in np.argwhere(bad)[0])
+    return BadValues(int(bad.sum()), place, float(X[place]), limit)
+
+
+def extremes(
+    X: np.ndarray, *, settings: ValueSettings = ValueSettings()
+) -> tuple[float, float]:
+    """Return the smallest and the largest value; NaN if there is one.
+
+    Examples
+    --------
+    >>> extremes(np.array([[3.0, 1.0], [2.0, 5.0]]))
+    (1.0, 5.0)
+    """
+    found = [(block.min(), block.max()) for block in _blocks(X, settings)]
+    low, high = np.array(found).T
+    return float(low.min()), float(high.max())
+
+
+def _blocks(X: np.ndarray, settings: ValueSettings) -> Iterator[np.ndarray]:
+    """Yield blocks of rows."""
+    row_size = max(1, X.size // len(X))
+    step = max(1, settings.numbers_per_step // row_size)
+    for start in range(0, len(X), step):
+        yield X[start : start + step]
+
+
+def require_values(X: np.ndarray, *, first_row: int = 0) -> None:
+    """Refuse values that are not finite, and those whose squares are not.
+
+    Distances would be NaN or infinite, for which searches name samples that do not
+    exist.
+
+    Parameters
+    ----------
+    X : ndarray of floats of shape (n_samples, n_features) or (n,)
+    first_row : int
+        Number of the first row, where these are some of many.
+    """
+    found = bad_values(X)
+    if found is None:
+        return
+    row, *column = found.place
+    row += first_row
+    place = f"row {row}, column {column[0]}" if column else f"entry {row}"
+    raise ValueError(found.words("`X`", place, *REMEDIES))
+
+
+def require_spread(X: np.ndarray, *, settings: ValueSettings = ValueSettings()) -> None:
+    """Refuse samples whose differences vanish, squared or beside their values.
+
+    Samples that are all equal pass.
+
+    Parameters
+    ----------
+    X : ndarray of floats of shape (n_samples, n_features)
+    settings : ValueSettings
+    """
+    low, high = X.min(axis=0), X.max(axis=0)
+    spread = float((high - low).max())
+    least = settings.least_spread_of(X.dtype)
+    if 0 < spread < least:
+        raise ValueError(
+            f"values of `X` must differ by more than {least:.0e}, so that the squares "
+            f"of distances are not 0; got {spread:.1e}. Multiply all columns by a "
+            "common number."
+        )
+    # All values of a column have at least this size, if they have the same sign.
+    size = np.maximum(low, -high).astype(np.float64)
+    if 0 < spread < size.max() / settings.most_offset:
+        raise ValueError(
+            f"values of `X` must be smaller than {settings.most_offset:.0e} times "
+            f"their differences, as numbers have 16 digits; those of column "
+            f"{size.argmax()} are {size.max():.2g} or more, and samples differ by "
+            f"{spread:.2g}. Such a number is a usual mark for missing values: leave "
+            "the column out, or subtract a common number from it."
+        )

@@ -1,0 +1,172 @@
+"""An unpickler that builds what it is told to build, in bounded memory and time."""
+
+import pickle
+from collections.abc import Callable, Iterable, Mapping
+from typing import IO, Any
+
+import numpy as np
+
+# The unpickler of Python's library that is written in Python. The one in C keeps what
+# it remembers in an array, which five bytes of a file make 16 GB large.
+Unpickler: Any = pickle._Unpickler
+
+# Operations that arrays need none of: they ask for objects of the program that reads
+# the pickle, or build instances of its classes.
+FOREIGN = (
+    pickle.PERSID,
+    pickle.BINPERSID,
+    pickle.EXT1,
+    pickle.EXT2,
+    pickle.EXT4,
+    pickle.INST,
+    pickle.OBJ,
+    pickle.NEWOBJ,
+    pickle.NEWOBJ_EX,
+    pickle.NEXT_BUFFER,
+    pickle.READONLY_BUFFER,
+)
+
+# What may be in a set, or a key of a dict. Tuples of tuples may take for ever.
+PLAIN = (str, int, float, np.integer)
+
+
+class Refused(ValueError):
+    """A pickle that asks for more than arrays of numbers."""
+
+
+def shown(text: str, *, most: int = 200) -> str:
+    """Return text of a file on one line, without control characters, cut short."""
+    line = " ".join(text[: 10 * most].split())
+    return "".join(c if c.isprintable() else "?" for c in line[:most])
+
+
+class BoundedFile:
+    """A file that never makes room for more bytes than it has."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        """Remember the file and its size."""
+        self.file = file
+        self.size = file.seek(0, 2)
+        self.readline = file.readline
+        file.seek(0)
+
+    def read(self, count: int) -> bytes:
+        """Return so many bytes, or those that are left."""
+        return self.file.read(min(count, self.size - self.file.tell()))
+
+
+class StrictUnpickler(Unpickler):
+    """An unpickler with stand-ins for all names that a pickle may ask for.
+
+    Parameters
+    ----------
+    file : binary file
+    stand_ins : mapping of (str, str) to callable
+        What is called instead of a name of a module.
+    buildable : tuple of type
+        Results of stand-ins whose state may be set.
+    most_bytes : int
+        Memory of all that stand-ins return together.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        stand_ins: Mapping[tuple[str, str], Callable],
+        *,
+        buildable: tuple[type, ...],
+        most_bytes: int,
+    ) -> None:
+        """Store the parameters."""
+        self.bounded = BoundedFile(file)
+        self.stand_ins = stand_ins
+        self.buildable = buildable
+        self.left_bytes = most_bytes
+        super().__init__(self.bounded)
+
+    def find_class(self, module: str, name: str) -> Callable:
+        """Return the stand-in for a name."""
+        # numpy 2 writes numpy._core where numpy 1 wrote numpy.core.
+        asked = module.replace("numpy._core", "numpy.core"), name
+        if asked not in self.stand_ins:
+            raise Refused(
+                f"it asks for {shown(f'{module}.{name}')}, and only plain numpy arrays "
+                "are read from pickles."
+            )
+        return self.stand_ins[asked]
+
+    def charge(self, made: Any) -> None:
+        """Refuse a pickle that makes more of its bytes than an array needs."""
+        if isinstance(made, bytes | set):
+            self.left_bytes -= len(made)
+        else:
+            self.left_bytes -= getattr(made, "nbytes", 0)
+        if self.left_bytes < 0:
+            raise Refused("it makes many arrays of the same bytes.")
+
+    def refuse(self) -> None:
+        """Refuse a foreign operation."""
+        raise Refused("it is made of other things than plain numpy arrays.")
+
+    def load_reduce(self) -> None:
+        """Call a stand-in."""
+        super().load_reduce()
+        self.charge(self.stack[-1])
+
+    def load_build(self) -> None:
+        """Set the state of what a stand-in returned; nothing else is changed."""
+        if not isinstance(self.stack[-2], self.buildable):
+            self.refuse()
+        super().load_build()
+        self.charge(self.stack[-1])
+
+    def load_bytearray8(self) -> None:
+        """Read bytes; their number is not believed."""
+        size = int.from_bytes(self.read(8), "little")
+        if size > self.bounded.size:
+            raise Refused(f"it claims {size} bytes, and has {self.bounded.size}.")
+        self.append(bytearray(self.read(size)))
+
+    def load_additems(self) -> None:
+        """Add items to a set."""
+        _require_plain(self.stack)
+        super().load_additems()
+
+    def load_frozenset(self) -> None:
+        """Make a set of items."""
+        _require_plain(self.stack)
+        super().load_frozenset()
+
+    def load_setitem(self) -> None:
+        """Add a key and its value to a dict."""
+        _require_plain(self.stack[-2:-1])
+        super().load_setitem()
+
+    def load_setitems(self) -> None:
+        """Add keys and their values to a dict."""
+        _require_plain(self.stack[::2])
+        super().load_setitems()
+
+    def load_dict(self) -> None:
+        """Make a dict of keys and values."""
+        _require_plain(self.stack[::2])
+        super().load_dict()
+
+
+def _require_plain(items: Iterable) -> None:
+    if not all(isinstance(item, PLAIN) for item in items):
+        raise Refused("it holds a set or a table of other things than whole numbers.")
+
+
+StrictUnpickler.dispatch = {
+    **Unpickler.dispatch,
+    **{code[0]: StrictUnpickler.refuse for code in FOREIGN},
+    pickle.REDUCE[0]: StrictUnpickler.load_reduce,
+    pickle.BUILD[0]: StrictUnpickler.load_build,
+    pickle.BYTEARRAY8[0]: StrictUnpickler.load_bytearray8,
+    pickle.ADDITEMS[0]: StrictUnpickler.load_additems,
+    pickle.FROZENSET[0]: StrictUnpickler.load_frozenset,
+    pickle.SETITEM[0]: StrictUnpickler.load_setitem,
+    pickle.SETITEMS[0]: StrictUnpickler.load_setitems,
+    pickle.DICT[0]: StrictUnpickler.load_dict,
+}

@@ -1,0 +1,165 @@
+import io
+import os
+import struct
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+
+from manifactor._support.array_files import (
+    ArrayFileError,
+    ArrayFileSettings,
+    checked_header,
+    open_archive,
+)
+
+X = np.arange(12.0).reshape(4, 3)
+
+
+def npy(header, data=b"", version=1):
+    """An .npy file with any header."""
+    text = header.encode("latin1")
+    length = struct.pack("<H" if version == 1 else "<I", len(text))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + text + data
+
+
+def described(shape, descr="'<f8'"):
+    return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}"
+
+
+def archive(path, *, compression=zipfile.ZIP_STORED, **members):
+    with zipfile.ZipFile(path, "w", compression) as file:
+        for name, content in members.items():
+            file.writestr(name.replace("__", "."), content)
+    return path
+
+
+def read(path, *names, **options):
+    with open_archive(path, **options) as opened:
+        return opened.read(*names)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_arrays_that_numpy_wrote_come_back(tmp_path, save):
+    arrays = {
+        "X": X,
+        "F": np.asfortranarray(X),
+        "n": np.arange(3),
+        "e": np.empty((0, 2)),
+    }
+    save(tmp_path / "a.npz", **arrays)
+    found = read(tmp_path / "a.npz")
+    assert list(found) == list(arrays)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array)
+    assert list(read(tmp_path / "a.npz", "n")) == ["n"]
+
+
+def test_a_header_that_claims_gigabytes_takes_none():
+    content = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1) + b"{}"
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="header cannot be read"):
+        checked_header(io.BytesIO(content), len(content))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20
+
+
+def plain(shape, data):
+    return npy(described(shape), data)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            plain("(3,)", b"12345678"),
+            "which are 24 bytes, and 8 follow",
+        ),
+        (plain("(1,)", bytes(800)), "Of 'X': it has more bytes than its shape"),
+        (plain(f"({2**50},)", bytes(8)), f"describes an array of shape ({2**50},)"),
+        (npy(described("(1,)", "'|O'"), bytes(8)), "Of 'X': it holds objects"),
+        (b"hello", "pickled objects are never loaded. Of 'X': its header cannot be"),
+    ],
+)
+def test_members_that_are_not_what_they_say_are_refused(tmp_path, content, message):
+    path = archive(tmp_path / "a.npz", X__npy=content)
+    with pytest.raises(ArrayFileError) as error:
+        read(path)
+    assert message in str(error.value)
+    assert str(error.value).startswith(f"{path} is")
+
+
+@pytest.mark.parametrize("kind", ["encrypted", "cut short", "text", "changed", "empty"])
+def test_what_is_wrong_with_an_archive_is_said(tmp_path, kind):
+    np.savez(tmp_path / "a.npz", X=X)
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    if kind == "encrypted":
+        for start in (
+            content.index(b"PK\x03\x04") + 6,
+            content.index(b"PK\x01\x02") + 8,
+        ):
+            content[start] |= 1
+    elif kind == "cut short":
+        del content[len(content) // 2 :]
+    elif kind == "text":
+        content = bytearray(b"hello")
+    elif kind == "changed":
+        content[-200] ^= 1
+    elif kind == "empty":
+        content.clear()
+    (tmp_path / "a.npz").write_bytes(content)
+    words = {
+        "encrypted": "is encrypted. Unpack it",
+        "cut short": "was not written to its end",
+        "text": "is not an .npz file of plain arrays",
+        "changed": "is damaged: 'X'",
+        "empty": "is not an .npz file of plain arrays",
+    }
+    with pytest.raises(ArrayFileError, match=words[kind]):
+        read(tmp_path / "a.npz")
+
+
+def test_an_archive_that_would_expand_a_thousandfold_is_refused(tmp_path):
+    zeros = plain("(2000000,)", bytes(16_000_000))
+    path = archive(tmp_path / "a.npz", compression=zipfile.ZIP_DEFLATED, X__npy=zeros)
+    assert len(read(path)["X"]) == 2_000_000
+    tracemalloc.start()
+    with pytest.raises(
+        ArrayFileError, match=r"would take 0.0 GB of memory, 1,0.. times"
+    ):
+        read(path, settings=ArrayFileSettings(free=2**20))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20
+
+
+def test_numbers_are_counted_in_double_precision(tmp_path):
+    # Bytes become floats when they are used.
+    np.savez(tmp_path / "a.npz", X=np.zeros(1000, dtype=np.uint8))
+    settings = ArrayFileSettings(free=7000, most_expansion=1)
+    with pytest.raises(ArrayFileError, match="times its own size"):
+        read(tmp_path / "a.npz", settings=settings)
+
+
+def test_what_exceeds_the_memory_says_how_much_it_needs(tmp_path):
+    np.savez(tmp_path / "a.npz", X=X, Y=X)
+    assert len(read(tmp_path / "a.npz", "X", most_bytes=100)) == 1
+    with pytest.raises(
+        ArrayFileError, match=r"would take 0.0 GB of memory, and 0.0 GB"
+    ):
+        read(tmp_path / "a.npz", most_bytes=100)
+
+
+def test_members_that_are_no_arrays_are_told_from_those_that_are(tmp_path):
+    path = archive(tmp_path / "a.npz", X__npy=plain("(1,)", bytes(8)), notes__txt="a")
+    with open_archive(path) as opened:
+        assert list(opened.members) == ["X"]
+        assert opened.others == ("notes.txt",)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "a.npz")
+    with pytest.raises(ArrayFileError, match="is a named pipe, which is not read from"):
+        read(tmp_path / "a.npz")

@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+
+from manifactor._support.values import (
+    ValueSettings,
+    bad_values,
+    extremes,
+    require_spread,
+    require_values,
+)
+
+LARGEST = np.finfo(float).max
+SMALL_STEPS = ValueSettings(numbers_per_step=3)
+
+
+@pytest.mark.parametrize(
+    ("X", "place"),
+    [
+        (np.array([[0.0, 1.0], [np.nan, np.inf]]), "2 .* first in row 1, column 0"),
+        (np.array([0.0, -np.inf]), "1 .* first in entry 1"),
+        (np.array([0.0, 1.0, np.inf, -np.inf]), "2 .* first in entry 2"),
+        (np.array([LARGEST, np.nan]), "1 .* first in entry 1"),
+    ],
+)
+def test_values_that_are_not_finite_are_counted_and_placed(X, place):
+    with pytest.raises(ValueError, match=f"`X` must be finite; got {place}. Remove"):
+        require_values(X)
+
+
+@pytest.mark.parametrize("value", [LARGEST, -LARGEST, 1e154, -1e151])
+def test_a_value_whose_square_overflows_is_named_as_a_mark_for_missing_ones(value):
+    X = np.zeros((4, 3))
+    X[2, 1] = X[3, 0] = value
+    with pytest.raises(ValueError, match=r"must be smaller than 1e\+150") as error:
+        require_values(X, first_row=10)
+    said = f"got 2 that are not, the first, {value:.2g}, in row 12, column 1. Such a "
+    assert said + "number is a usual mark for missing values: remove" in str(
+        error.value
+    )
+
+
+def test_squares_in_single_precision_overflow_sooner():
+    X = np.full((2, 2), 1e16)
+    assert bad_values(X) is None
+    assert bad_values(X.astype(np.float32)).limit == 1e15
+    assert bad_values(X.astype(np.float32), precision=np.float64) is None
+    assert bad_values(X, precision=np.float32).count == 4
+
+
+def test_values_that_are_kept_have_finite_sums_of_squares():
+    for dtype in (np.float64, np.float32):
+        largest = np.array(ValueSettings().largest_of(dtype), dtype)
+        # A difference is twice as large as its ends; of 10^6 columns.
+        assert np.isfinite(dtype(1e6) * (2 * largest) ** 2)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, LARGEST])
+@pytest.mark.parametrize("place", [(0, 0), (3, 1), (6, 1)])
+def test_every_step_is_searched(value, place):
+    X = np.zeros((7, 2))
+    assert bad_values(X, settings=SMALL_STEPS) is None
+    X[place] = value
+    assert bad_values(X, settings=SMALL_STEPS).place == place
+
+
+def test_extremes_are_those_of_all_steps(rng):
+    X = rng.normal(size=(50, 4))
+    assert extremes(X, settings=SMALL_STEPS) == (X.min(), X.max())
+    assert bad_values(np.empty((0, 3))) is None
+    assert bad_values(np.empty((3, 0))) is None
+
+
+def test_samples_that_differ_by_less_than_their_squares_show_are_refused(rng):
+    X = rng.normal(size=(50, 2)) * 1e-160
+    with pytest.raises(ValueError, match="differ by more than 1e-150"):
+        require_spread(X)
+    # A column of a large number hides nothing of the others.
+    with pytest.raises(ValueError, match="differ by more than 1e-150"):
+        require_spread(np.c_[X, np.full(50, 7.0)])
+    require_spread(X * 1e20)
+    require_spread(np.zeros((50, 2)))  # copies are told from each other elsewhere
