@@ -25,6 +25,14 @@ def test_results_go_to_standard_output_and_all_else_to_standard_error(capsys):
     ]
 
 
+def test_text_from_files_steers_no_terminal(capsys):
+    terminal.show("name\x1b[2J\x9b\u202e\rof\udcff\ntwo lines")
+    terminal.error("\x1b]0;title\x07")
+    captured = capsys.readouterr()
+    assert captured.out == "name\\x1b[2J\\x9b\\u202e\\rof\\udcff\ntwo lines\n"
+    assert captured.err == "manifactor: error: \\x1b]0;title\\x07\n"
+
+
 def test_every_warning_is_one_line_and_the_old_way_comes_back(capsys):
     before = warnings.showwarning
     with terminal.one_line_warnings():

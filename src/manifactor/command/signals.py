@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from manifactor._support.children import kill_children
+from manifactor._support.escapes import printable
 from manifactor._support.files import remove_unfinished
 
 # A closed terminal sends SIGHUP, which Windows does not have.
@@ -209,4 +210,5 @@ def _write_last_line(number: int) -> None:
     # A progress bar may be open. Not through `sys.stderr`, whose lock the main thread
     # may hold.
     start = "\n" if sys.stderr.isatty() else ""
-    os.write(2, f"{start}manifactor: {how(stop)}; {left(stop)}\n".encode())
+    line = printable(f"manifactor: {how(stop)}; {left(stop)}")
+    os.write(2, f"{start}{line}\n".encode())

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from tqdm import tqdm
 
+from manifactor._support.escapes import printable
+
 # The start of every progress bar, in tqdm's format.
 BAR = "{desc:<12} |{bar:24}|"
 # Of many pieces of one kind the remaining time can be told.
@@ -17,7 +19,7 @@ def show(text: str) -> None:
     """Print a result to standard output."""
     # Flushed at once: `explore` and `reproduce` run for long after they print, and a
     # program that reads their output through a pipe waits for the line.
-    print(text, flush=True)
+    print(printable(text, but="\n"), flush=True)
 
 
 def note(text: str) -> None:
@@ -145,5 +147,5 @@ def _tqdm(*items: Iterable, **options) -> tqdm:
 def _report(kind: str, message: object) -> None:
     # Messages of other libraries may have several lines; scripts that read standard
     # error rely on one line for each message.
-    line = " ".join(str(message).split())
+    line = printable(" ".join(str(message).split()))
     print(f"manifactor: {kind}{line}", file=sys.stderr)
