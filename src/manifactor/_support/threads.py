@@ -187,9 +187,24 @@ def start_trackers() -> None:
     Python and joblib have one each. They ignore what ends a command, but SIGHUP, which
     a closed terminal sends to all processes: it is held back.
     """
-    with interrupts_held():
+    # An interrupt kills processes with what they hold, such as semaphores. The trackers
+    # clean up, and need not warn of it.
+    with interrupts_held(), environment("PYTHONWARNINGS", "ignore"):
         resource_tracker.ensure_running()
         loky_tracker.ensure_running()
+
+
+@contextmanager
+def environment(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable, for processes that start inside this context."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
 
 
 def _power_of_two(limit: int) -> int:

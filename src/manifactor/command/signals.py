@@ -130,7 +130,7 @@ def ended_by_signals(settings: SignalSettings = SignalSettings()) -> Iterator[No
 
     Signals that are ignored stay so, as SIGHUP under nohup. Outside of the main thread
     nothing is changed. After the context, handlers are as before, unless a signal has
-    come: the process is about to end then, and further signals must not disturb it.
+    come: the process is about to end then, and further signals are ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -151,9 +151,12 @@ def ended_by_signals(settings: SignalSettings = SignalSettings()) -> Iterator[No
     try:
         yield
     finally:
-        if not _stopping.is_set():
-            for number in taken:
-                signal.signal(number, before[number])
+        stopping = _stopping.is_set()
+        for number in taken:
+            # Python takes its own handlers away before it ends: a second signal would
+            # change the exit code.
+            signal.signal(number, signal.SIG_IGN if stopping else before[number])
+        if not stopping:
             signal.set_wakeup_fd(wakeup)
             writer.close()
 
