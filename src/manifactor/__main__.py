@@ -1,13 +1,16 @@
 """The `manifactor` command and ``python -m manifactor``."""
 
+import signal
 import sys
-
-from manifactor.command import EXIT_BAD_INPUT, shortages, signals
-from manifactor.command.bus_errors import explain_bus_errors
 
 
 def main() -> int:
     """Run the command line and return its exit code."""
+    _end_silently()
+    # Not before: the imports would print a traceback if Ctrl-C interrupted them.
+    from manifactor.command import EXIT_BAD_INPUT, shortages
+    from manifactor.command.bus_errors import explain_bus_errors
+
     explain_bus_errors()
     try:
         # First: libraries that find too little room end the process, or hang.
@@ -23,18 +26,30 @@ def main() -> int:
 
 
 def _ended_by_signals() -> int:
-    with signals.ended_by_signals():
-        try:
-            # Importing numpy and scikit-learn takes a second or more. The import is
-            # inside the `try` so that Ctrl-C during that time gives one line, not a
-            # traceback.
+    """Run the command; a signal that ends it gives one line and its exit code."""
+    from manifactor.command import signals
+
+    try:
+        with signals.ended_by_signals():
+            # Importing numpy and scikit-learn takes a second or more. Ctrl-C during
+            # that time gives one line.
             from manifactor.command.main import main as run
 
             return run()
-        except KeyboardInterrupt as stop:
-            signals.said()
-            sys.stderr.write(f"manifactor: {signals.how(stop)}; nothing was written.\n")
-            return signals.exit_code(stop)
+    except KeyboardInterrupt as stop:
+        signals.said()
+        sys.stderr.write(f"manifactor: {signals.how(stop)}; nothing was written.\n")
+        return signals.exit_code(stop)
+
+
+def _end_silently() -> None:
+    """Let Ctrl-C end the process before and after the command, without a traceback."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return  # ignored, as in the background, or the caller's own
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except ValueError:  # only the main thread may
+        return
 
 
 if __name__ == "__main__":

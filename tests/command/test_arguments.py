@@ -1,7 +1,10 @@
 """The grammar: defaults, help, values that look like options."""
 
+import argparse
 import re
+from contextlib import suppress
 
+import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer
@@ -69,6 +72,38 @@ def test_a_range_on_a_circle_may_start_with_a_minus():
     arguments = parsed("select run --factor 2 --range -20 20 --out a.csv")
     assert arguments["factor"] == [2]
     assert arguments["range"] == [[-20.0, 20.0]]
+
+
+def test_no_option_takes_what_is_no_number_or_infinite():
+    taken = set()
+    for name, grammar in GRAMMAR.items():
+        parser = argparse.ArgumentParser()
+        grammar.add_options(parser)
+        for action in (each for each in parser._actions if each.type is not None):
+            with pytest.raises((ValueError, argparse.ArgumentTypeError)):
+                action.type("nan")
+            with suppress(ValueError, argparse.ArgumentTypeError):
+                taken.add((name, action.dest, action.type("inf")))
+    assert taken == {("simulate", "snr", np.inf)}  # images without noise
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "simulate torus --noise -1",
+            "must be a finite number of at least 0; got '-1'",
+        ),
+        ("simulate molecule --snr 0", "must be a number above 0; got '0'"),
+        ("select run --out a.csv --min-confidence 2", "in [0, 1]; got '2'"),
+        ("fit a.npy --seed -1", "must be a whole number in [0, 4294967295]; got '-1'"),
+        ("views a.star --rows 0", "must be a whole number of at least 1; got '0'"),
+    ],
+)
+def test_numbers_outside_of_their_limits_are_refused(capsys, line, message):
+    with pytest.raises(SystemExit):
+        parsed(line)
+    assert message in capsys.readouterr().err
 
 
 def test_numbers_and_words_are_told_apart():

@@ -1,5 +1,8 @@
 """`report` and `explore`; the page that `explore` serves has tests of its own."""
 
+import json
+
+import numpy as np
 import pytest
 
 from .conftest import manifactor, record_of, refusal
@@ -56,6 +59,34 @@ def test_the_report_has_signal_to_noise_leakage_and_confounders(run, capsys):
     assert {c["name"] for c in record["confounders"]} == {"half set"}
     assert 0 < record["agreement"] <= 1
     assert 0.98 < record["reliability"] <= 1
+
+
+def spoilt(value):
+    """What run.json holds, with signs in every text that steer a terminal or a page."""
+    if isinstance(value, dict):
+        return {name: spoilt(inside) for name, inside in value.items()}
+    if isinstance(value, list):
+        return [spoilt(inside) for inside in value]
+    return f"{value}\x1b[2J\x9b<b>\u202e\udcff" if isinstance(value, str) else value
+
+
+@pytest.mark.slow
+def test_text_of_a_run_steers_neither_the_terminal_nor_the_page(folder, capsys):
+    np.save("a.npy", np.random.default_rng(0).uniform(size=(150, 2)))
+    assert manifactor("fit a.npy --n-factors 1 --out run") == 0
+    record = record_of(folder / "run")
+    free = ("input", "reproduce", "started", "versions", "reason", "choices", "columns")
+    changed = {name: spoilt(record[name]) for name in free if name in record}
+    assert changed.keys() >= {"input", "reproduce", "versions"}
+    (folder / "run" / "run.json").write_text(json.dumps({**record, **changed}))
+    capsys.readouterr()
+    assert manifactor("report run") == 0
+    out = capsys.readouterr().out
+    assert "\\x1b[2J\\x9b<b>\\u202e\\udcff" in out
+    assert not any(sign in out for sign in "\x1b\x9b\u202e\udcff")
+    page = (folder / "run" / "report.html").read_text()
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
 
 
 @pytest.mark.parametrize("command", ["report", "explore"])

@@ -129,6 +129,31 @@ def test_a_computation_in_c_ends_too_and_a_second_signal_changes_nothing(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+# A command that a signal ends, and a second signal when Python has taken its handlers
+# away, which it does before it deletes what is left.
+ENDED_TWICE = """
+import os, signal, sys
+from manifactor.__main__ import main
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.SIGINT):
+        kill(pid, number)
+last = Last()
+from manifactor.command.main import COMMANDS
+COMMANDS["report"] = lambda _: os.kill(os.getpid(), signal.SIGTERM)
+sys.argv = ["manifactor", "report", "run"]
+sys.exit(main())
+"""
+
+
+@posix
+@pytest.mark.slow
+def test_a_signal_while_python_ends_does_not_change_the_exit_code(tmp_path):
+    with started("-c", ENDED_TWICE, cwd=tmp_path) as command:
+        _, err = command.communicate(timeout=300)
+    assert command.returncode == 143, err
+    assert err == "manifactor: ended by SIGTERM; no partial output was left.\n"
+
+
 def test_handlers_are_restored_and_ignored_signals_stay_ignored():
     assert threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)

@@ -73,7 +73,8 @@ def test_the_name_of_a_file_is_kept_when_its_suffix_is_added(folder):
     ("arguments", "message"),
     [
         ("simulate tours", "must be one of"),
-        ("simulate torus --n -5", "`n_samples` must be at least 1; got -5"),
+        ("simulate torus --n -5", "`n_samples` must be a whole number"),
+        ("simulate torus --noise nan", "--noise: must be a finite number of at least"),
         ("simulate torus --out no/such/data.npz", "writable folder: No such file"),
         ("simulate torus --out data.npz", "must not exist yet; data.npz does"),
         ("simulate torus --sampling dense", "`sampling` must be one of"),

@@ -71,6 +71,14 @@ def test_messages_that_cannot_be_printed_stop_no_command(monkeypatch):
     terminal.note("slow")
 
 
+def test_text_from_files_steers_no_terminal(capsys):
+    terminal.show("name\x1b[2J\x9b\u202e\rof\udcff\ntwo lines")
+    terminal.error("\x1b]0;title\x07")
+    captured = capsys.readouterr()
+    assert captured.out == "name\\x1b[2J\\x9b\\u202e\\rof\\udcff\ntwo lines\n"
+    assert captured.err == "manifactor: error: \\x1b]0;title\\x07\n"
+
+
 def test_every_warning_is_one_line_and_the_old_way_comes_back(capsys):
     before = warnings.showwarning
     with terminal.one_line_warnings():

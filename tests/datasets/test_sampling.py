@@ -44,8 +44,11 @@ def test_noise_fills_the_ambient_space():
     ("arguments", "message"),
     [
         (("tours", 10), "the shape must be one of"),
-        (("torus", 0), "`n_samples` must be at least 1; got 0"),
-        (("torus", 10, {"noise": -1}), "must not be negative; got -1"),
+        (("torus", 0), "`n_samples` must be a whole number in .* got 0"),
+        (("torus", "many"), "`n_samples` must be a whole number in .* got 'many'"),
+        (("torus", 10, {"noise": -1}), "`noise` must be a number in .* got -1"),
+        (("torus", 10, {"noise": np.nan}), "`noise` must be a number in .* got nan"),
+        (("torus", 10, {"noise": "a"}), "`noise` must be a number in .* got 'a'"),
         (
             ("torus", 10, {"ambient_dimension": 3}),
             "`ambient_dimension` must be at least 4",

@@ -79,6 +79,12 @@ BAD = [
     ),
     ({"n_jobs": "a"}, X20, "`n_jobs` must be None or a whole number other than 0"),
     ({"n_jobs": 0}, X20, "`n_jobs` must be None or a whole number other than 0"),
+    ({"n_jobs": 2**70}, X20, "`n_jobs` must be None or a whole number other than 0"),
+    (
+        {"n_neighbors": "all", "bandwidth": 1e-9},
+        X20,
+        "the kernel must connect samples; got `bandwidth` 1e-09",
+    ),
     (
         {},
         X20 * 1e160,
@@ -188,6 +194,8 @@ def test_what_cannot_be_used_is_refused_before_anything_is_computed(
         ({}, [0.1], "for each of the 4 columns; got array"),
         ({}, [0.1, 0.1, -1, 0.1], "a standard deviation of 0 or more"),
         ({}, [0.1, 0.1, np.nan, 0.1], "a standard deviation of 0 or more"),
+        ({}, "some", "a standard deviation of 0 or more .* got 'some'"),
+        ({}, [[0.1], [0.1, 0.2]], "a standard deviation of 0 or more"),
     ],
 )
 def test_noise_that_cannot_be_used_is_refused_before_anything_is_computed(

@@ -1,12 +1,16 @@
+import warnings
+
 import cloudpickle
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 import zarr
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import kneighbors_graph
 
-from manifactor import ManifoldFactorizer, datasets, load, save
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
 from manifactor.estimators.drawing import draw_count
 
 
@@ -18,6 +22,15 @@ def fit(torus):
 @pytest.fixture(scope="module")
 def new():
     return datasets.sample("torus", 4000, random_state=1)[0]
+
+
+def equal(places, others):
+    pairs = zip(places, others, strict=True)
+    return all(
+        np.array_equal(one.embedding, other.embedding)
+        and np.array_equal(one.coordinate, other.coordinate)
+        for one, other in pairs
+    )
 
 
 def same(eager, lazy):
@@ -145,3 +158,39 @@ def test_samples_are_not_drawn_of_distances():
     estimator = ManifoldFactorizer(neighbors="precomputed")
     with pytest.raises(ValueError, match="a sparse matrix of distances"):
         estimator.fit(graph, fit_samples=100)
+
+
+@pytest.mark.parametrize("method", ["locate", "transform", "coordinates", "locator"])
+def test_nothing_is_placed_before_the_fit(new, method):
+    with pytest.raises(NotFittedError, match="is not fitted yet"):
+        getattr(ManifoldFactorizer(), method)(new)
+
+
+@pytest.mark.parametrize("X", [3.0, None, "abc", [1.0, 2.0]])
+def test_what_is_no_table_is_not_located(fit, X):
+    with pytest.raises(ValueError, match=r"Expected 2D array|could not convert"):
+        fit.locate(X)
+
+
+def test_masked_arrays_without_masked_values_are_used(fit, new):
+    assert equal(fit.locate(np.ma.array(new)), fit.locate(new))
+    with pytest.raises(ValueError, match="`X` must not have masked values; got 1"):
+        fit.locate(np.ma.array(new, mask=np.arange(new.size).reshape(new.shape) == 5))
+
+
+def test_data_frames_are_located_by_the_names_of_their_columns(rectangle):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(rectangle[0][:300]).add_prefix("column ")
+    fit = ManifoldFactorizer(1, random_state=0).fit(table)
+    with warnings.catch_warnings(action="error"):
+        placed = fit.locate(table)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        again = fit.locate(table.to_numpy())
+    assert equal(placed, again)
+    with pytest.raises(ValueError, match="unseen at fit time:\n- other 0"):
+        fit.locate(table.rename(columns={"column 0": "other 0"}))
+
+
+def test_all_cores_search_unless_the_caller_says_otherwise():
+    for kind in (ManifoldFactorizer, DiffusionMap):
+        assert clone(kind()).get_params()["n_jobs"] == -1

@@ -271,6 +271,14 @@ def test_an_archive_of_another_version_says_which_release_reads_it(tmp_path):
         load(tmp_path / "fit.npz")
 
 
+def test_a_folder_that_is_no_run_is_neither_read_nor_replaced(fit, tmp_path):
+    with pytest.raises(ValueError, match="is a folder, but no run folder"):
+        load(tmp_path)
+    with pytest.raises(ValueError, match="`path` must be a file to write"):
+        save(fit, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nothing\.npz"):
         load(tmp_path / "nothing.npz")

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from threading import Barrier
 
+import joblib
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -116,6 +117,30 @@ def test_cores_that_the_process_may_not_use_do_not_count(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
     # Counted once in a process: the others keep what they have.
     assert cores.__wrapped__() == 1
+
+
+def test_trackers_do_not_warn_of_what_killed_processes_leave(monkeypatch):
+    seen = []
+    for tracker in (threads.resource_tracker, threads.loky_tracker):
+        look = lambda: seen.append(os.environ["PYTHONWARNINGS"])  # noqa: E731
+        monkeypatch.setattr(tracker, "ensure_running", look)
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    threads.start_trackers()
+    assert seen == ["ignore", "ignore"]
+    assert os.environ["PYTHONWARNINGS"] == "error"
+
+
+def test_jobs_are_counted_as_in_scikit_learn(monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 8)
+    assert [threads.thread_count(n) for n in (None, 1, 3, -1, -2, -99)] == [
+        *(1, 1, 3),
+        *(8, 7, 1),
+    ]
+    with joblib.parallel_config(n_jobs=5):
+        assert threads.thread_count(None) == 5
+        assert threads.thread_count(2) == 2
+    with joblib.parallel_config(backend="threading", n_jobs=-1):
+        assert threads.thread_count(None) == 8
 
 
 def test_results_that_nobody_takes_stay_few(monkeypatch):

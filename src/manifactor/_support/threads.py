@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 from joblib import cpu_count
 from joblib.externals.loky.backend import resource_tracker as loky_tracker
+from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
 from manifactor._support.arithmetic import ceil_div
@@ -74,16 +75,18 @@ def cores() -> int:
 def thread_count(n_jobs: int | None) -> int:
     """Return how many threads `n_jobs` asks for, as in scikit-learn.
 
-    None is all cores, as is -1; -2 is all but one. Unlike joblib, which counts workers
-    of its active backend, this counts cores: the threads belong to this process.
+    -1 is all cores, -2 all but one. None is 1, or what `joblib.parallel_config` says.
+    Unlike joblib, which counts workers of its active backend, this counts cores: the
+    threads belong to this process.
 
     Examples
     --------
-    >>> thread_count(3), thread_count(-1) == thread_count(None)
-    (3, True)
+    >>> thread_count(3), thread_count(None), thread_count(-1) == cores()
+    (3, 1, True)
     """
-    if not n_jobs:
-        return cores()
+    if n_jobs is None:
+        _, n_jobs = get_active_backend()
+    n_jobs = n_jobs or 1  # in a worker of joblib, nobody says
     return n_jobs if n_jobs > 0 else max(1, cores() + 1 + n_jobs)
 
 
@@ -184,9 +187,24 @@ def start_trackers() -> None:
     Python and joblib have one each. They ignore what ends a command, but SIGHUP, which
     a closed terminal sends to all processes: it is held back.
     """
-    with interrupts_held():
+    # An interrupt kills processes with what they hold, such as semaphores. The trackers
+    # clean up, and need not warn of it.
+    with interrupts_held(), environment("PYTHONWARNINGS", "ignore"):
         resource_tracker.ensure_running()
         loky_tracker.ensure_running()
+
+
+@contextmanager
+def environment(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable, for processes that start inside this context."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        del os.environ[name]
+        if before is not None:
+            os.environ[name] = before
 
 
 def _power_of_two(limit: int) -> int:

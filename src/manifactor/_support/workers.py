@@ -1,6 +1,5 @@
 """Who does independent pieces of work: this process, or others."""
 
-import os
 import pickle
 import traceback
 import warnings
@@ -15,7 +14,7 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend
 
 from manifactor._support.children import kill_children
-from manifactor._support.threads import interrupts_held, start_trackers
+from manifactor._support.threads import environment, interrupts_held, start_trackers
 
 
 class WorkersLost(OSError):
@@ -191,12 +190,13 @@ class Processes:
         # Before interrupts are held: they let them through when they start.
         start_trackers()
         with _ended_at_exit(Parallel(n_jobs=n_jobs, return_as=order)) as parallel:
-            share = max(1, cpu_count() // n_jobs)
+            # The cores of each process, see `threads.cores`.
+            share = str(max(1, cpu_count() // n_jobs))
             results: Generator[Any, None, None] = (_ for _ in ())
             try:
                 # Ctrl-C reaches all processes of a terminal; only this one must answer
                 # it, when they are started.
-                with interrupts_held(), _cores_of_children(share):
+                with interrupts_held(), environment("LOKY_MAX_CPU_COUNT", share):
                     results = parallel(delayed(work)(*job) for job in jobs)
                 for result in results:  # noqa: UP028, `yield from` would close them
                     yield result
@@ -227,20 +227,6 @@ def _outcome_alone(piece: tuple) -> Outcome:
             "it fewer samples, or a machine with more memory."
         )
         return Outcome(piece[0], error=problem)
-
-
-@contextmanager
-def _cores_of_children(count: int) -> Iterator[None]:
-    """Have processes that start meanwhile use so many cores, see `threads.cores`."""
-    name = "LOKY_MAX_CPU_COUNT"
-    before = os.environ.get(name)
-    os.environ[name] = str(count)
-    try:
-        yield
-    finally:
-        del os.environ[name]
-        if before is not None:
-            os.environ[name] = before
 
 
 @contextmanager

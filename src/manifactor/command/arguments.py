@@ -15,6 +15,7 @@ from manifactor.command.options import (
     add_overwrite,
     add_run,
     add_view_width,
+    number,
     view,
 )
 from manifactor.command.simulate_options import demo_options, simulate_options
@@ -109,7 +110,7 @@ def _shown_options(command) -> None:
         "largest angle to the direction in which images are averaged, in degrees "
         "(default: 10, or up to 30 if there are fewer than 150 images)"
     )
-    add(command, "--width", text, type=float, metavar="DEGREES")
+    add(command, "--width", text, type=number(), metavar="DEGREES")
     text = (
         "show a series of .mrc volumes along a factor, such as that which cryodrgn "
         "eval_vol writes for manifactor export"
@@ -131,7 +132,7 @@ def _select_options(command) -> None:
         "degrees on a circle, where 350 10 crosses 0 (default: all samples)"
     )
     bounds = {"nargs": 2, "metavar": ("LOW", "HIGH")}
-    add(command, "--range", text, type=float, **bounds, **repeated)
+    add(command, "--range", text, type=number(), **bounds, **repeated)
     text = (
         "range of any other column of numbers: of coordinates.csv, of the particles "
         "(rlnDefocusU, ctf/df1_A) or of the table that was fitted; may be repeated"
@@ -140,7 +141,8 @@ def _select_options(command) -> None:
     add(command, "--column", text, **bounds, **repeated)
     # Samples far from all that were fitted have a coordinate, but confidence 0.
     text = "smallest confidence on every factor, in [0, 1]"
-    add(command, "--min-confidence", text, type=float, default=0.0, metavar="C")
+    share = number(low=0, high=1)
+    add(command, "--min-confidence", text, type=share, default=0.0, metavar="C")
     text = "write all samples that were not selected instead"
     add(command, "--invert", text, action="store_true")
     endings = ", ".join(SELECTIONS)

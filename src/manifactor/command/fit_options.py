@@ -7,6 +7,7 @@ from manifactor.command.options import (
     add_overwrite,
     add_seed,
     add_view_width,
+    number,
     number_or,
     view,
     whole_number_or,
@@ -60,7 +61,7 @@ SETTINGS: dict[str, dict] = {
         "local scales distances by those to the 8th neighbour",
     },
     "density_correction": {
-        "type": float,
+        "type": number(),
         "metavar": "ALPHA",
         "help": "from 0, no correction for the sampling density, to 1, full correction",
     },
@@ -111,8 +112,8 @@ def fit_options(command) -> None:
         "samples to fit; the others are placed on the factors afterwards. "
         "auto: at most 3000 images, or 20000 samples of other kinds; all: every sample"
     )
-    number = whole_number_or("auto", "all")
-    add(command, "--fit-samples", text, type=number, default="auto", metavar="N")
+    count = whole_number_or("auto", "all")
+    add(command, "--fit-samples", text, type=count, default="auto", metavar="N")
     text = (
         "csv: one table of coordinates, from a table that is read as a whole; parquet: "
         "a folder of parts, from a table of any size. auto: parquet for more than a "
@@ -174,12 +175,12 @@ def _particle_options(particles: Options) -> None:
     text = "folder that holds the stacks (default: the project's folder)"
     add(particles, "--datadir", text, metavar="FOLDER")
     text = "pixel size of the images in Angstrom (default: what the files state)"
-    add(particles, "--pixel-size", text, type=float, metavar="A")
-    number = {"type": int, "action": "append", "default": [], "metavar": "N"}
+    add(particles, "--pixel-size", text, type=number(), metavar="A")
+    repeated = {"type": int, "action": "append", "default": [], "metavar": "N"}
     text = "use the particles of this class; may be repeated"
-    add(particles, "--class", text, dest="classes", **number)
+    add(particles, "--class", text, dest="classes", **repeated)
     text = "use the particles of this optics group; may be repeated"
-    add(particles, "--optics-group", text, dest="optics_groups", **number)
+    add(particles, "--optics-group", text, dest="optics_groups", **repeated)
     text = (
         "use the particles seen from this direction, in degrees; "
         "may be repeated, for several views"
@@ -204,9 +205,9 @@ def _image_options(images: Options) -> None:
     text = "correct the phases for the contrast transfer function"
     add(images, "--phase-flip", text, action="store_true")
     text = "radius of the circular mask in Angstrom (default: half the box)"
-    add(images, "--mask-radius", text, type=float, metavar="A")
+    add(images, "--mask-radius", text, type=number(), metavar="A")
     text = "resolution of the low-pass filter in Angstrom (default: from the images)"
-    add(images, "--low-pass", text, type=float, metavar="A")
+    add(images, "--low-pass", text, type=number(), metavar="A")
     text = (
         "number of principal components, unweighted "
         "(default: all above the noise, weighted by signal to noise)"

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentTypeError
 from collections.abc import Callable
-from math import isfinite
+from math import inf, isfinite, isinf
 from typing import Any, Protocol
 
 
@@ -31,7 +31,7 @@ def add_run(options: Options) -> None:
 def add_seed(options: Options) -> None:
     """Add the random seed."""
     text = "random seed; the same seed gives the same result"
-    add(options, "--seed", text, type=int, default=0)
+    add(options, "--seed", text, type=whole_number(low=0, high=2**32 - 1), default=0)
 
 
 def add_overwrite(options: Options, text: str) -> None:
@@ -43,7 +43,77 @@ def add_view_width(options: Options) -> None:
     """Add the angle around a view within which particles count as seen from it."""
     # None where it is not given: without a view it is refused.
     text = "largest angle to the direction of --view, in degrees (default: 10)"
-    add(options, "--width", text, type=float, metavar="DEGREES")
+    add(options, "--width", text, type=number(), metavar="DEGREES")
+
+
+def whole_number(
+    *, low: int | None = None, high: int | None = None
+) -> Callable[[str], int]:
+    """Return a type for argparse: a whole number within limits.
+
+    Examples
+    --------
+    >>> whole_number(low=0)("12")
+    12
+    """
+
+    def parse(text: str) -> int:
+        value = int(text)
+        if (low is None or value >= low) and (high is None or value <= high):
+            return value
+        raise ArgumentTypeError(
+            f"must be a whole number{_limits(low, high)}; got {text!r}"
+        )
+
+    parse.__name__ = "whole number"
+    return parse
+
+
+def number(
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float = -inf,
+    infinite: bool = False,
+) -> Callable[[str], float]:
+    """Return a type for argparse: a number within limits, which NaN never is.
+
+    Parameters
+    ----------
+    low, high : float or None
+        The smallest and the largest number; None for no limit.
+    above : float
+        The number must be larger than this one.
+    infinite : bool
+        Whether inf is a value.
+
+    Examples
+    --------
+    >>> number(low=0, high=1)(".5")
+    0.5
+    """
+
+    def parse(text: str) -> float:
+        value = float(text)
+        known = isfinite(value) or (infinite and isinf(value))
+        least, most = (-inf if low is None else low), (inf if high is None else high)
+        if known and least <= value <= most and value > above:
+            return value
+        limits = f" above {above:g}" if isfinite(above) else _limits(low, high)
+        finite = "" if infinite else "finite "
+        raise ArgumentTypeError(f"must be a {finite}number{limits}; got {text!r}")
+
+    parse.__name__ = "number"
+    return parse
+
+
+def _limits(low: float | None, high: float | None) -> str:
+    """Return limits in words, with a blank before; nothing without limits."""
+    if low is not None and high is not None:
+        return f" in [{low:.10g}, {high:.10g}]"
+    if low is not None:
+        return f" of at least {low:.10g}"
+    return "" if high is None else f" of at most {high:.10g}"
 
 
 def whole_number_or(*words: str) -> Callable[[str], int | str]:
@@ -58,10 +128,10 @@ def whole_number_or(*words: str) -> Callable[[str], int | str]:
 
 
 def number_or(*words: str) -> Callable[[str], float | str]:
-    """Return a type for argparse: a number or one of the words."""
+    """Return a type for argparse: a finite number or one of the words."""
 
     def parse(text: str) -> float | str:
-        return text if text in words else float(text)
+        return text if text in words else number()(text)
 
     parse.__name__ = f"number or {' or '.join(words)}"
     return parse

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from manifactor._support.children import kill_children
+from manifactor._support.escapes import printable
 from manifactor._support.temporaries import remove_unfinished
 
 # A closed terminal sends SIGHUP, which Windows does not have.
@@ -129,7 +130,7 @@ def ended_by_signals(settings: SignalSettings = SignalSettings()) -> Iterator[No
 
     Signals that are ignored stay so, as SIGHUP under nohup. Outside of the main thread
     nothing is changed. After the context, handlers are as before, unless a signal has
-    come: the process is about to end then, and further signals must not disturb it.
+    come: the process is about to end then, and further signals are ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -155,9 +156,12 @@ def ended_by_signals(settings: SignalSettings = SignalSettings()) -> Iterator[No
     try:
         yield
     finally:
-        if not _stopping.is_set():
-            for number in taken:
-                signal.signal(number, before[number])
+        stopping = _stopping.is_set()
+        for number in taken:
+            # Python takes its own handlers away before it ends: a second signal would
+            # change the exit code.
+            signal.signal(number, signal.SIG_IGN if stopping else before[number])
+        if not stopping:
             signal.set_wakeup_fd(wakeup)
             writer.close()
 
@@ -214,4 +218,5 @@ def _write_last_line(number: int) -> None:
     # A progress bar may be open. Not through `sys.stderr`, whose lock the main thread
     # may hold.
     start = "\n" if sys.stderr.isatty() else ""
-    os.write(2, f"{start}manifactor: {how(stop)}; {left(stop)}\n".encode())
+    line = printable(f"manifactor: {how(stop)}; {left(stop)}")
+    os.write(2, f"{start}{line}\n".encode())

@@ -3,7 +3,7 @@
 from typing import Any
 
 from manifactor import datasets
-from manifactor.command.options import Options, add, add_overwrite, add_seed
+from manifactor.command.options import Options, add, add_overwrite, add_seed, number
 
 # Options of the two kinds of simulation, and their defaults. No number for the noise:
 # two shapes of the paper come with its noise unless told.
@@ -67,7 +67,7 @@ def _shape_options(shapes: Options) -> None:
         "standard deviation of Gaussian noise, in units of the shape "
         "(default: none; 0.05 for rectangle_z and rectangle_xyz)"
     )
-    add(shapes, "--noise", text, type=float, metavar="SD")
+    add(shapes, "--noise", text, type=number(low=0), metavar="SD")
     text = "rotate the shape into a random subspace of D dimensions"
     add(shapes, "--ambient-dimension", text, type=int, metavar="D")
     text = (
@@ -97,14 +97,15 @@ def _image_options(molecule: Options) -> None:
         "signal-to-noise ratio of the fourth principal component; "
         "inf for images without noise"
     )
-    add(molecule, "--snr", text, type=float, default=usual["snr"])
+    ratio = number(above=0, infinite=True)
+    add(molecule, "--snr", text, type=ratio, default=usual["snr"])
     # Motions that depend on each other are no product; this makes data to show it.
     text = "correlation between rotation and stretch along x, in [-1, 1]"
     add(
         molecule,
         "--correlation",
         text,
-        type=float,
+        type=number(),
         default=usual["correlation"],
         metavar="R",
     )
@@ -113,12 +114,12 @@ def _image_options(molecule: Options) -> None:
         "the images then have a contrast transfer function (default: no CTF)"
     )
     bounds = ("LOW", "HIGH")
-    add(molecule, "--defocus", text, type=float, nargs=2, metavar=bounds)
+    add(molecule, "--defocus", text, type=number(), nargs=2, metavar=bounds)
     # The defaults depend on --views: the library has them.
     text = "width of an image in pixels, even for one view (default: 108; all views 48)"
     add(molecule, "--size", text, type=int, metavar="PIXELS")
     text = "width of a pixel in Angstrom (default: 2; all views 5.5)"
-    add(molecule, "--pixel-size", text, type=float, metavar="A")
+    add(molecule, "--pixel-size", text, type=number(), metavar="A")
 
 
 def _one_view_options(molecule: Options) -> None:
@@ -139,14 +140,14 @@ def _all_views_options(molecule: Options) -> None:
         "root mean square angle between the poses in the STAR file and the true ones, "
         "which truth.csv holds"
     )
-    degrees = {"type": float, "default": usual["pose_error"], "metavar": "DEGREES"}
+    degrees = {"type": number(), "default": usual["pose_error"], "metavar": "DEGREES"}
     add(molecule, "--pose-error", text, **degrees)
     text = (
         "correlation between the stretch along x and the elevation of the view, "
         "in [-1, 1]"
     )
-    number = {"type": float, "default": usual["correlate"], "metavar": "R"}
-    add(molecule, "--correlate", text, **number)
+    share = {"type": number(), "default": usual["correlate"], "metavar": "R"}
+    add(molecule, "--correlate", text, **share)
 
 
 def _structure_options(structure: Options) -> None:

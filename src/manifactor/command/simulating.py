@@ -5,13 +5,13 @@ from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from shutil import which
 from typing import Any
 
 import numpy as np
 
 from manifactor import datasets
+from manifactor._support.escapes import shell_line
 from manifactor._support.extras import extra
 from manifactor._support.files import whole_folder, write_whole
 from manifactor.command.outputs import (
@@ -97,7 +97,7 @@ def _simulate_molecule(arguments: Namespace) -> None:
         _refuse_unused(arguments, ALL_VIEWS_DEFAULTS, "--views all", "one view")
         _write_simulation(out, _one_view(arguments))
         option = ""
-    following = f"manifactor fit {quote(str(out / 'particles.star'))}{option}"
+    following = shell_line("manifactor", "fit", out / "particles.star") + option
     show(
         f"{out}: particles.star and particles.mrcs with {arguments.n} images, and "
         f"truth.csv. Next: {following}"
@@ -245,4 +245,5 @@ def _show_demo_files(out: Path, data: Path) -> None:
         f"{out / 'coordinates.csv'}"
     )
     show(f"Report, to open in a browser: {page}. Simulated images: {data}")
-    show(f"To move along the motions yourself, run: {program} explore {out}")
+    following = shell_line("explore", out)
+    show(f"To move along the motions yourself, run: {program} {following}")

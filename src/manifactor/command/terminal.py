@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 
 from tqdm import tqdm
 
+from manifactor._support.escapes import printable
+
 # The start of every progress bar, in tqdm's format.
 BAR = "{desc:<12} |{bar:24}|"
 # Of many pieces of one kind the remaining time can be told.
@@ -29,6 +31,7 @@ def show(text: str, *, alone: bool = False) -> None:
     if sys.stdout is None:  # closed by whoever started this process
         return
     code = sys.stdout.encoding or "utf-8"
+    text = printable(text, but="\n")
     known = text.encode(code, errors="backslashreplace").decode(code)
     try:
         # Flushed at once: `explore` and `reproduce` run for long after they print, and
@@ -176,7 +179,7 @@ def _tqdm(*items: Iterable, **options) -> tqdm:
 def _report(kind: str, message: object) -> None:
     # Messages of other libraries may have several lines; scripts that read standard
     # error rely on one line for each message.
-    line = " ".join(str(message).split())
+    line = printable(" ".join(str(message).split()))
     if sys.stderr is None:
         return
     # Where it cannot be printed, as on a full disk, the command goes on all the same.

@@ -3,12 +3,18 @@
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 
 import numpy as np
 
+from manifactor._support.escapes import shell_line
 from manifactor._support.files import write_whole
-from manifactor.command.options import Options, add, add_overwrite
+from manifactor.command.options import (
+    Options,
+    add,
+    add_overwrite,
+    number,
+    whole_number,
+)
 from manifactor.command.outputs import require_new_file
 from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem.directions import (
@@ -31,9 +37,9 @@ def views_options(command: Options) -> None:
     add(command, "input", text, metavar="PARTICLES")
     # The same default as that of `fit --view`.
     text = "largest angle to a direction at which particles are counted, in degrees"
-    add(command, "--width", text, type=float, default=10.0, metavar="DEGREES")
+    add(command, "--width", text, type=number(), default=10.0, metavar="DEGREES")
     text = "number of directions to list"
-    add(command, "--rows", text, type=int, default=8, metavar="N")
+    add(command, "--rows", text, type=whole_number(low=1), default=8, metavar="N")
     # The default depends on PARTICLES, so the help says it and the command sets it.
     text = "picture to write: .png, .svg or .pdf (default: PARTICLES-views.png)"
     add(command, "--out", text, metavar="FILE")
@@ -95,7 +101,7 @@ def _fit_command(particles: Particles, view: PopulatedView, width: float) -> str
     # Without it, the defocus shows as a factor.
     flip = " --phase-flip" if can_flip(particles) else ""
     direction = f"--view {view.rot:g},{view.tilt:g} --width {width:g}"
-    return f"manifactor fit {quote(str(particles.path))} {direction}{flip}"
+    return f"{shell_line('manifactor', 'fit', particles.path)} {direction}{flip}"
 
 
 def _draw(out: Path, directions: np.ndarray, found: Sequence[PopulatedView]) -> None:

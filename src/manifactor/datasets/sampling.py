@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import check_random_state
 
+from manifactor._support.parameters import require_count, require_number
 from manifactor.datasets.products import Samples, Shape, Truth
 from manifactor.datasets.shapes import named_shape
 
@@ -227,12 +228,9 @@ def _require_valid(
     noise: float | None,
     sampling: str,
 ) -> None:
-    if n_samples < 1:
-        raise ValueError(f"`n_samples` must be at least 1; got {n_samples}.")
-    if noise is not None and noise < 0:
-        raise ValueError(
-            f"`noise` is a standard deviation and must not be negative; got {noise}."
-        )
+    require_count("n_samples", n_samples, 1, 10**9)
+    if noise is not None:
+        require_number("noise", noise, low=0)
     if sampling not in SAMPLINGS:
         raise ValueError(
             f"`sampling` must be one of {sorted(SAMPLINGS)}; got {sampling!r}."

@@ -43,7 +43,8 @@ class DiffusionMap(SpectralEstimator):
         the same on the CPU. Torch tensors may be given anywhere; `transform`,
         `fit_transform` and `coordinates` then return tensors.
     n_jobs : int or None
-        Threads of the neighbour search; None for all cores.
+        Threads of the neighbour search: -1 for all cores, None for 1, or for what
+        `joblib.parallel_config` says. Results do not depend on it.
     random_state : int, RandomState or None
     callback : callable or None
         Called as ``callback(stage, fraction)``.
@@ -98,7 +99,7 @@ class DiffusionMap(SpectralEstimator):
         preparation="auto",
         solver="auto",
         device="cpu",
-        n_jobs=None,
+        n_jobs=-1,
         random_state=None,
         callback=None,
     ):

@@ -124,7 +124,7 @@ class ManifoldFactorizer(LocatingEstimator):
         preparation="auto",
         solver="auto",
         device="cpu",
-        n_jobs=None,
+        n_jobs=-1,
         random_state=None,
         callback=None,
     ):

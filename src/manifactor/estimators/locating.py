@@ -50,6 +50,8 @@ class Locator:
         first_row : int
             Number of the first sample, for messages, where these are some of many.
         """
+        if np.ndim(X) != 2:
+            self.estimator._prepared(X)  # which refuses it
         # Blocks are checked and prepared one by one: X may be larger than the memory.
         settings = PlacementSettings(block=rows_at_a_time(X))
         return place_blocks(
@@ -187,7 +189,8 @@ class LocatingEstimator(SpectralEstimator):
         if is_lazy(X):
             table = self._lazy(X, "locate", table_width(self.factors_))
             return places_of_table(table, self.factors_)
-        return self.locator(np.shape(X)[0])(X)
+        n_new = np.shape(X)[0] if np.ndim(X) else 1
+        return self.locator(n_new)(X)
 
     def locator(self, n_new: int) -> Locator:
         """Return a function that does what `locate` does, for many calls.

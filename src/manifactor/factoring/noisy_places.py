@@ -1,6 +1,7 @@
 """How far noise of known size moves the places of samples on the factors."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,8 +20,10 @@ def checked_noise(noise, X) -> np.ndarray:
         raise ValueError(
             "`noise` cannot be used with precomputed distances. Leave it out."
         )
-    noise = np.asarray(noise, dtype=float)
-    known = noise.shape == (X.shape[1],) and np.isfinite(noise).all()
+    with suppress(TypeError, ValueError):  # words stay as they are, and are refused
+        noise = np.asarray(noise, dtype=float)
+    is_array = isinstance(noise, np.ndarray) and noise.dtype == float
+    known = is_array and noise.shape == (X.shape[1],) and np.isfinite(noise).all()
     if not known or (noise < 0).any():
         raise ValueError(
             "`noise` must hold a standard deviation of 0 or more for each of the "

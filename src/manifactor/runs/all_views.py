@@ -1,12 +1,12 @@
 """Particles of all views: read once, factored, placed, and written as a run folder."""
 
-import shlex
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from manifactor._support.choices import Choice
+from manifactor._support.escapes import shell_line
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.factoring import (
@@ -208,7 +208,7 @@ class AllViewsTask:
             "particle_choice": self.choice.record,
             "seed": self.seed,
             "arguments": self.settings,
-            "reproduce": shlex.join(["manifactor", *self.arguments]),
+            "reproduce": shell_line("manifactor", *self.arguments),
             "n_samples": len(particles),
             "n_fitted": len(found.rows),
             "confounders": confounded,

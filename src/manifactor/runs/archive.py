@@ -53,6 +53,10 @@ def save(fit, path) -> None:
         "parameters": {key: plain_parameter(value) for key, value in parameters},
         "fitted": {key: pack(value, key, arrays) for key, value in fitted.items()},
     }
+    if Path(path).is_dir():
+        raise ValueError(
+            f"`path` must be a file to write, such as fit.npz; {path} is a folder."
+        )
     _write(Path(path), manifest, arrays)
 
 
@@ -60,6 +64,11 @@ def load(path):
     """Return the fitted estimator that `save` wrote, or the one in a run folder."""
     path = Path(path)
     path = path / "factorization.npz" if is_run(path) else path
+    if path.is_dir():
+        raise ValueError(
+            f"{path} is a folder, but no run folder: it must hold run.json and "
+            "factorization.npz. Name a run folder, or a file of manifactor.save."
+        )
     try:
         manifest, arrays = _read(path)
         _require_version(manifest, path)

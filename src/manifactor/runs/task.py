@@ -1,6 +1,5 @@
 """One input of `fit`: read, fitted, and written as a run folder."""
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.choices import Choice
+from manifactor._support.escapes import shell_line
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.version import __version__
 from manifactor._support.workers import Here, Workers
@@ -123,7 +123,7 @@ class Task:
     @property
     def reproduce(self) -> str:
         """The command that repeats this fit, from any folder."""
-        return shlex.join(["manifactor", *self.arguments])
+        return shell_line("manifactor", *self.arguments)
 
     @property
     def anywhere(self) -> "Task":

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 
+from manifactor._support.errors import NothingFoundError
 from manifactor.spectral.bandwidth import (
     Bandwidth,
     BandwidthSettings,
@@ -174,6 +175,11 @@ def dense_affinity(
     pull, degree = _walk(kernel, graph.multiplicity, density_correction)
     # A walk stays where it is with the weight of its own sample.
     moving = 1 - pull @ pull / degree.sum()
+    if moving <= np.finfo(float).eps:
+        raise NothingFoundError(
+            f"the kernel must connect samples; got `bandwidth` {chosen.value:.3g}, at "
+            "which each is connected with itself only. Raise `bandwidth`."
+        )
     step = chosen.value / 4 * moving
     return Affinity(kernel, pull, degree, chosen, step, None)
 

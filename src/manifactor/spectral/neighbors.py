@@ -185,7 +185,7 @@ def neighbor_graph(
     n_neighbors: int,
     *,
     method: Any = "auto",
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
     device: str = "cpu",
     settings: NeighborSettings = NeighborSettings(),
 ) -> NeighborGraph:
@@ -205,7 +205,7 @@ def neighbor_graph(
         An object like KNeighborsTransformer is used as it is: its own number of
         neighbours holds.
     n_jobs : int or None
-        Threads of the search; None for all cores.
+        Threads of the search, as in `thread_count`.
     device : str
         Where to search if "auto": on the CPU, or on a device that torch knows, where
         the graph then stays.

@@ -66,7 +66,7 @@ class DiffusionSettings:
     preparation: str = "auto"
     solver: str = "auto"
     device: str = "cpu"
-    n_jobs: int | None = None
+    n_jobs: int | None = -1
 
     counts: FunctionCounts = field(default_factory=FunctionCounts)
     preparing: PreparationSettings = field(default_factory=PreparationSettings)
@@ -190,7 +190,8 @@ def _require_own_count(settings: DiffusionSettings) -> None:
 
 def _require_jobs(n_jobs: Any) -> None:
     is_whole = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
-    if n_jobs is not None and (not is_whole or n_jobs == 0):
+    # More than any machine has cores: the threads could not be started.
+    if n_jobs is not None and not (is_whole and 0 < abs(n_jobs) <= 2**15):
         raise ValueError(
             "`n_jobs` must be None or a whole number other than 0, -1 for all cores; "
             f"got {n_jobs!r}."

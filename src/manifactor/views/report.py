@@ -69,7 +69,9 @@ def write_report(
     if fit is None:
         fit = read_run(folder)[1]
     # The whole page first: an error leaves the old report in place.
-    content = report_page(run, fit, shown=shown, settings=settings).encode()
+    page = report_page(run, fit, shown=shown, settings=settings)
+    # A name of a file may have bytes that are no text.
+    content = page.encode(errors="backslashreplace")
     path = out or folder / REPORT_NAME
     _write_bytes(path, content)
     return path

@@ -242,7 +242,7 @@ def test_a_clone_remembers_the_parameters_and_nothing_else(torus):
         == {
             "n_neighbors": 20,
             "least_recall": 0.99,
-            "n_jobs": None,
+            "n_jobs": -1,
             "settings": FaissSettings(),
         }
     )

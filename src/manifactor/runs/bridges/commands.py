@@ -1,9 +1,10 @@
 """Lines of a shell: commands with quoted words, and comments."""
 
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from textwrap import wrap
+
+from manifactor._support.escapes import printable, shell_line
 
 
 def command(*words: str | Path) -> str:
@@ -14,7 +15,7 @@ def command(*words: str | Path) -> str:
     >>> command("cd", Path("/data/my run;2"))
     "cd '/data/my run;2'\\n"
     """
-    return shlex.join(str(word) for word in words) + "\n"
+    return shell_line(*words) + "\n"
 
 
 def comment(text: str, *, width: int | None = 88) -> str:
@@ -32,7 +33,7 @@ def comment(text: str, *, width: int | None = 88) -> str:
     '# one bin after the other\\n'
     """
     # Line ends in the name of a file would end the comment: all blanks are made one.
-    line = " ".join(text.split())
+    line = printable(" ".join(text.split()))
     if width is None:
         return f"# {line}\n"
     lines = wrap(line, width - 2, break_long_words=False, break_on_hyphens=False)

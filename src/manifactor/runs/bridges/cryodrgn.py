@@ -67,7 +67,7 @@ def cryodrgn_files(request: Request) -> dict[str, bytes]:
         commands += command("cd", request.folder)
         commands += _evaluation(model, _pixel_size(request, model))
         commands += comment("to see them along the factor, on the page of the run:")
-        commands += comment(_shown(request), width=None)
+        commands += f"# {_shown(request)}"
     else:
         commands += comment(
             f"the model was not found: there is no {model.weights.name} with a "

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from manifactor._support.parameters import require_count, require_number
-from manifactor._support.threads import thread_count
+from manifactor._support.threads import cores, thread_count
 from manifactor.spectral.search.faiss_lists import (
     Codes,
     FaissSettings,
@@ -42,7 +42,8 @@ class ApproximateSearch(NeighborSearch):
     least_recall : float
         Fraction of the true neighbours that must be found, in [0, 1].
     n_jobs : int or None
-        Threads; None for all cores.
+        Threads: -1 for all cores, None for 1, or for what `joblib.parallel_config`
+        says.
     settings : FaissSettings
 
     Attributes
@@ -76,7 +77,7 @@ class ApproximateSearch(NeighborSearch):
         n_neighbors=64,
         *,
         least_recall=0.99,
-        n_jobs=None,
+        n_jobs=-1,
         settings: FaissSettings = FaissSettings(),
     ):
         """Store the parameters."""
@@ -265,9 +266,9 @@ def _exact_radius(codes: Codes, queries: np.ndarray, n_found: int) -> np.ndarray
 
 @contextmanager
 def _threads(n_jobs: int | None) -> Iterator[int]:
-    """Provide the number of threads, and limit numerical libraries to it if given."""
+    """Provide the number of threads, and limit numerical libraries to fewer cores."""
     n_threads = thread_count(n_jobs)
     with faiss_package():
         pass  # the limit reaches only libraries that are loaded
-    with threadpool_limits(None if n_jobs is None else n_threads):
+    with threadpool_limits(n_threads if n_threads < cores() else None):
         yield n_threads

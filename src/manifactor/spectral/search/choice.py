@@ -113,7 +113,7 @@ def make_search(
     method: str,
     n_neighbors: int,
     *,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
     device: str = "cpu",
     settings: NeighborSettings = NeighborSettings(),
 ) -> NeighborSearch:

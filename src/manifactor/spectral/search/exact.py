@@ -25,7 +25,7 @@ class TreeSearch(NeighborSearch):
     n_neighbors : int
         Neighbours of each sample, itself not counted.
     n_jobs : int or None
-        Threads; None for all cores.
+        Threads, as in `thread_count`.
     ordered_above : int
         Samples above which those of a leaf of the tree are put next to each other.
     """
@@ -34,7 +34,7 @@ class TreeSearch(NeighborSearch):
         self,
         n_neighbors: int = 64,
         *,
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
         ordered_above: int = 50_000,
     ) -> None:
         """Store the parameters."""
@@ -102,7 +102,7 @@ class BruteSearch(NeighborSearch):
     n_neighbors : int
         Neighbours of each sample, itself not counted.
     n_jobs : int or None
-        Threads; None for all cores.
+        Threads, as in `thread_count`.
     recomputed_below : float
         Distances below this fraction of the largest centred coordinate are computed
         again from differences of coordinates, see `fit_transform`.
@@ -112,7 +112,7 @@ class BruteSearch(NeighborSearch):
         self,
         n_neighbors: int = 64,
         *,
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
         # Far above the square root of the rounding of double precision, 1.5e-8, by
         # which distances from inner products are wrong for copies.
         recomputed_below: float = 1e-6,

@@ -1,0 +1,47 @@
+"""Results that are equal to the last bit, whoever computes them; see benchmarks/determinism.py."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+# Digests of fits that differ in n_jobs only, and of one of images.
+FITS = """
+import warnings
+from manifactor import ManifoldFactorizer, datasets
+from manifactor._support.stages import fingerprint
+
+def digest(X, n_jobs):
+    fit = ManifoldFactorizer(random_state=0, n_jobs=n_jobs).fit(X)
+    new = X[::7] + 0.01
+    placed = [part for place in fit.locate(new) for part in place]
+    tests = [test.value for test in fit.evidence_.tests]
+    found = [fit.spectrum_.functions, fit.coordinates(), fit.transform(new), *placed]
+    return fingerprint(fit.spectrum_.eigenvalues, *found, fit.verdict_, tests)
+
+warnings.simplefilter("ignore")
+torus = datasets.sample("torus", 300, random_state=0)[0]
+how = {"size": 36, "pixel_size": 6.0, "blur": 8.0, "random_state": 0}
+images = datasets.simulate_particles(150, **how).images.reshape(150, -1)
+print(*(digest(torus, n_jobs) for n_jobs in (1, 2, -1)), digest(images, -1))
+"""
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+
+
+@pytest.mark.slow
+def test_fits_are_the_same_in_every_process_on_any_number_of_threads():
+    processes = []
+    for n_threads, seed in [(1, 0), (2, 7)]:
+        limits = dict.fromkeys(THREADS, str(n_threads))
+        environment = {**os.environ, **limits, "PYTHONHASHSEED": str(seed)}
+        command = [sys.executable, "-c", FITS]
+        out = subprocess.PIPE
+        processes.append(subprocess.Popen(command, env=environment, stdout=out))
+    first, other = [process.communicate()[0].split() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert first == other
+    *torus, images = first
+    assert len(torus) == 3
+    assert len({*torus}) == 1
+    assert images not in torus
