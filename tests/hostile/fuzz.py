@@ -5,6 +5,7 @@ case alone.
 """
 
 import argparse
+import gc
 import json
 import os
 import re
@@ -98,6 +99,8 @@ def _run_share(options: argparse.Namespace) -> None:
             with suppress(Exception):  # parts of a package that has more than modules
                 import_module(name)
         modules.unlink()
+        # Objects that the collector does not visit stay in pages shared with children.
+        gc.freeze()
         os.chdir(folder)
         project = Project.read(Path(folder))
         for case in list(_cases(options))[options.share :: options.jobs]:

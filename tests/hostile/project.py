@@ -3,8 +3,10 @@
 import os
 import shutil
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import cached_property
 from pathlib import Path, PurePath
 from random import Random
 
@@ -14,6 +16,10 @@ from .mutations import several, spliced
 
 # In place of the folder's path, which is another one every time.
 PLACEHOLDER = b"/the/project"
+
+
+# Size and time of a file, None for a folder.
+State = tuple[int, int] | None
 
 
 @dataclass(frozen=True)
@@ -62,52 +68,66 @@ class Project:
         return [other for other in self.contents if PurePath(other).suffix == suffix]
 
     def changes(self) -> list[str]:
-        """Return the names of files that are new, changed or gone, and of folders."""
-        found = set(_entries(self.folder))
-        before = set(self.contents) | _folders(self.contents)
-        changed = {name for name in found & set(self.contents) if self._differs(name)}
-        return sorted((found ^ before) | changed)
+        """Return the names of files and folders that are new, changed or gone."""
+        found = dict(_entries(self.folder))
+        expected = self._expected
+        return sorted(
+            name
+            for name in found.keys() | expected.keys()
+            if found.get(name) != expected.get(name)
+        )
 
-    def _differs(self, name: str) -> bool:
-        status = os.lstat(self.folder / name)
-        same = status.st_size == len(self.contents[name])
-        return not (stat.S_ISREG(status.st_mode) and same and _is_old(status))
+    @cached_property
+    def _expected(self) -> dict[str, State]:
+        """What each entry of the folder is when nothing is damaged."""
+        folders = {
+            str(parent) for name in self.contents for parent in PurePath(name).parents
+        }
+        sizes = {name: len(content) for name, content in self.contents.items()}
+        return {
+            **{name: None for name in folders - {"."}},
+            **{name: (size, 10**9 * CHANGED) for name, size in sizes.items()},
+        }
 
     def restore(self) -> None:
         """Bring the folder back to what it was."""
-        for name in self.changes():
-            path = self.folder / name
-            if name not in self.contents and name not in _folders(self.contents):
-                _remove(path)
-        for name, content in self.contents.items():
-            path = self.folder / name
-            if not os.path.lexists(path) or self._differs(name):
-                _remove(path)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
-                os.utime(path, (CHANGED, CHANGED))
-        for name in (*_folders(self.contents), "."):
-            os.utime(self.folder / name, (CHANGED, CHANGED))
+        changed = self.changes()
+        for name in changed:
+            _remove(self.folder / name)
+        # A folder comes before its files.
+        for name in changed:
+            if name in self.contents:
+                self._write(name)
+            elif name in self._expected:
+                (self.folder / name).mkdir(exist_ok=True)
+        # Some readers look at the times of folders, too.
+        for name, state in self._expected.items():
+            if state is None:
+                os.utime(self.folder / name, (CHANGED, CHANGED))
+
+    def _write(self, name: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(self.contents[name])
+        os.utime(path, (CHANGED, CHANGED))
+
+
+def _entries(folder: Path, above: str = "") -> Iterator[tuple[str, State]]:
+    """Yield the names of files and folders, with what they are."""
+    with os.scandir(folder) as inside:
+        for entry in inside:
+            if entry.is_dir(follow_symlinks=False):
+                yield above + entry.name, None
+                yield from _entries(Path(entry), f"{above}{entry.name}/")
+                continue
+            status = entry.stat(follow_symlinks=False)
+            plain = stat.S_ISREG(status.st_mode)
+            yield above + entry.name, (status.st_size if plain else -1, status.st_mtime_ns)
 
 
 def _matches(name: str, pattern: str) -> bool:
     # A slash counts as any other letter, so that ** reaches into folders.
     return fnmatch(name, pattern.replace("**/", ""))
-
-
-def _is_old(status: os.stat_result) -> bool:
-    return status.st_mtime == CHANGED
-
-
-def _entries(folder: Path):
-    for parent, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            yield os.path.relpath(os.path.join(parent, name), folder)
-
-
-def _folders(names) -> set[str]:
-    parents = {str(parent) for name in names for parent in PurePath(name).parents}
-    return parents - {"."}
 
 
 def _remove(path: Path) -> None:
