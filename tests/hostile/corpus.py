@@ -1,10 +1,10 @@
 """A small project folder with every kind of file that manifactor reads."""
 
-import contextlib
 import io
 import json
 import os
 import pickle
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,12 +45,11 @@ def make_corpus(folder: Path) -> None:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            with contextlib.redirect_stderr(io.StringIO()):
-                _write_inputs()
-                _set_times()
-                _write_runs()
-                _set_times()
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            _write_inputs()
+            _set_times()
+            _write_runs()
+            _set_times()
     finally:
         os.chdir(before)
 
@@ -104,7 +103,9 @@ def _write_pickles(X: np.ndarray) -> None:
     contents = {
         "old.pkl": (pickle.dumps(z, protocol=2)),
         "poses.pkl": pickle.dumps((np.zeros((N, 3, 3), np.float32), z)),
-        "ctf.pkl": pickle.dumps(np.tile([[64, 4, 9e3, 9e3, 0, 300, 2.7, 0.1, 0]], (N, 1))),
+        "ctf.pkl": pickle.dumps(
+            np.tile([[64, 4, 9e3, 9e3, 0, 300, 2.7, 0.1, 0]], (N, 1))
+        ),
         "ind.pkl": pickle.dumps(np.arange(N)),
         "list.pkl": pickle.dumps(list(range(N))),
     }
@@ -166,7 +167,9 @@ def _write_particles(X: np.ndarray) -> None:
     angles = _angles()
     optics = "rlnOpticsGroup rlnOpticsGroupName rlnVoltage rlnSphericalAberration "
     optics += "rlnAmplitudeContrast rlnImagePixelSize rlnImageSize"
-    groups = [row(str(k), f"group{k}", "300", "2.7", "0.1", "8.0", "16") for k in (1, 2)]
+    groups = [
+        row(str(k), f"group{k}", "300", "2.7", "0.1", "8.0", "16") for k in (1, 2)
+    ]
     labels = "rlnImageName rlnOpticsGroup rlnDefocusU rlnDefocusV rlnDefocusAngle "
     labels += "rlnAngleRot rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst "
     labels += "rlnRandomSubset rlnClassNumber"

@@ -160,9 +160,10 @@ def _told(found: dict, *, whole: bool) -> str:
     alone = f"make fuzz KIND={case['kind']} SEED={case['seed']} CASE={case['number']}"
     lines = found["output"].strip().splitlines()
     shown = lines if whole else lines[-1:]
-    return "\n".join([f"{found['problem']}: {found['what']}", f"  {alone}"] + [
-        f"  | {line[:300]}" for line in shown
-    ])
+    return "\n".join(
+        [f"{found['problem']}: {found['what']}", f"  {alone}"]
+        + [f"  | {line[:300]}" for line in shown]
+    )
 
 
 def _summary(failures: list[dict]) -> str:
@@ -172,7 +173,11 @@ def _summary(failures: list[dict]) -> str:
     for found in failures:
         last = (found["output"].strip().splitlines() or [""])[-1]
         where = re.findall(r'File "[^"]*/src/([^"]*)", line (\d+)', found["output"])
-        key = found["problem"], where[-1] if where else "", re.sub(r"\d+", "0", last)[:80]
+        key = (
+            found["problem"],
+            where[-1] if where else "",
+            re.sub(r"\d+", "0", last)[:80],
+        )
         counts[key] += 1
         first.setdefault(key, found)
     lines = []

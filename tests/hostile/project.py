@@ -37,6 +37,13 @@ class Project:
         pairs = zip(names, files, strict=True)
         return cls(folder, {name: path.read_bytes() for name, path in pairs})
 
+    @classmethod
+    def made(cls, folder: Path, contents: dict[str, bytes]) -> "Project":
+        """Return a project of these files, written into an empty folder."""
+        project = cls(folder, contents)
+        project.restore()
+        return project
+
     def files(self, patterns: tuple[str, ...]) -> list[str]:
         """Return the names of the files that match one of some patterns."""
         return [
@@ -122,7 +129,10 @@ def _entries(folder: Path, above: str = "") -> Iterator[tuple[str, State]]:
                 continue
             status = entry.stat(follow_symlinks=False)
             plain = stat.S_ISREG(status.st_mode)
-            yield above + entry.name, (status.st_size if plain else -1, status.st_mtime_ns)
+            yield (
+                above + entry.name,
+                (status.st_size if plain else -1, status.st_mtime_ns),
+            )
 
 
 def _matches(name: str, pattern: str) -> bool:

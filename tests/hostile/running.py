@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -50,11 +51,6 @@ class Case:
     seed: int
     number: int
 
-    @property
-    def name(self) -> str:
-        """How to run it alone."""
-        return f"make fuzz KIND={self.kind} SEED={self.seed} CASE={self.number}"
-
     def drawn(self, project: Project) -> tuple[Random, str, Call]:
         """Return the random source, the file to damage and what reads it."""
         rng = Random(f"{self.kind} {self.seed} {self.number}")
@@ -71,21 +67,32 @@ class Outcome:
     problem: str
     output: str = ""
 
-    @property
-    def last_line(self) -> str:
-        """The last line of the output."""
-        return next(iter(reversed(self.output.strip().splitlines())), "")
-
 
 def run_case(case: Case, project: Project, limits: Limits = Limits()) -> Outcome:
-    """Run a case in a child of this process, and restore the project."""
+    """Run a case, and restore the project."""
     rng, target, call = case.drawn(project)
     what = f"{target} damaged, then {described(call, target)}"
+    damage = partial(project.damage, target, rng)
+    return Outcome(case, what, *run_call(call, target, damage, project, limits))
+
+
+def run_call(
+    call: Call, target: str, damage: Callable, project: Project, limits: Limits
+) -> tuple[str, str]:
+    """Damage a file and read it in a child of this process; restore the project.
+
+    Returns
+    -------
+    problem : str
+        "" if all is well.
+    output : str
+        What the child has printed.
+    """
     said, saying = os.pipe()
     output = os.memfd_create("output")
     child = os.fork()
     if not child:
-        _work(lambda: project.damage(target, rng), call, target, limits, saying, output)
+        _work(damage, call, target, limits, saying, output)
     os.close(saying)
     try:
         problem = _watched(child, limits)
@@ -99,7 +106,7 @@ def run_case(case: Case, project: Project, limits: Limits = Limits()) -> Outcome
             problem = _left_behind(report, target, project.changes())
     finally:
         project.restore()
-    return Outcome(case, what, problem, text)
+    return problem, text
 
 
 def _work(
