@@ -18,8 +18,10 @@ from .mutations import several, spliced
 PLACEHOLDER = b"/the/project"
 
 
-# Size and time of a file, None for a folder.
-State = tuple[int, int] | None
+# Size and time of a file; anything else but a file and a folder has no size.
+State = tuple[int, int]
+FOLDER: State = (-2, 0)
+NO_SIZE = -1
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Project:
         }
         sizes = {name: len(content) for name, content in self.contents.items()}
         return {
-            **{name: None for name in folders - {"."}},
+            **dict.fromkeys(folders - {"."}, FOLDER),
             **{name: (size, 10**9 * CHANGED) for name, size in sizes.items()},
         }
 
@@ -109,7 +111,7 @@ class Project:
                 (self.folder / name).mkdir(exist_ok=True)
         # Some readers look at the times of folders, too.
         for name, state in self._expected.items():
-            if state is None:
+            if state == FOLDER:
                 os.utime(self.folder / name, (CHANGED, CHANGED))
 
     def _write(self, name: str) -> None:
@@ -124,14 +126,14 @@ def _entries(folder: Path, above: str = "") -> Iterator[tuple[str, State]]:
     with os.scandir(folder) as inside:
         for entry in inside:
             if entry.is_dir(follow_symlinks=False):
-                yield above + entry.name, None
+                yield above + entry.name, FOLDER
                 yield from _entries(Path(entry), f"{above}{entry.name}/")
                 continue
             status = entry.stat(follow_symlinks=False)
             plain = stat.S_ISREG(status.st_mode)
             yield (
                 above + entry.name,
-                (status.st_size if plain else -1, status.st_mtime_ns),
+                (status.st_size if plain else NO_SIZE, status.st_mtime_ns),
             )
 
 
