@@ -1,0 +1,93 @@
+"""Headers of .npy files, which are also those of .cs files, checked before reading."""
+
+import warnings
+from dataclasses import dataclass
+from math import prod
+from typing import BinaryIO
+
+import numpy as np
+
+# Version 3 is version 2 in another encoding, in which names of fields may differ; shape
+# and sizes are the same.
+READERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+    (3, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+@dataclass(frozen=True)
+class NpyHeader:
+    """What an .npy file holds.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : dtype
+        Without objects. Names of its fields may be garbled in a file of version 3.
+    fortran_order : bool
+    start : int
+        Where the values start, in bytes.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    fortran_order: bool
+    start: int
+
+
+def npy_header(file: BinaryIO, size: int) -> NpyHeader:
+    """Read the header of an .npy file and check it against the size of the file.
+
+    Nothing is allocated for the values, and nothing is unpickled.
+
+    Parameters
+    ----------
+    file : file
+        Open for reading, at its start.
+    size : int
+        Number of bytes of the file.
+
+    Raises
+    ------
+    ValueError
+        With the reason alone, for the caller to name the file.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> content = BytesIO()
+    >>> np.save(content, np.zeros((3, 2)))
+    >>> _ = content.seek(0)
+    >>> npy_header(content, len(content.getvalue())).shape
+    (3, 2)
+    """
+    shape, fortran_order, dtype = _parsed(file)
+    if dtype.hasobject:
+        raise ValueError("it holds objects, which would have to be unpickled")
+    if dtype.itemsize == 0 or any(side < 0 or side > size for side in shape):
+        raise ValueError(f"its header describes {_described(shape, dtype)}")
+    start = file.tell()
+    needed = prod(shape) * dtype.itemsize
+    if needed > size - start:
+        raise ValueError(
+            f"its header describes {_described(shape, dtype)}, which are {needed} "
+            f"bytes, and {max(size - start, 0)} follow"
+        )
+    return NpyHeader(shape, dtype, fortran_order, start)
+
+
+def _parsed(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
+    try:
+        # A header of Python 2, and one with stray backslashes, would issue a warning.
+        with warnings.catch_warnings(action="ignore"):
+            version = np.lib.format.read_magic(file)
+            return READERS[version](file)
+    except OSError:
+        raise
+    except Exception as error:  # numpy hands the header to Python's own parser
+        raise ValueError("its header cannot be read") from error
+
+
+def _described(shape: tuple[int, ...], dtype: np.dtype) -> str:
+    return f"an array of shape {shape} with values of {dtype.itemsize} bytes"
