@@ -96,6 +96,8 @@ def see_motions(path: Path) -> None:
     """Draw the molecule of a run."""
     run = open_run(path.parent)
     motions = open_motions(run, read_run(path.parent)[1])
+    if motions is None:  # the file is gone
+        return
     motions.along(0, count=2, size=16)
     motions.volumes([1], [np.array([0.5])])
 
