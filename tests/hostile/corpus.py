@@ -13,13 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import zarr
+from scipy.spatial.transform import Rotation
 
 from manifactor import datasets
+from manifactor._support.version import __version__
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import COMMANDS, main
 from manifactor.command.resuming import checkpoint_folder
 from manifactor.cryoem.all_views.motions import Motions
+from manifactor.cryoem.particles import euler_matrices
 from manifactor.runs.all_views import motion_records
 from manifactor.runs.archive import load, save
 from manifactor.runs.checkpoints import Checkpoints
@@ -177,8 +180,20 @@ def _write_particles(X: np.ndarray) -> None:
         lines = [_particle(k, angles[k], 1 + k % n_groups) for k in range(N)]
         text = loop("optics", optics, groups[:n_groups])
         Path(name).write_text(text + loop("particles", labels, lines))
+    _write_all_views(optics, groups[:1], labels)
     _write_old_star(angles)
     _write_cs(X, angles)
+
+
+def _write_all_views(optics: str, groups: list[str], labels: str) -> None:
+    """Write the same images as if they were seen from all sides."""
+    rng = np.random.default_rng(2)
+    tilt = np.degrees(np.arccos(rng.uniform(-1, 1, N)))
+    rot, psi = rng.uniform(-180, 180, (2, N))
+    angles = np.column_stack([rot, tilt, psi])
+    lines = [_particle(k, angles[k], 1) for k in range(N)]
+    text = loop("optics", optics, groups) + loop("particles", labels, lines)
+    Path("all.star").write_text(text)
 
 
 def _particle(k: int, angles: np.ndarray, group: int) -> str:
@@ -216,7 +231,7 @@ def _write_cs(X: np.ndarray, angles: np.ndarray) -> None:
         "ctf/df_angle_rad": np.zeros(N, np.float32),
         "ctf/phase_shift_rad": np.zeros(N, np.float32),
         "ctf/exp_group_id": np.arange(N, dtype=np.uint32) % 2,
-        "alignments3D/pose": np.radians(angles).astype(np.float32) / 20,
+        "alignments3D/pose": _rotation_vectors(angles),
         "alignments3D/shift": np.ones((N, 2), np.float32),
         "alignments3D/psize_A": np.full(N, PIXEL, np.float32),
         "alignments3D/split": np.arange(N, dtype=np.uint32) % 2,
@@ -225,6 +240,12 @@ def _write_cs(X: np.ndarray, angles: np.ndarray) -> None:
     _write_fields("particles.cs", fields)
     modes = {f"components_mode_{k}/value": X[:, k].astype("f4") for k in (0, 1)}
     _write_fields("modes.cs", {"uid": fields["uid"], **modes})
+
+
+def _rotation_vectors(angles: np.ndarray) -> np.ndarray:
+    """Return the poses of cryoSPARC, which turn the image to the molecule."""
+    turns = Rotation.from_matrix(euler_matrices(angles)).inv()
+    return turns.as_rotvec().astype(np.float32)
 
 
 def _write_fields(name: str, fields: dict[str, np.ndarray]) -> None:
@@ -244,7 +265,7 @@ def _write_others() -> None:
     Path("weights.1.pkl").write_bytes(b"")
     address = {"type": "Scheduler", "address": "tcp://127.0.0.1:1", "workers": {}}
     Path("scheduler.json").write_text(json.dumps(address))
-    records = [{"shape": "torus", "seed": k, "version": "?"} for k in range(3)]
+    records = [{"shape": "torus", "seed": k, "version": __version__} for k in range(3)]
     lines = "".join(f"{json.dumps(record)}\n" for record in records)
     unfinished(Path("study.jsonl")).write_text(lines)
     _write_reproduction(Path("reproduction"))

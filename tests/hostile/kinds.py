@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,15 +54,16 @@ Call = str | Callable[[Path], object]
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Files of one kind, and what reads them.
+class Reader:
+    """Files, and what reads each of them.
 
     Attributes
     ----------
     targets : tuple of str
         Patterns of files of the corpus, of which one is damaged.
     calls : tuple of str or callable
-        Of which one is drawn; those that stop at reading are in the majority.
+        Of which one is drawn; all of them read the file if it is not damaged. Those
+        that stop at reading are in the majority.
     """
 
     targets: tuple[str, ...]
@@ -71,7 +73,8 @@ class Kind:
 def load_and_place(path: Path) -> None:
     """Read an archive and place new samples."""
     fit = load(path)
-    X = latents() if fit.n_features_in_ == 3 else samples()
+    known = {2: samples(), 3: latents()}
+    X = known.get(fit.n_features_in_, np.full((9, fit.n_features_in_), 0.1))
     fit.transform(X[:5] + 0.01)
     fit.locate(X[:5] + 0.01)
     fit.coordinates()
@@ -80,7 +83,18 @@ def load_and_place(path: Path) -> None:
 
 def place_samples(path: Path) -> None:
     """Read samples and place them by an archive."""
-    load("run").locate(read_samples(path)[:20])
+    load("run").locate(read_samples(path)[:20, :2])
+
+
+def refused_pickle(path: Path) -> None:
+    """Read a pickle that holds no coordinates; it is refused, damaged or not."""
+    with suppress(ValueError):
+        read_samples(path)
+
+
+def read_store(path: Path) -> None:
+    """Read a table that is a folder."""
+    read_samples(path.parts[0])
 
 
 def read_scene(path: Path) -> None:
@@ -128,134 +142,182 @@ def volumes_along(path: Path) -> None:
     read_volumes(path.parent, open_run("z-run"))
 
 
-TABLE = (
-    "fit {} --dry-run",
-    "fit {} --dry-run",
+# Of a table, a store, a file of particles, and a run.
+TABLE: tuple[Call, ...] = (
+    *["fit {} --dry-run"] * 2,
     "fit {} --standardise --dry-run",
-    "fit {} --columns 0-1 --dry-run",
-    read_samples,
-    read_samples,
+    "fit {} --drop 0 --dry-run",
+    *[read_samples] * 2,
     place_samples,
     "fit {} --method sum --out new",
     "fit {} --out new",
 )
-STORE = (
+STORE: tuple[Call, ...] = (
     "fit {} --dry-run",
     "fit {} --coordinates parquet --dry-run",
-    read_samples,
+    read_store,
     "fit {} --coordinates parquet --method sum --out new",
     "fit {} --coordinates csv --standardise --out new",
 )
-PARTICLES = (
+PARTICLES: tuple[Call, ...] = (
     "fit {} --dry-run",
     "fit {} --phase-flip --dry-run",
-    "fit {} --all-views --dry-run",
     "fit {} --view 30,60 --width 8 --dry-run",
-    "fit {} --class 1 --optics-group 1 --dry-run",
     "fit z.1.pkl --particles {} --dry-run",
     "fit z.1.pkl --particles {} --out new",
     "fit {} --method sum --out new",
 )
-LINES = ("select {run} --factor 1 --range .2 .7 --out new.csv",) * 2
+ALL_VIEWS: tuple[Call, ...] = (
+    "fit {} --all-views --dry-run",
+    "fit z.1.pkl --particles {} --dry-run",
+)
 READ_RUN: tuple[Call, ...] = (
-    "select {run} --factor 1 --range .2 .7 --out new.csv",
-    "select {run} --factor 2 --range .2 .7 --out new.pkl",
-    "select {run} --column confidence1 0 1 --invert --out new.parquet",
-    "select {run} --column a 0 .5 --out new.npy",
-    "select {run} --min-confidence .5 --out new.star",
-    "average {run} --factor 2 --bins 2 --out new",
-    "export {run} --to cryodrgn --factor 2 --bins 2 --out new",
-    "export {run} --to relion --factor 2 --bins 2 --out new",
-    "export {run} --to recovar --factor 1 --bins 2 --out new",
-    read_scene,
-    read_scene,
+    "select {run} --factor 2 --range .1 .7 --out new.csv",
+    "select {run} --factor 2 --range .1 .7 --invert --out new.npy",
+    "select {run} --column factor2_confidence 0 1 --out new.pkl",
+    "select {run} --min-confidence 0 --out new.parquet",
+    *[read_scene] * 2,
     "report {run} --out new.html",
+)
+READ_PARTICLE_RUN: tuple[Call, ...] = (
+    *READ_RUN[:-1],
+    "select {run} --factor 2 --range .1 .7 --out new.star",
+    "select {run} --column rlnDefocusU 9000 9400 --out new.csv",
+    "export {run} --to relion --factor 2 --bins 2 --out new",
+    "export {run} --to relion --factor 2 --bins 2 --out new",
 )
 READ_ARCHIVE: tuple[Call, ...] = (
     *[load_and_place] * 14,
-    "fit x.csv --method sum --reuse {run} --out new",
-    "fit z.1.pkl --reuse {run} --out new",
+    *["fit x.csv --method sum --reuse {run} --out new"] * 2,
     "report {run} --out new.html",
 )
-READ_MOTIONS: tuple[Call, ...] = (
-    *[see_motions] * 6,
-    "average {run} --factor 2 --bins 2 --out new",
-    read_scene,
-)
 
-RUNS = "run/", "z-run/", "image-run/", "moving-run/"
+INDEXED = "fit z.1.pkl --particles one.star --ind {}"
+POINTS = "export z-run --to cryodrgn --factor 2 --bins 2 --out new"
+AVERAGE = "average {run} --factor 2 --bins 2 --out new"
+IMAGE_AVERAGE = "average image-run --factor 2 --bins 2 --out new"
 
-KINDS: dict[str, Kind] = {
-    "npy": Kind(("x.npy", "whole.npy"), TABLE),
-    "npz": Kind(("x.npz",), TABLE),
-    "pickle": Kind(("z.1.pkl", "old.pkl", "poses.pkl", "ctf.pkl"), TABLE),
-    "text": Kind(("x.csv", "x.tsv", "x.txt"), TABLE),
-    "parquet": Kind(("x.parquet",), (*TABLE, *STORE)),
-    "zarr": Kind(("x.zarr/**/*", "old.zarr/**/*"), STORE),
-    "folder": Kind(("table/*.parquet",), STORE),
-    "indices": Kind(
-        ("ind.pkl", "list.pkl", "ind.npy"),
-        (
-            "fit z.1.pkl --particles one.star --ind {} --dry-run",
-            "fit z.1.pkl --particles one.star --ind {} --dry-run",
-            "fit z.1.pkl --particles one.star --ind {} --out new",
+KINDS: dict[str, tuple[Reader, ...]] = {
+    "npy": (Reader(("x.npy", "whole.npy"), TABLE),),
+    "npz": (Reader(("x.npz",), TABLE),),
+    "pickle": (
+        Reader(("z.1.pkl", "old.pkl"), TABLE),
+        Reader(("poses.pkl", "ctf.pkl"), (refused_pickle,)),
+    ),
+    "text": (Reader(("x.csv", "x.tsv", "x.txt"), TABLE),),
+    "parquet": (Reader(("x.parquet",), (*TABLE, *STORE)),),
+    "zarr": (Reader(("x.zarr/*", "old.zarr/*"), STORE),),
+    "folder": (Reader(("table/*",), STORE),),
+    "indices": (
+        Reader(
+            ("ind.pkl", "list.pkl", "ind.npy"),
+            (*[f"{INDEXED} --dry-run"] * 2, f"{INDEXED} --out new"),
         ),
     ),
-    "star": Kind(("one.star", "two.star", "old.star"), PARTICLES),
-    "cs": Kind(("particles.cs", "modes.cs"), PARTICLES),
-    "stack": Kind(
-        ("a.mrcs",),
-        (
-            "fit {} --dry-run",
-            "fit one.star --dry-run",
-            "fit one.star --all-views --dry-run",
-            "fit {} --method sum --out new",
-            "fit particles.cs --method sum --out new",
-            "average image-run --factor 2 --bins 2 --out new",
+    "star": (
+        Reader(("one.star", "two.star", "old.star"), PARTICLES),
+        Reader(
+            ("one.star", "two.star"),
+            ("fit {} --class 1 --optics-group 1 --dry-run",),
+        ),
+        Reader(("all.star",), ALL_VIEWS),
+    ),
+    "cs": (
+        Reader(("particles.cs",), PARTICLES),
+        Reader(("particles.cs",), ("fit {} --class 0 --optics-group 1 --dry-run",)),
+        Reader(
+            ("modes.cs",),
+            (*TABLE, "fit {} --particles particles.cs --dry-run"),
         ),
     ),
-    "volumes": Kind(
-        ("volumes/*.mrc", "volumes/z_values.txt"),
-        (
-            volumes_along,
-            "fit volumes --dry-run",
-            "fit volumes --method sum --out new",
-            "average volume-run --factor 1 --bins 2 --out new",
+    "stack": (
+        Reader(
+            ("a.mrcs",),
+            (
+                "fit {} --dry-run",
+                "fit one.star --dry-run",
+                "fit all.star --all-views --dry-run",
+                "fit {} --method sum --out new",
+                "fit one.star --method sum --out new",
+                IMAGE_AVERAGE,
+            ),
         ),
     ),
-    "record": Kind(tuple(f"{run}run.json" for run in RUNS), READ_RUN),
-    "archive": Kind(tuple(f"{run}factorization.npz" for run in RUNS), READ_ARCHIVE),
-    "coordinates": Kind(tuple(f"{run}coordinates.csv" for run in RUNS), READ_RUN),
-    "parts": Kind(
-        ("part-run/coordinates/*", "part-run/run.json"),
-        (*LINES, "select {run} --column sample 0 9 --out new.pkl", read_scene),
+    "volumes": (
+        Reader(("volumes/z_values.txt",), (volumes_along,)),
+        Reader(
+            ("volumes/*.mrc",),
+            (
+                volumes_along,
+                "fit volumes --dry-run",
+                "fit volumes --method sum --out new",
+                "average volume-run --factor 1 --bins 2 --out new",
+            ),
+        ),
     ),
-    "motions": Kind(("moving-run/motions.npz",), READ_MOTIONS),
-    "checkpoints": Kind(
-        (".stopped.stages/*", ".large.stages/fit.*", ".large.stages/coordinates/*"),
-        ("fit {resumed} --resume",),
+    "record": (
+        Reader(
+            ("run/run.json",), (*READ_RUN, "select run --column a 0 .5 --out new.npy")
+        ),
+        Reader(("z-run/run.json",), (*READ_PARTICLE_RUN, POINTS)),
+        Reader(("image-run/run.json",), (*READ_PARTICLE_RUN, AVERAGE)),
+        Reader(("moving-run/run.json",), (*READ_RUN, AVERAGE, see_motions)),
+    ),
+    "coordinates": (
+        Reader(("run/coordinates.csv",), READ_RUN),
+        Reader(("z-run/coordinates.csv",), (*READ_PARTICLE_RUN, POINTS)),
+        Reader(("image-run/coordinates.csv",), (*READ_PARTICLE_RUN, AVERAGE)),
+        Reader(("moving-run/coordinates.csv",), (*READ_RUN, AVERAGE)),
+    ),
+    "archive": (
+        Reader(("*run/factorization.npz",), READ_ARCHIVE),
+        Reader(("z-run/factorization.npz",), ("fit z.1.pkl --reuse {run} --out new",)),
+    ),
+    "parts": (
+        Reader(
+            ("part-run/coordinates/*", "part-run/run.json"),
+            (
+                "select {run} --factor 1 --range .2 .7 --out new.csv",
+                "select {run} --column sample 0 9 --out new.parquet",
+                read_scene,
+            ),
+        ),
+    ),
+    "motions": (
+        Reader(("moving-run/motions.npz",), (*[see_motions] * 6, AVERAGE, read_scene)),
+    ),
+    "checkpoints": (
+        Reader(
+            (".stopped.stages/*", ".large.stages/fit.*", ".large.stages/coord*"),
+            ("fit {resumed} --resume",),
+        ),
     ),
     # Inputs that were changed after their fit.
-    "used": Kind(
-        ("x.csv", "z.1.pkl", "one.star", "two.star", "a.mrcs"),
-        (
-            "select run --column a 0 .5 --out new.npy",
-            "select z-run --column rlnDefocusU 9000 9500 --out new.csv",
-            "select z-run --factor 2 --range .1 .6 --out new.star",
-            "average image-run --factor 2 --bins 2 --out new",
-            "export z-run --to cryodrgn --factor 2 --bins 2 --out new",
-            "export image-run --to relion --factor 2 --bins 2 --out new",
-            "export z-run --to aspire --factor 1 --bins 2 --out new",
+    "used": (
+        Reader(("x.csv",), ("select run --column a 0 .5 --out new.npy",)),
+        Reader(("z.1.pkl",), (POINTS,)),
+        Reader(
+            ("one.star",),
+            (
+                "select z-run --column rlnDefocusU 9000 9500 --out new.csv",
+                "select z-run --factor 2 --range .1 .6 --out new.star",
+                "export z-run --to aspire --factor 2 --bins 2 --out new",
+                POINTS,
+            ),
+        ),
+        Reader(
+            ("two.star", "a.mrcs"),
+            (
+                IMAGE_AVERAGE,
+                "export image-run --to relion --factor 2 --bins 2 --out new",
+            ),
         ),
     ),
-    "training": Kind(
-        ("config.yaml", "ctf.pkl"),
-        ("export z-run --to cryodrgn --factor 2 --bins 2 --out new",),
-    ),
-    "structure": Kind(("molecule.pdb", "molecule.cif"), (read_structure,)),
-    "study": Kind(("study.jsonl.part",), (read_study,)),
-    "reproduction": Kind(("reproduction/numbers.json",), (read_reproduction,)),
-    "scheduler": Kind(("scheduler.json",), (read_address,)),
+    "training": (Reader(("config.yaml", "ctf.pkl"), (POINTS,)),),
+    "structure": (Reader(("molecule.pdb", "molecule.cif"), (read_structure,)),),
+    "study": (Reader(("study.jsonl.part",), (read_study,)),),
+    "reproduction": (Reader(("reproduction/numbers.json",), (read_reproduction,)),),
+    "scheduler": (Reader(("scheduler.json",), (read_address,)),),
 }
 
 # What a fit that was stopped was, by the folder of its checkpoints.

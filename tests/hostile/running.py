@@ -10,9 +10,10 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from random import Random
 
@@ -54,8 +55,9 @@ class Case:
     def drawn(self, project: Project) -> tuple[Random, str, Call]:
         """Return the random source, the file to damage and what reads it."""
         rng = Random(f"{self.kind} {self.seed} {self.number}")
-        kind = KINDS[self.kind]
-        return rng, rng.choice(project.files(kind.targets)), rng.choice(kind.calls)
+        reader = rng.choice(KINDS[self.kind])
+        target = rng.choice(project.files(reader.targets))
+        return rng, target, rng.choice(reader.calls)
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,28 @@ def run_case(case: Case, project: Project, limits: Limits = Limits()) -> Outcome
     return Outcome(case, what, *run_call(call, target, damage, project, limits))
 
 
+def unread(project: Project, limits: Limits = Limits()) -> Iterator[str]:
+    """Yield what does not read a file that is not damaged."""
+    for reader in chain(*KINDS.values()):
+        targets = project.files(reader.targets)
+        for number, call in enumerate(dict.fromkeys(reader.calls)):
+            target = targets[number % len(targets)]
+            found = run_call(call, target, lambda: None, project, limits, (0,))
+            if found[0]:
+                yield f"{described(call, target)}: {found[0]}: {found[1][-300:]}"
+
+
 def run_call(
-    call: Call, target: str, damage: Callable, project: Project, limits: Limits
+    call: Call,
+    target: str,
+    damage: Callable,
+    project: Project,
+    limits: Limits,
+    codes: tuple[int, ...] = (0, 2),
 ) -> tuple[str, str]:
     """Damage a file and read it in a child of this process; restore the project.
+
+    `codes` are the exit codes that are right.
 
     Returns
     -------
@@ -101,7 +121,7 @@ def run_call(
         os.lseek(output, 0, os.SEEK_SET)
         with os.fdopen(output, errors="replace") as file:
             text = file.read()
-        problem = problem or _judged(report, text, limits)
+        problem = problem or _judged(report, text, limits, codes)
         if not problem:
             problem = _left_behind(report, target, project.changes())
     finally:
@@ -201,7 +221,7 @@ def _cpu_ticks(process: int) -> int:
     return time.monotonic_ns() if after[0] in "RD" else int(after[11]) + int(after[12])
 
 
-def _judged(report: dict, output: str, limits: Limits) -> str:
+def _judged(report: dict, output: str, limits: Limits, codes: tuple[int, ...]) -> str:
     """Return what is wrong with how a case ended, "" for nothing."""
     if "asked" not in report:
         return "the fuzzer itself failed"
@@ -209,7 +229,7 @@ def _judged(report: dict, output: str, limits: Limits) -> str:
         return "traceback"
     if report["asked"] > limits.memory:
         return f"asked for {report['asked'] / 2**30:.1f} GB"
-    if report["code"] not in (0, 2):
+    if report["code"] not in codes:
         return f"exit code {report['code']}"
     if report["code"] == 2 and "Unable to allocate" in output:
         return "asked for memory without a check"
