@@ -105,9 +105,8 @@ def _run_share(options: argparse.Namespace) -> None:
         gc.freeze()
         os.chdir(folder)
         project = Project.read(Path(folder))
-        if options.rehearse:
-            if problems := "\n".join(unread(project)):
-                raise SystemExit(f"undamaged files must be read:\n{problems}")
+        if options.rehearse and (problems := "\n".join(unread(project))):
+            raise SystemExit(f"undamaged files must be read:\n{problems}")
         for case in list(_cases(options))[options.share :: options.jobs]:
             found = asdict(run_case(case, project))
             if not found["problem"]:

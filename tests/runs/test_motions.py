@@ -1,14 +1,10 @@
 """The molecule of a run of all views, in the coordinates of its factors."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.motions import Motions
-from manifactor.cryoem.all_views.place_features import PlaceFeatures
-from manifactor.runs.motion_checks import damage_of
 from manifactor.runs.motions import RunMotions, angles_of, even_scale
 
 from ..cryoem.moving import moving_model
@@ -83,40 +79,3 @@ def test_volumes_project_to_the_images(motions):
     grid = motions.volumes([0, 1], [np.array([0.1, 0.9]), np.array([0.0, 120, 240])])
     assert len(grid) == 6
     assert grid.dtype == np.float32
-
-
-MODEL = moving_model()
-WRONG_PARTS = {
-    "model": "no model",
-    "grid": replace(MODEL.grid, cut=1e9),
-    "box": float("nan"),
-    "motions": Motions(("circle", "interval")),
-    "volumes": MODEL.volumes[:, 1:],
-    "views": replace(MODEL.views, counts=MODEL.views.counts[1:]),
-    "consistency": np.zeros(3),
-    "quantiles": np.zeros((2, 0)),
-}
-
-
-@pytest.mark.parametrize("name", WRONG_PARTS)
-def test_a_model_whose_parts_do_not_fit_together_is_refused(name):
-    topologies = MODEL.motions.topologies
-    assert damage_of(MODEL, topologies) == ""
-    wrong = WRONG_PARTS[name]
-    model = wrong if name == "model" else replace(MODEL, **{name: wrong})
-    assert damage_of(model, topologies)
-    # Neither does anything of another type in its place, and nothing is raised.
-    for other in (None, "text", -3, np.zeros(()), ()):
-        if name not in ("model", "quantiles"):
-            assert damage_of(replace(MODEL, **{name: other}), topologies)
-
-
-def test_a_model_with_the_features_of_known_places_is_whole():
-    places = [np.linspace(0, 1, 9)[:, None], np.ones((9, 2))]
-    features = PlaceFeatures.of(("interval", "other"), places)
-    count = features.features(np.zeros((1, 3))).shape[1]
-    volumes = np.zeros((count, MODEL.grid.size), np.complex64)
-    model = replace(MODEL, motions=features, volumes=volumes)
-    assert damage_of(model, ["interval", "other"]) == ""
-    spread = replace(features, spreads=features.spreads[:1])
-    assert damage_of(replace(model, motions=spread), ["interval", "other"])

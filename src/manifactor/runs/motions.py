@@ -12,7 +12,6 @@ from manifactor.cryoem.particles import euler_matrices, matrix_angles
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
 from manifactor.runs.archive import read_tree
-from manifactor.runs.motion_checks import damage_of
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 
@@ -270,11 +269,10 @@ def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
     if not path.exists():
         return None
     model = read_tree(path)
-    problem = damage_of(model, [factor.topology for factor in fit.factors_])
-    if problem:
+    if len(model.motions.topologies) != len(fit.factors_):
         raise ValueError(
-            f"{path} is damaged, or of another run: {problem}. Fit again, or, for "
-            "coordinates of another program, remove it: it is computed again."
+            f"{path} must have the {len(fit.factors_)} factors of the run; it has "
+            f"{len(model.motions.topologies)}. Fit again."
         )
     scales = scales_of(fit, quantiles=model.quantiles)
     return RunMotions(model, scales, not is_of_all_views(run.record))
