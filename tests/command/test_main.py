@@ -48,7 +48,18 @@ def test_the_version_is_printed(capsys):
     ("problem", "code", "line"),
     [
         (ValueError("two\n lines"), 2, "error: two lines"),
-        (MemoryError(), 2, "error: MemoryError"),
+        (MemoryError(), 2, "error: MemoryError: the memory that this process may use"),
+        (
+            MemoryError("Unable to allocate 9 GiB"),
+            2,
+            "error: Unable to allocate 9 GiB: the memory that this process may use is "
+            "full. Raise its limit (ulimit -v), or give fewer samples.\n",
+        ),
+        (MemoryError("The fit needs 9 GB."), 2, "error: The fit needs 9 GB.\n"),
+        (RuntimeError("can't start new thread"), 2, "error: no more threads can be"),
+        (OSError(errno.EMFILE, "too many", "a.mrc"), 2, "error: too many files are op"),
+        (OSError(errno.ENOMEM, "no memory"), 2, "error: the memory that this process"),
+        (ImportError("a.so: failed to map segment"), 2, "error: the memory that this"),
         (
             PermissionError(13, "not yours", "a.npz"),
             2,
@@ -81,8 +92,9 @@ def test_a_mistake_in_the_program_keeps_its_traceback(monkeypatch):
         raise TypeError
 
     monkeypatch.setitem(COMMANDS, "report", fail)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError) as error:
         main(["report", "run"])
+    assert "Please report it with the lines above" in error.value.__notes__[0]
 
 
 def test_warnings_are_one_line_on_standard_error(folder, capsys, rng):

@@ -417,3 +417,88 @@ def test_particles_of_different_pixel_sizes_are_refused(save, table):
         ValueError, match=r"must have one pixel size; .* have 0.8 to 1.6 A"
     ):
         _ = mixed.pixel_size
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"ctf__accel_kv": ["high"] * 7},
+            "a number as ctf/accel_kv in every row; row 1 has 'high'. Rep",
+        ),
+        (
+            {"ctf__df1_A": np.ones((7, 2))},
+            "field ctf/df1_A of .* must hold 1 number for each particle; got values of type float64, shape .7, 2.",
+        ),
+        (
+            {"ctf__df1_A": np.ones(7, complex)},
+            "ctf/df1_A .* got values of type complex128",
+        ),
+        (
+            {"ctf__exp_group_id": [1.5] * 7},
+            "a whole number as ctf/exp_group_id .* has '1.5'",
+        ),
+        (
+            {"alignments3D__pose": np.ones((7, 4))},
+            "alignments3D/pose .* must hold 3 numbers for each particle; .* shape .7, 4.",
+        ),
+        (
+            {"alignments3D__pose": np.ones(7)},
+            "alignments3D/pose .* must hold 3 numbers",
+        ),
+        (
+            {"alignments3D__pose": np.full((7, 3), np.nan)},
+            "a finite number as alignments3D/pose",
+        ),
+        (
+            {"alignments3D__shift": [["a", "b"]] * 7},
+            "a finite number as alignments3D/shift",
+        ),
+        (
+            {"alignments3D__shift": np.ones((7, 3))},
+            "alignments3D/shift .* must hold 2 num",
+        ),
+        (
+            {"alignments3D__psize_A": [np.inf] * 7},
+            "a finite number as alignments3D/psize_A",
+        ),
+        (
+            {"blob__psize_A": [1, 0, 1, 1, 1, 1, 1]},
+            "a number above 0 as blob/psize_A .* row 2 has '0'",
+        ),
+        ({"blob__idx": [0.5] * 7}, "a whole number as blob/idx in every row"),
+        (
+            {"blob__path": [b"\xff.mrc"] * 7},
+            r"must name its stacks \(blob/path\) in UTF-8",
+        ),
+        (
+            {"uid": ["a"] * 7},
+            "field `uid` of .* must hold a whole number for each part",
+        ),
+        ({"uid": np.ones((7, 2), int)}, "field `uid` of .* must hold a whole number"),
+    ],
+)
+def test_fields_that_are_no_numbers_of_their_kind_are_refused(
+    save, table, fields, message
+):
+    names = [name.replace("__", "/") for name in fields]
+    path = save(with_fields(without(table, *names), **fields))
+    with pytest.raises(ValueError, match=message) as error:
+        read_particles(path)
+    assert "particles.cs" in str(error.value)
+
+
+def test_a_table_without_an_axis_or_with_two_is_refused(save, table):
+    for other in (table[:1].reshape(()), table[:6].reshape(2, 3)):
+        with pytest.raises(ValueError, match="must hold a table with one row for each"):
+            read_particles(save(other))
+
+
+def test_more_rows_than_the_file_holds_are_refused_before_any_is_read(save, table):
+    path = save(table)
+    content = path.read_bytes().replace(
+        b"'shape': (7,), ", b"'shape': (10000000000,), "
+    )
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="its header describes an array of shape"):
+        read_particles(path)

@@ -497,3 +497,68 @@ def test_images_in_memory_are_read_as_those_in_files_are():
     assert all(block.dtype == np.float32 for _, block in blocks)
     np.testing.assert_array_equal(blocks[0][1], images[[4, 0]])
     assert sum(len(rows) for rows, _ in source.blocks()) == 5
+
+
+def with_word(path, place, value, kind="<i4"):
+    """Overwrite one word of a header, counted from 0."""
+    content = bytearray(path.read_bytes())
+    content[4 * place : 4 * place + 4] = np.array([value], kind).tobytes()
+    path.write_bytes(content)
+    return path
+
+
+# Words of the header: columns, rows, sections, kind of numbers, sampling in z, space
+# group, and bytes of further header.
+NX, NY, NZ, MODE, MZ, SPACE, FURTHER = 0, 1, 2, 3, 9, 22, 23
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({NX: 0}, "header describes 0 x 4 x 3 numbers of 4 bytes"),
+        ({NY: -4}, "the header describes 6 x -4 x 3 numbers"),
+        (
+            {NX: 2**31 - 1, NY: 2**31 - 1, NZ: 2**31 - 1},
+            "in all, and the file has 1312",
+        ),
+        ({NZ: 4}, "6 x 4 x 4 numbers of 4 bytes, 1408 in all, and the file has 1312"),
+        ({MODE: 77}, "6 x 4 x 3 numbers of an unknown kind"),
+        ({MODE: -1}, "numbers of an unknown kind"),
+        ({FURTHER: 2**31 - 1}, "2147484959 in all, and the file has 1312"),
+        ({FURTHER: -5}, "after -5 bytes of further header"),
+        ({SPACE: 401, MZ: 0}, "in volumes without sections"),
+    ],
+)
+def test_a_header_that_cannot_be_is_refused(tmp_path, words, message):
+    path = save(tmp_path / "a.mrcs", named(3))
+    for place, value in words.items():
+        with_word(path, place, value)
+    with pytest.raises(
+        ValueError, match=f"a.mrcs is not a whole MRC file: .*{message}"
+    ):
+        stack_images(path)
+
+
+def test_a_stack_of_volumes_holds_no_images(tmp_path):
+    path = save(tmp_path / "a.mrcs", named(4))
+    with_word(with_word(path, SPACE, 401), MZ, 2)
+    with pytest.raises(
+        ValueError, match="must hold images; it holds volumes of 2 x 4 x"
+    ):
+        stack_images(path)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1.0, 0.0])
+def test_a_pixel_size_that_cannot_be_is_none(tmp_path, value):
+    path = with_word(
+        save(tmp_path / "a.mrcs", named(3), voxel_size=2.0), 10, value, "<f4"
+    )
+    assert stack_images(path).pixel_size == 1
+    assert not stack_images(path).pixel_size_stated
+
+
+def test_a_pipe_among_volumes_is_refused_and_not_waited_for(tmp_path):
+    save(tmp_path / "v1.mrc", named(4, shape=(4, 4)))
+    os.mkfifo(tmp_path / "v2.mrc")
+    with pytest.raises(ValueError, match=r"must be a file; .*v2.mrc is a named pipe"):
+        volume_series(tmp_path)

@@ -1,4 +1,6 @@
 import sys
+import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ NEW = {
     "mfFactor1": np.linspace(0, 359, 6),
     "mfFactor1Confidence": np.array([1, 0.5, 0.25, 1e-7, 0, 0.999]),
 }
+RELION_5_TABLE = RELION_5[RELION_5.index("loop_", RELION_5.index("data_particles")) :]
 TAILS = [f"{angle:.6f} {sure:.6f}" for angle, sure in zip(*NEW.values(), strict=True)]
 
 
@@ -289,6 +292,179 @@ def test_a_missing_package_is_named_with_what_to_install(tmp_path, monkeypatch):
         match=r"this needs the package starfile: pip install 'manifactor\[cryoem\]'",
     ):
         written(tmp_path, RELION_30)
+
+
+def test_a_mark_at_the_start_of_the_file_is_kept(tmp_path):
+    text = "\ufeffdata_particles\n" + RELION_5_TABLE
+    assert written(tmp_path, text, columns={}) == text
+
+
+def test_a_file_that_was_replaced_is_read_anew_after_an_error(tmp_path):
+    path = tmp_path / "a.star"
+    path.write_text("data_optics\n_rlnOpticsGroup\n" + TABLE.format(1, 1, 4))
+    with pytest.raises(ValueError, match="is not a STAR file that can be read"):
+        read_particles(path)
+    path.write_text(TABLE.format(1, 1, 4))
+    assert len(read_particles(path)) == 2
+
+
+HEAD = "data_optics\nloop_\n_rlnOpticsGroup #1\n_rlnVoltage #2\n1 300\n2 200\n\n"
+TABLE = "data_particles\nloop_\n_rlnOpticsGroup #1\n_rlnOriginXAngst #2\n_rlnOriginYAngst #3\n{} 1 2\n{} 3 {}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            HEAD.replace("2 200", "two 200") + TABLE.format(1, 2, 4),
+            "a whole number as rlnOpticsGroup of data_optics in every row; row 2 has 'two'",
+        ),
+        (
+            HEAD + TABLE.format(1, "1a", 4),
+            "a whole number as rlnOpticsGroup .* has '1a'",
+        ),
+        (
+            HEAD + TABLE.format(1, 1.5, 4),
+            "a whole number as rlnOpticsGroup .* has '1.5'",
+        ),
+        (
+            HEAD.replace("_rlnOpticsGroup", "_rlnGroup") + TABLE.format(1, 2, 4),
+            "data_optics of .* must number its groups; it has no column _rlnOpticsGroup. Add",
+        ),
+        (
+            "data_optics\n_rlnVoltage 300\n" + TABLE.format(1, 1, 4),
+            "it has no column _rlnOpticsGroup",
+        ),
+        (
+            "data_optics\n_rlnOpticsGroup\n" + TABLE.format(1, 1, 4),
+            "is not a STAR file that can be read: not enough values",
+        ),
+        (
+            HEAD + TABLE.format(1, 2, "far"),
+            "must state a finite number as rlnOriginYAngst in every row; row 2 has 'far'. Repair",
+        ),
+        (
+            HEAD + TABLE.format(1, 2, "nan"),
+            "a finite number as rlnOriginYAngst .* row 2 has 'nan'",
+        ),
+        (
+            HEAD + TABLE.format(1, 2, "<NA>"),
+            "a finite number as rlnOriginYAngst .* has 'nan'",
+        ),
+        (
+            HEAD + TABLE.format(1, 2, "1e400"),
+            "a finite number as rlnOriginYAngst .* has 'inf'",
+        ),
+        (
+            TABLE.format(1, 2, 4).replace("rlnOriginYAngst", "rlnOriginXAngst"),
+            "a table has 2 columns _rlnOriginXAngst. Remove all but one",
+        ),
+        (
+            TABLE.format(1, 2, 4)
+            .replace("rlnOriginYAngst", "rlnImagePixelSize")
+            .replace("1 2", "1 0"),
+            "a number above 0 as rlnImagePixelSize .* row 1 has '0'",
+        ),
+        (
+            "data_\nloop_ # all\n_rlnVoltage #1\nabc\n",
+            "a number as rlnVoltage in every row; row 1 has 'abc'",
+        ),
+        (
+            f"data_\nloop_\n_rlnImageName #1\n{'9' * 5000}@a.mrcs\n",
+            "must name images as 000001@stack.mrcs; got '9999",
+        ),
+        (
+            "data_\nloop_\n_rlnImageName #1\n1@a\0b.mrcs\n",
+            "line 4 has the blank '.x00', which is neither space nor tab. Replace it",
+        ),
+        ("data_\nloop_\n_mfFactor1 #1\n0.5\n", "holds no columns but those of an ear"),
+        (
+            "data_particles\nloop_\n1 2 3\n",
+            "line 3 of it has 3 values for 0 columns. Name all columns",
+        ),
+    ],
+)
+def test_damaged_tables_are_refused_with_the_value(tmp_path, text, message):
+    path = tmp_path / "a.star"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as error:
+        read_particles(path)
+    assert "\n" not in str(error.value)
+    assert "a.star" in str(error.value)
+
+
+def test_text_that_is_not_utf_8_is_refused(tmp_path):
+    (tmp_path / "a.star").write_bytes(b"data_\nloop_\n_rlnImageName #1\n1@\xff.mrcs\n")
+    with pytest.raises(
+        ValueError, match=r"a.star .* must be text in UTF-8. Save it so"
+    ):
+        read_particles(tmp_path / "a.star")
+
+
+@pytest.mark.parametrize(
+    "value", ["a\x0b", "\x1cb", "a\u2028b", "a\xa0b", "a\0b", "a#b"]
+)
+def test_values_that_starfile_reads_otherwise_are_refused(tmp_path, value):
+    text = f"data_\nloop_\n_rlnMicrographName #1\n_rlnClassNumber #2\n{value} 1\n"
+    with pytest.raises(ValueError, match=r"line 5 (of it )?has "):
+        written(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "data_optics\ndata_particles\n" + RELION_5_TABLE,
+            "its block data_optics is empty",
+        ),
+        (
+            "data_\nloop_\n_rlnClassNumber #1\n1\n\ndata_x\n",
+            "its block data_x is empty",
+        ),
+        ("data_x\n_a " + "b" * 70_000 + "\n", "longer than 65536 characters"),
+        (
+            "".join(f"data_{k}\n_a 1\n" for k in range(2000)),
+            "it has 2000 blocks, and at",
+        ),
+        (
+            "data_\nloop_\n"
+            + "".join(f"_a{k}\n" for k in range(20_000))
+            + "1 " * 20_000,
+            "a table has 20000 columns, and at most 2000 are read",
+        ),
+        (
+            "# coding: none\ndata_\nloop_\n_rlnClassNumber #1\n1\n",
+            "its table data_ cannot be told from the lines around it",
+        ),
+    ],
+)
+def test_what_starfile_does_not_read_in_seconds_or_reads_otherwise_is_refused(
+    tmp_path, text, message
+):
+    with pytest.raises(
+        ValueError, match=f"is not a STAR file that can be read: .*{message}"
+    ):
+        written(tmp_path, text)
+
+
+def cpu_seconds(path):
+    start = time.process_time()
+    with suppress(ValueError):
+        read_particles(path)
+    return time.process_time() - start
+
+
+def test_the_time_to_read_grows_as_the_file_does(tmp_path):
+    texts = {
+        "long": f"data_\nloop_\n_rlnClassNumber #1\n{'1 ' * 1_000_000}\n",
+        "name": "data_\nloop_\n_rlnImageName #1\n"
+        + "1@a\n" * 20_000
+        + f"1@{'a' * 10**6}\n",
+    }
+    for name, text in texts.items():
+        path = tmp_path / f"{name}.star"
+        path.write_text(text)
+        assert cpu_seconds(path) < 10
 
 
 def test_a_file_cut_anywhere_is_refused_in_words_or_has_whole_rows(tmp_path):

@@ -207,3 +207,13 @@ def test_a_view_that_shows_little_of_a_motion_is_no_confounder(particles):
         assert not of_all_views(particles, circle, seed=seed).meaning
     sure = Place(angle, "circle", None, np.full(N, 0.1))
     assert of_all_views(particles, sure).meaning
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_a_quantity_without_distances_is_left_out(particles, rng, value):
+    spoilt = particles.microscope["defocus_u"].copy()
+    spoilt[7] = value
+    other = replace(particles, microscope={**particles.microscope, "defocus_u": spoilt})
+    names = {name for name, _ in found(other, Place(rng.uniform(size=N), "interval"))}
+    assert "defocus" not in names
+    assert "shift" in names

@@ -34,6 +34,8 @@ def extra(name: str) -> ModuleType:
     """
     try:
         return import_module(name)
+    except MemoryError:
+        raise
     except Exception as error:  # a broken package may raise anything
         package = _root(name)
         install = f"pip install 'manifactor[{EXTRAS.get(package, 'cryoem')}]'"

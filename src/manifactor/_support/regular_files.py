@@ -55,3 +55,11 @@ def _problem(error: OSError) -> str:
     if error.errno == errno.ELOOP:
         return "is a link that leads back to itself"
     return f"cannot be used: {os.strerror(error.errno or 0)}"
+
+
+def real_path(path: Path) -> Path:
+    """Return an absolute path without links; a link to itself stays as it is.
+
+    `Path.resolve` raises a RuntimeError for such a link.
+    """
+    return Path(os.path.realpath(path))

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from manifactor._support.files import whole_folder, write_whole
+from manifactor._support.regular_files import real_path
 from manifactor._support.workers import Here, Workers
 from manifactor.command.clusters import chosen_workers
 from manifactor.command.motions import motions_to_average
@@ -76,7 +77,7 @@ def _require_not_an_input(out: Path, record: dict) -> None:
     # --overwrite is meant for earlier selections; the samples themselves may exist
     # nowhere else. Tables in folders are changed by any file that is added.
     inputs = [Path(record[name]) for name in ("input", "particles") if name in record]
-    path = out.resolve()
+    path = real_path(out)
     if any(path == given or _is_part_of(path, given) for given in inputs):
         raise ValueError(
             f"{out} is the input of the run and is not replaced. Choose another --out."

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.regular_files import real_path
 from manifactor._support.workers import Processes, Workers
 from manifactor.command.costs import elsewhere, n_workers, note_long_fit, show_cost
 from manifactor.command.fit_options import SETTINGS
@@ -256,8 +257,8 @@ def _require_inputs_outside(tasks: list[Task], out: Path) -> None:
 
 def _require_outside(inputs: Sequence[Path], out: Path) -> None:
     for given in inputs:
-        path = given.resolve()
-        if out.resolve() in [path, *path.parents]:
+        path = real_path(given)
+        if real_path(out) in [path, *path.parents]:
             raise ValueError(
                 f"the input {given} lies in {out}, which the run would replace. "
                 "Choose another --out."

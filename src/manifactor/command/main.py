@@ -10,6 +10,7 @@ from manifactor.command import (
     EXIT_BAD_INPUT,
     EXIT_CLOSED_PIPE,
     EXIT_DONE,
+    shortages,
     signals,
     terminal,
 )
@@ -34,6 +35,11 @@ COMMANDS: dict[str, Callable[[Namespace], None]] = {
     "bench": bench,
     "reproduce": reproduce,
 }
+
+BUG = (
+    "This is a mistake in manifactor, not in your data. Please report it with the "
+    "lines above."
+)
 
 # Errors of a path itself; others, such as that of a full disk, lie elsewhere.
 WRONG_PATH = (
@@ -73,10 +79,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         # once more when it flushes the output at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_CLOSED_PIPE
-    # What the library raises for bad input; anything else is a bug, whose traceback is
-    # needed to fix it. MemoryError: a fit that this machine cannot hold.
-    except (ValueError, OSError, MemoryError) as error:
-        terminal.error(_in_words(error))
+    # What the library raises for bad input, and what the machine is short of; anything
+    # else is a bug, whose traceback is needed to fix it.
+    except Exception as error:
+        words = shortages.shortage(error)
+        if not words and not isinstance(error, ValueError | OSError):
+            error.add_note(BUG)
+            raise
+        terminal.error(words or _in_words(error))
         return EXIT_BAD_INPUT
     # From the parser, which has printed its message: --help, --version, wrong usage.
     except SystemExit as stop:

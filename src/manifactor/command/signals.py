@@ -140,11 +140,16 @@ def ended_by_signals(settings: SignalSettings = SignalSettings()) -> Iterator[No
     ]
     reader, writer = socket.socketpair()
     writer.setblocking(False)
+    watch = threading.Thread(target=_watch, args=(reader, settings), daemon=True)
+    try:
+        watch.start()
+    except RuntimeError:  # no more threads
+        reader.close()
+        writer.close()
+        raise
     # Python calls handlers between two of its own instructions only; this socket
     # hears of a signal at once.
     wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    watch = threading.Thread(target=_watch, args=(reader, settings), daemon=True)
-    watch.start()
     for number in taken:
         signal.signal(number, _raise_first)
     try:

@@ -1,12 +1,16 @@
 """Particles in cryoSPARC's .cs files."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from manifactor._support.npy_header import npy_header
+from manifactor._support.regular_files import require_regular_file
+from manifactor.cryoem.numbers import finite, floats, positive, whole
 from manifactor.cryoem.particles import Particles, matrix_angles
 
 # Our own fields start with this; those of an earlier run are replaced.
@@ -24,6 +28,9 @@ CS_FIELDS = {
     "half set": "alignments3D/split",
 }
 
+# Fields of numbers of groups.
+WHOLE = ("optics group", "half set")
+
 # Poses, the ones to prefer first. Those of a 2-D classification are one angle.
 ALIGNMENTS = ("alignments3D", "alignments2D")
 
@@ -33,26 +40,44 @@ def read_cs(path: Path) -> np.ndarray:
 
     Nothing is unpickled.
     """
+    require_regular_file(path, "the particles")
     try:
         with path.open("rb") as file:
+            npy_header(file, path.stat().st_size)
+            file.seek(0)
             # A pickled object could run any code when it is loaded.
             table = np.lib.format.read_array(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
+        reason = " ".join(str(error).split())
         raise ValueError(
             f"{path} is not a .cs file of plain fields; pickled objects are never "
-            "loaded."
+            f"loaded: {reason}. Export it again."
         ) from error
     if table.dtype.names is None:
         raise ValueError(
             f"{path} must hold a table with named fields; got a plain array of shape "
             f"{table.shape}."
         )
+    if table.ndim != 1:
+        raise ValueError(
+            f"{path} must hold a table with one row for each particle; got one of "
+            f"shape {table.shape}. Export it again."
+        )
     if "uid" not in table.dtype.names:
         raise ValueError(
             f"{path} has no field `uid`, by which cryoSPARC knows its particles. "
             "Export it again."
         )
+    if table["uid"].ndim != 1 or table["uid"].dtype.kind not in "iu":
+        raise ValueError(
+            f"the field `uid` of {path} must hold a whole number for each particle; "
+            f"got {_kind(table['uid'])}. Export it again."
+        )
     return table
+
+
+def _kind(values: np.ndarray) -> str:
+    return f"values of type {values.dtype}, shape {values.shape}"
 
 
 def read_cryosparc(path: Path, *, pixel_size: float | None = None) -> Particles:
@@ -134,15 +159,16 @@ def _particles(
     rows: np.ndarray,
     pixel_size: float | None,
 ) -> Particles:
+    table = _Fields(path, fields)
     stacks = slices = None
     if "blob/path" in fields and "blob/idx" in fields:
-        stacks = np.array([_stack_name(name) for name in fields["blob/path"]])
-        slices = fields["blob/idx"].astype(int)
+        stacks = np.array([_stack_name(name, path) for name in fields["blob/path"]])
+        slices = table.numbers("blob/idx", whole)
     pixel_sizes = None
     if pixel_size is not None:
         pixel_sizes = np.full(len(rows), float(pixel_size))
     elif "blob/psize_A" in fields:
-        pixel_sizes = fields["blob/psize_A"].astype(float)
+        pixel_sizes = table.numbers("blob/psize_A", positive)
     return Particles(
         path,
         rows,
@@ -150,66 +176,100 @@ def _particles(
         stack=stacks,
         slice=slices,
         pixel_sizes=pixel_sizes,
-        angles=_angles(fields),
-        shift=_shift(fields, pixel_sizes),
-        microscope=_microscope(fields),
+        angles=_angles(table),
+        shift=_shift(table, pixel_sizes),
+        microscope=_microscope(table),
     )
 
 
-def _stack_name(value) -> str:
-    text = value.decode() if isinstance(value, bytes) else str(value)
+@dataclass(frozen=True)
+class _Fields:
+    """Fields of a .cs file by name, and the file for messages."""
+
+    path: Path
+    fields: Mapping[str, np.ndarray]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.fields
+
+    def numbers(
+        self,
+        name: str,
+        convert: Callable[[np.ndarray, str, Path], np.ndarray] = floats,
+        *,
+        width: int | None = None,
+    ) -> np.ndarray:
+        """Return a field as numbers, one for each particle, or `width` of them."""
+        values = self.fields[name]
+        sides = () if width is None else (width,)
+        if values.shape[1:] != sides or values.dtype.kind not in "fiubSU":
+            wanted = f"{width or 1} number{'s' * (width is not None)}"
+            raise ValueError(
+                f"the field {name} of {self.path} must hold {wanted} for each "
+                f"particle; got {_kind(values)}. Export it again."
+            )
+        return convert(values, name, self.path)
+
+
+def _stack_name(value, path: Path) -> str:
+    try:
+        text = value.decode() if isinstance(value, bytes) else str(value)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} must name its stacks (blob/path) in UTF-8; got {value!r}."
+        ) from error
     # cryoSPARC marks paths within its project with a ">".
     return text.lstrip(">")
 
 
-def _angles(fields: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    if "alignments3D/pose" in fields:
-        return euler_angles(fields["alignments3D/pose"])
-    if "alignments2D/pose" in fields:
+def _angles(table: _Fields) -> np.ndarray | None:
+    if "alignments3D/pose" in table:
+        return euler_angles(table.numbers("alignments3D/pose", finite, width=3))
+    if "alignments2D/pose" in table:
         # Radians, in the sense of a rotation vector along z.
-        psi = np.degrees(fields["alignments2D/pose"].astype(float).reshape(-1, 1))
-        return np.pad(psi, ((0, 0), (2, 0)))
+        flat = table.fields["alignments2D/pose"].ndim == 1
+        pose = table.numbers("alignments2D/pose", finite, width=None if flat else 1)
+        return np.pad(np.degrees(pose.reshape(-1, 1)), ((0, 0), (2, 0)))
     return None
 
 
-def _shift(
-    fields: Mapping[str, np.ndarray], pixel_sizes: np.ndarray | None
-) -> np.ndarray | None:
+def _shift(table: _Fields, pixel_sizes: np.ndarray | None) -> np.ndarray | None:
     """Return the shifts in pixels of the images."""
     # The shifts go with the poses: those of another alignment have another frame.
     given = [
         name
         for name in ALIGNMENTS
-        if f"{name}/pose" in fields or f"{name}/shift" in fields
+        if f"{name}/pose" in table or f"{name}/shift" in table
     ]
     used = next(iter(given), "")
-    if f"{used}/shift" not in fields:
+    if f"{used}/shift" not in table:
         return None
-    shift = fields[f"{used}/shift"].astype(float)
-    if pixel_sizes is None or f"{used}/psize_A" not in fields:
+    shift = table.numbers(f"{used}/shift", finite, width=2)
+    if pixel_sizes is None or f"{used}/psize_A" not in table:
         return shift
     # Particles may be aligned at another pixel size than that of their images.
-    return shift * (fields[f"{used}/psize_A"] / pixel_sizes)[:, None]
+    return shift * (table.numbers(f"{used}/psize_A", finite) / pixel_sizes)[:, None]
 
 
-def _microscope(fields: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _microscope(table: _Fields) -> dict[str, np.ndarray]:
     degrees = 180 / np.pi
     known = {}
     for ours, theirs in CS_FIELDS.items():
-        if theirs in fields:
+        if theirs in table:
             # Our angles are in degrees, as RELION's.
             unit = degrees if theirs.endswith("_rad") else 1
-            known[ours] = unit * fields[theirs]
-    classes = _classes(fields)
+            convert = whole if ours in WHOLE else floats
+            known[ours] = unit * table.numbers(theirs, convert)
+    classes = _classes(table)
     return known if classes is None else {**known, "class": classes}
 
 
-def _classes(fields: Mapping[str, np.ndarray]) -> np.ndarray | None:
+def _classes(table: _Fields) -> np.ndarray | None:
     """Return the class of each particle; of two classifications, one that has some."""
     found = [
-        fields[f"{name}/class"].astype(int)
+        table.numbers(f"{name}/class", whole)
         for name in ALIGNMENTS
-        if f"{name}/class" in fields
+        if f"{name}/class" in table
     ]
     # A refinement of one volume puts all particles into class 0.
     several = [classes for classes in found if (classes != classes[0]).any()]

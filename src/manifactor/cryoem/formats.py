@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.regular_files import require_regular_file
 from manifactor.cryoem.cryosparc import read_cryosparc, write_cryosparc
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.relion import read_relion, write_relion
@@ -38,9 +39,7 @@ def read_particles(path, *, pixel_size: float | None = None) -> Particles:
         raise ValueError(
             f"particles must come as one of {', '.join(READERS)}; got {path.name}."
         )
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise ValueError(f"the particles must be a file; {path} {what}.")
+    require_regular_file(path, "the particles")
     return READERS[suffix](path, pixel_size=pixel_size)
 
 

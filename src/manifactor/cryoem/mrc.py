@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import isfinite, prod
 from pathlib import Path
 
@@ -9,6 +10,59 @@ import numpy as np
 
 from manifactor._support.extras import extra
 from manifactor._support.parameters import require_number
+from manifactor._support.regular_files import require_regular_file
+
+# Of the first part of a header, which all files have.
+HEADER_BYTES = 1024
+
+
+@dataclass(frozen=True)
+class Described:
+    """What the header of an MRC file describes, and whether that can be.
+
+    Attributes
+    ----------
+    sides : tuple of int
+        Columns, rows and sections.
+    value_bytes : int
+        Size of a number; 0 if its kind is not known.
+    extended : int
+        Bytes of the header after the first 1024.
+    stamped : bool
+        Whether the file says that it is an MRC file, and of which byte order.
+    divisible : bool
+        Whether sections divide into volumes, where there are several.
+    """
+
+    sides: tuple[int, int, int]
+    value_bytes: int
+    extended: int
+    stamped: bool
+    divisible: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole file."""
+        return HEADER_BYTES + self.extended + prod(self.sides) * self.value_bytes
+
+    @property
+    def possible(self) -> bool:
+        """Whether there can be such a file."""
+        known = self.value_bytes > 0 and self.divisible
+        return known and min(self.sides) > 0 and self.extended >= 0
+
+    @property
+    def in_words(self) -> str:
+        """What the header describes."""
+        sides = " x ".join(map(str, self.sides))
+        numbers = f"{sides} numbers of {self.value_bytes} bytes"
+        if self.value_bytes == 0:
+            numbers = f"{sides} numbers of an unknown kind"
+        if not self.divisible:
+            numbers = f"{numbers} in volumes without sections"
+        if self.extended < 0:
+            numbers = f"{numbers} after {self.extended} bytes of further header"
+        return f"the header describes {numbers}"
 
 
 def open_map(path: Path):
@@ -19,46 +73,77 @@ def open_map(path: Path):
     such files.
     """
     mrcfile = extra("mrcfile")
-    try:
-        return mrcfile.mmap(path, mode="r", permissive=False)
-    except OSError:
-        # A file that cannot be opened is no damaged file.
-        raise
-    except ValueError as error:
-        reason = " ".join(str(error).split())
-    problem = _size_problem(path)
+    require_regular_file(path, "an MRC file")
+    # Checked first: mrcfile makes room for as much header as the file says it has.
+    size = path.stat().st_size
+    described = _described(path)
+    problem = _size_problem(described, size)
     if problem:
-        why = "; ".join(dict.fromkeys([reason, problem]))
         raise ValueError(
-            f"{path} is not a whole MRC file: {why}. It may be truncated; copy it "
+            f"{path} is not a whole MRC file: {problem}. It may be truncated; copy it "
             "again."
         )
+    if described is not None and described.stamped:
+        return mrcfile.mmap(path, mode="r", permissive=False)
     with warnings.catch_warnings(action="ignore"):
         # What it warns of was checked: the size says that the header is right.
         return mrcfile.mmap(path, mode="r", permissive=True)
 
 
-def _size_problem(path: Path) -> str:
+def _size_problem(described: Described | None, size: int) -> str:
     """Return how a file's size differs from what its header describes, else ""."""
-    mrcfile = extra("mrcfile")
-    size = path.stat().st_size
-    try:
-        with (
-            warnings.catch_warnings(action="ignore"),
-            mrcfile.open(path, mode="r", permissive=True, header_only=True) as file,
-        ):
-            header = file.header
-        dtype = mrcfile.utils.data_dtype_from_header(header)
-    except ValueError as error:
-        return " ".join(str(error).split())
-    sides = [int(header[name]) for name in ("nx", "ny", "nz")]
-    numbers = f"{' x '.join(map(str, sides))} numbers of {dtype.itemsize} bytes"
-    if min(sides) <= 0:
-        return f"the header describes {numbers}"
-    expected = header.nbytes + int(header.nsymbt) + prod(sides) * dtype.itemsize
-    if size == expected:
+    if described is None:
+        return f"it has {size} bytes, and a header has {HEADER_BYTES}"
+    whole = size == described.size or (described.stamped and size > described.size)
+    if described.possible and whole:
         return ""
-    return f"the header describes {numbers}, {expected} in all, and the file has {size}"
+    stamp = "" if described.stamped else "it has no stamp of the format, and "
+    if not described.possible:
+        return f"{stamp}{described.in_words}"
+    numbers = f"{described.size} in all, and the file has {size}"
+    return f"{stamp}{described.in_words}, {numbers}"
+
+
+def _described(path: Path) -> Described | None:
+    """Return what a file's header describes; None if the file is shorter than that."""
+    utils = extra("mrcfile.utils")
+    with path.open("rb") as file:
+        content = file.read(HEADER_BYTES)
+    if len(content) < HEADER_BYTES:
+        return None
+    header = _header(content, "<")
+    try:
+        order = utils.byte_order_from_machine_stamp(header.machst)
+        known = True
+    except ValueError:
+        order, known = "<", False
+    # Some files have the stamp of the other byte order: the kind of their numbers
+    # tells, as it does in mrcfile.
+    orders = (order, ">" if order == "<" else "<")
+    used = next((each for each in orders if _value_bytes(content, each)), order)
+    header = _header(content, used)
+    of_volumes = utils.spacegroup_is_volume_stack(int(header.ispg))
+    return Described(
+        sides=(int(header.nx), int(header.ny), int(header.nz)),
+        value_bytes=_value_bytes(content, used),
+        extended=int(header.nsymbt),
+        stamped=known and used == order and bytes(header.map)[:3] == b"MAP",
+        divisible=not of_volumes or 0 < int(header.mz) <= int(header.nz),
+    )
+
+
+def _header(content: bytes, order: str):
+    kind = extra("mrcfile.dtypes").HEADER_DTYPE.newbyteorder(order)
+    return np.frombuffer(content, dtype=kind).reshape(()).view(np.recarray)
+
+
+def _value_bytes(content: bytes, order: str) -> int:
+    """Return the size of the numbers of a file; 0 if their kind is not known."""
+    try:
+        header = _header(content, order)
+        return extra("mrcfile.utils").data_dtype_from_header(header).itemsize
+    except ValueError:
+        return 0
 
 
 def stated_voxel_size(path: Path) -> float | None:

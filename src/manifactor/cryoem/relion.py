@@ -1,20 +1,20 @@
 """Particles in RELION's STAR files: versions 3.0, 3.1 and 5."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from manifactor.cryoem.numbers import finite, floats, positive, whole
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.star import (
-    Loop,
-    count_values,
     find_loops,
     particle_block,
-    read_star,
     with_columns,
     without_columns,
 )
+from manifactor.cryoem.star_tables import read_star
 
 # Our own columns start with this; those of an earlier run are replaced.
 STAR_PREFIX = "mfFactor"
@@ -35,6 +35,18 @@ STAR_COLUMNS = {
 }
 
 
+# Columns of numbers of groups, or of yes and no.
+WHOLE = ("optics group", "half set", "class", "flipped", "premultiplied")
+
+IN_ANGSTROM = ("rlnOriginXAngst", "rlnOriginYAngst")
+IN_PIXELS = ("rlnOriginX", "rlnOriginY")
+DIRECTION = ("rlnAngleRot", "rlnAngleTilt")
+# RELION 3.0 states the detector's pixel in micrometres, and the magnification.
+DETECTOR = ("rlnDetectorPixelSize", "rlnMagnification")
+
+Columns = Mapping[str, np.ndarray]
+
+
 def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
     """Read the particles of a STAR file, with the properties of their optics groups.
 
@@ -44,141 +56,125 @@ def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
     pixel_size : float or None
         Angstrom; None for what the file states.
     """
-    # starfile parses the values; the text is read too, as columns are added there.
     blocks = read_star(path)
-    name = particle_block(blocks, path)
-    table = blocks[name]
-    if not len(table):
+    table = blocks[particle_block(blocks, path)]
+    count = len(table)
+    if not count:
         raise ValueError(f"{path} holds no particles.")
-    loop = find_loops(path.read_text(encoding="utf-8"))[name]
-    _require_whole_rows(loop, len(table), path)
-
-    columns = _with_optics(table, blocks.get("optics"), path)
-    pixel_sizes = _pixel_sizes(columns)
-    if pixel_size is not None:
-        pixel_sizes = np.full(len(table), float(pixel_size))
+    _require_own_columns(table, path)
+    own = {name: table[name].to_numpy() for name in table.columns}
+    columns = _with_optics(own, blocks.get("optics"), path)
+    if pixel_size is None:
+        pixel_sizes = _pixel_sizes(columns, path)
+    else:
+        pixel_sizes = np.full(count, float(pixel_size))
     slices = stacks = None
     if "rlnImageName" in columns:
         slices, stacks = _image_parts(columns["rlnImageName"], path)
-    shift, unscaled = _shifts(columns, pixel_sizes)
+    shift, unscaled = _shifts(columns, pixel_sizes, path)
     return Particles(
         path,
-        np.arange(len(table)),
+        np.arange(count),
         stack=stacks,
         slice=slices,
         pixel_sizes=pixel_sizes,
-        angles=_angles(columns),
+        angles=_angles(columns, path),
         shift=shift,
         unscaled_shift=unscaled,
-        microscope={
-            ours: columns[theirs]
-            for ours, theirs in STAR_COLUMNS.items()
-            if theirs in columns
-        },
+        microscope=_microscope(columns, path),
     )
 
 
-def _require_whole_rows(
-    loop: Loop,
-    n_rows: int,
-    path: Path,
-) -> None:
-    """Refuse rows to which no value can be added.
-
-    These are rows over several lines, and rows that end too early.
-    """
-    if n_rows != len(loop.rows):
+def _require_own_columns(table, path: Path) -> None:
+    """Refuse a table that would have no column left without ours."""
+    if all(name.startswith(STAR_PREFIX) for name in table.columns):
         raise ValueError(
-            f"{path} has rows that go over several lines, which cannot be kept as they "
-            "are. Write each row on one line."
+            f"{path} holds no columns but those of an earlier run ({STAR_PREFIX}). "
+            "Give the original file."
         )
-    n_columns = len(loop.labels)
-    for i in loop.rows:
-        count = count_values(loop.lines[i])
-        if count < n_columns:
-            raise ValueError(
-                f"line {i + 1} of {path} has {count} values for {n_columns} columns. "
-                "It may be truncated; copy it again."
-            )
 
 
-def _with_optics(
-    table,
-    optics,
-    path: Path,
-) -> dict[str, np.ndarray]:
+def _with_optics(columns: Columns, optics, path: Path) -> Columns:
     """Return the columns of the particles, completed by those of their optics groups.
 
     Where both have a column, that of the particles counts.
     """
-    columns = {name: table[name].to_numpy() for name in table.columns}
     if optics is None or "rlnOpticsGroup" not in columns:
         return columns
     # A block of one optics group may be written as plain pairs instead of a loop.
     if not hasattr(optics, "columns"):
-        optics = {name: np.array([value]) for name, value in optics.items()}
-    row = _optics_rows(np.asarray(optics["rlnOpticsGroup"]), columns, path)
+        optics = {name: [value] for name, value in optics.items()}
+    groups = {name: np.asarray(optics[name]) for name in optics}
+    rows = _optics_rows(groups, columns, path)
     shared = {
-        name: np.asarray(optics[name])[row] for name in optics if name not in columns
+        name: values[rows] for name, values in groups.items() if name not in columns
     }
     return {**columns, **shared}
 
 
-def _optics_rows(
-    groups: np.ndarray,
-    columns: Mapping,
-    path: Path,
-) -> np.ndarray:
+def _optics_rows(groups: Columns, columns: Columns, path: Path) -> np.ndarray:
     """Return the row of the optics table that each particle belongs to."""
-    wanted = columns["rlnOpticsGroup"]
-    # Groups may be numbered in any order and with gaps.
-    order = np.argsort(groups)
-    position = np.searchsorted(groups[order], wanted)
-    row = order[np.minimum(position, len(groups) - 1)]
-    missing = groups[row] != wanted
-    if missing.any():
+    if "rlnOpticsGroup" not in groups:
         raise ValueError(
-            f"{path} has particles of optics group {wanted[missing][0]}, which its "
-            "data_optics does not list."
+            f"the data_optics of {path} must number its groups; it has no column "
+            "_rlnOpticsGroup. Add it, or export the particles again."
         )
-    return row
+    listed = whole(groups["rlnOpticsGroup"], "rlnOpticsGroup of data_optics", path)
+    wanted = whole(columns["rlnOpticsGroup"], "rlnOpticsGroup", path)
+    # Groups may be numbered in any order and with gaps.
+    row_of = {group: row for row, group in enumerate(listed.tolist())}
+    missing = next((group for group in wanted.tolist() if group not in row_of), None)
+    if missing is not None:
+        raise ValueError(
+            f"{path} has particles of optics group {missing}, which its data_optics "
+            "does not list."
+        )
+    return np.array([row_of[group] for group in wanted.tolist()])
 
 
-def _stacked(columns: Mapping, *names: str) -> np.ndarray | None:
+def _microscope(columns: Columns, path: Path) -> dict[str, np.ndarray]:
+    return {
+        ours: (whole if ours in WHOLE else floats)(columns[theirs], theirs, path)
+        for ours, theirs in STAR_COLUMNS.items()
+        if theirs in columns
+    }
+
+
+def _stacked(columns: Columns, names: Sequence[str], path: Path) -> np.ndarray | None:
     """Return these columns side by side, (n, len(names)); None if one is missing."""
     if any(name not in columns for name in names):
         return None
-    return np.column_stack([columns[name] for name in names]).astype(float)
+    return np.column_stack([finite(columns[name], name, path) for name in names])
 
 
-def _pixel_sizes(columns: Mapping) -> np.ndarray | None:
+def _pixel_sizes(columns: Columns, path: Path) -> np.ndarray | None:
     if "rlnImagePixelSize" in columns:
-        return np.asarray(columns["rlnImagePixelSize"], dtype=float)
-    if "rlnDetectorPixelSize" in columns and "rlnMagnification" in columns:
-        # RELION 3.0 states the detector's pixel in micrometres, and the magnification.
-        angstrom = 1e4 * columns["rlnDetectorPixelSize"]
-        return np.asarray(angstrom / columns["rlnMagnification"], dtype=float)
-    return None
+        return positive(columns["rlnImagePixelSize"], "rlnImagePixelSize", path)
+    if any(name not in columns for name in DETECTOR):
+        return None
+    micrometres, magnification = (
+        positive(columns[name], name, path) for name in DETECTOR
+    )
+    return 1e4 * micrometres / magnification
 
 
-def _angles(columns: Mapping) -> np.ndarray | None:
-    psi = _stacked(columns, "rlnAnglePsi")
-    names = ("rlnAngleRot", "rlnAngleTilt")
-    if psi is None or not any(name in columns for name in names):
+def _angles(columns: Columns, path: Path) -> np.ndarray | None:
+    psi = _stacked(columns, ["rlnAnglePsi"], path)
+    if psi is None or not any(name in columns for name in DIRECTION):
         # A 2-D classification may state the in-plane angle alone.
         return None if psi is None else np.pad(psi, ((0, 0), (2, 0)))
-    return _stacked(columns, *names, "rlnAnglePsi")
+    return _stacked(columns, [*DIRECTION, "rlnAnglePsi"], path)
 
 
 def _shifts(
-    columns: Mapping, pixel_sizes: np.ndarray | None
+    columns: Columns, pixel_sizes: np.ndarray | None, path: Path
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Return the shifts in pixels, and in Angstrom where there is no pixel size.
 
     RELION states them in Angstrom since version 3.1.
     """
-    in_angstrom = _stacked(columns, "rlnOriginXAngst", "rlnOriginYAngst")
-    in_pixels = _stacked(columns, "rlnOriginX", "rlnOriginY")
+    in_angstrom = _stacked(columns, IN_ANGSTROM, path)
+    in_pixels = _stacked(columns, IN_PIXELS, path)
     if in_angstrom is None:
         return in_pixels, None
     if pixel_sizes is not None:
@@ -186,20 +182,27 @@ def _shifts(
     return in_pixels, None if in_pixels is not None else in_angstrom
 
 
-def _image_parts(names: np.ndarray, path: Path) -> tuple[np.ndarray, np.ndarray]:
+def _image_parts(names: Iterable, path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Return the slices, from 0, and the stacks of names such as 000012@stack.mrcs."""
     slices, stacks = [], []
     for name in map(str, names):
         # A name without a number is a file with one image.
         full_name = name if "@" in name else f"1@{name}"
         number, _, stack = full_name.partition("@")
-        if not number.isdecimal():
+        # Longer numbers than these are no whole numbers of a computer.
+        if not number.isdecimal() or len(number) > 18 or not _is_name(stack):
             raise ValueError(
-                f"{path} must name images as 000001@stack.mrcs; got {name!r}."
+                f"{path} must name images as 000001@stack.mrcs; got {name[:200]!r}."
             )
         slices.append(int(number) - 1)
-        stacks.append(stack)
-    return np.array(slices), np.array(stacks)
+        stacks.append(sys.intern(stack))
+    # As objects, of which a stack is one, however long its name and its particles many.
+    return np.array(slices), np.array(stacks, dtype=object)
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text can be the name of a file, and be written in UTF-8."""
+    return "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def write_relion(particles: Particles, columns: Mapping[str, np.ndarray]) -> bytes:

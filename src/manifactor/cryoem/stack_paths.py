@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.regular_files import real_path
 from manifactor.cryoem.particles import Particles
 
 
@@ -49,7 +50,7 @@ def _stack_in(folder: Path, name: str, beside: Path) -> Path:
 def _search_folders(beside: Path) -> list[Path]:
     """Return the folders that may be the project's, the nearest first."""
     # The particles may be a link: search around the link and around its target.
-    around_link, around_target = beside.absolute().parents, beside.resolve().parents
+    around_link, around_target = beside.absolute().parents, real_path(beside).parents
     return [*around_link, *around_target, Path.cwd()]
 
 

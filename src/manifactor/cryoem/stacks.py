@@ -268,13 +268,18 @@ def _contents(data: np.ndarray, slices: np.ndarray) -> np.ndarray:
 
 def _as_stack(data: np.ndarray) -> np.ndarray:
     # A stack of one image may be stored with two axes.
-    return data if data.ndim == 3 else data[None]
+    return data[None] if data.ndim == 2 else data
 
 
 def _stack_shape(path: Path) -> tuple[tuple[int, ...], int]:
     """Return the rows and columns of a stack's images, and how many there are."""
     with open_map(path) as stack:
         data = _as_stack(stack.data)
+        if data.ndim != 3:
+            raise ValueError(
+                f"{path} must hold images; it holds volumes of "
+                f"{_times(data.shape[1:])}."
+            )
         if data.dtype.kind == "c":
             raise ValueError(
                 f"{path} must hold real images; it holds Fourier transforms."

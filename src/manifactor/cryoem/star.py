@@ -1,70 +1,26 @@
 """RELION's STAR files.
 
-Values are read by starfile. Columns and rows are added and dropped in the text itself,
-so everything that is not ours stays as it was, byte for byte: other blocks, comments,
-the number of digits.
+Columns and rows are added and dropped in the text itself, so everything that is not
+ours stays as it was, byte for byte: other blocks, comments, the number of digits.
+`star_tables` reads values.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.extras import extra
-
 # Blocks of particles: of RELION 3.1 and later, of older versions, of 3.0.
 PARTICLE_BLOCKS = ("particles", "images", "")
 
-# Starts a comment behind a row.
-COMMENT = re.compile(r"\s+#")
 # A value, quoted or not, with the blanks behind it.
 VALUE = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"']\S*)[ \t]*""")
 # The number of a column, behind its label.
 COLUMN_NUMBER = re.compile(r"#\d+")
-
-
-def read_star(path: Path) -> dict:
-    """Read the blocks of a STAR file by name.
-
-    A loop is a DataFrame, any other block a dict.
-    """
-    starfile = extra("starfile")
-    try:
-        blocks = starfile.read(path, always_dict=True)
-    except OSError:
-        # A file that cannot be opened is no damaged file.
-        raise
-    except Exception as error:  # a damaged or foreign file may lead to any of them
-        reason = " ".join(str(error).split())
-        raise ValueError(
-            f"{path} is not a STAR file that can be read: {reason}"
-        ) from error
-    return {name: block for name, block in blocks.items() if block is not None}
-
-
-def particle_block(blocks: Mapping, path: Path) -> str:
-    """Return the name of the block that holds one row for each particle."""
-    tables = {
-        name: block
-        for name, block in blocks.items()
-        if hasattr(block, "columns") and len(block.columns)
-    }
-    for name in PARTICLE_BLOCKS:
-        if name in tables:
-            return name
-    # Other programs name the block otherwise; its images tell it from the others.
-    with_images = [
-        name for name, table in tables.items() if "rlnImageName" in table.columns
-    ]
-    if len(with_images) == 1:
-        return with_images[0]
-    found = ", ".join(f"data_{name}" for name in blocks) or "no block"
-    raise ValueError(
-        f"{path} must hold a table of particles (data_particles, or data_ as RELION "
-        f"3.0 writes it); it holds {found}."
-    )
 
 
 @dataclass(frozen=True)
@@ -100,40 +56,92 @@ def find_loops(text: str) -> dict[str, Loop]:
     >>> find_loops("data_\\nloop_\\n_rlnClassNumber #1\\n3\\n4\\n")[""].rows
     [3, 4]
     """
-    lines = text.splitlines(keepends=True)
-    words = [line.strip() for line in lines]
-    starts = [i for i, word in enumerate(words) if word.startswith("data_")]
-    loops = {}
-    ends = [*starts[1:], len(words)]
-    for start, end in zip(starts, ends, strict=True):
-        labels = [i for i in range(start, end) if words[i].startswith("_")]
-        # A block without loop_ is a list of pairs and has no rows.
-        if labels and "loop_" in words[start : labels[0]]:
-            name = words[start].removeprefix("data_")
-            rows = _row_lines(words, labels[-1] + 1, end)
-            loops[name] = Loop(lines, labels, rows)
-    return loops
+    blocks = find_blocks(text)
+    return {name: block for name, block in blocks.items() if isinstance(block, Loop)}
 
 
-def _row_lines(
-    words: Sequence[str],
-    start: int,
-    end: int,
-) -> list[int]:
-    """Return the lines from `start` to `end` that are neither blank nor a comment."""
-    lines = range(start, end)
-    return [i for i in lines if words[i] and not words[i].startswith("#")]
+def find_blocks(text: str) -> dict[str, Loop | list[str]]:
+    """Return the blocks of a STAR file by name.
 
-
-def count_values(line: str) -> int:
-    """Return the number of values in a line.
+    A table is a `Loop`, any other block the list of its lines.
 
     Examples
     --------
-    >>> count_values("  3 'a name' 0.5 ")
-    3
+    >>> find_blocks("data_general\\n_rlnVoltage 300\\n")
+    {'general': ['_rlnVoltage 300']}
     """
-    return len(VALUE.findall(line))
+    # Not `splitlines`, which also ends lines at form feeds and the like.
+    lines = StringIO(text, newline="").readlines()
+    # Editors of Windows start a file with this mark.
+    words = [line.strip().removeprefix("\ufeff") for line in lines]
+    starts = [i for i, word in enumerate(words) if word.startswith("data_")]
+    blocks: dict[str, Loop | list[str]] = {}
+    for start, end in pairwise([*starts, len(words)]):
+        inside = [i for i in range(start + 1, end) if _says_something(words[i])]
+        name = words[start].removeprefix("data_")
+        if inside and words[inside[0]].startswith("loop_"):
+            blocks[name] = _loop(lines, words, inside[1:])
+        else:
+            blocks[name] = [words[i] for i in inside]
+    return blocks
+
+
+def _says_something(word: str) -> bool:
+    return bool(word) and not word.startswith("#")
+
+
+def _loop(lines: list[str], words: Sequence[str], inside: Sequence[int]) -> Loop:
+    """Return a table; labels are its first lines that start with an underscore."""
+    count = 0
+    while count < len(inside) and words[inside[count]].startswith("_"):
+        count += 1
+    return Loop(lines, list(inside[:count]), list(inside[count:]))
+
+
+def line_values(line: str) -> list[str]:
+    """Return the values in a line, without quotes and without its comment.
+
+    Examples
+    --------
+    >>> line_values("  3 'a name' 0.5  # doubtful")
+    ['3', 'a name', '0.5']
+    """
+    if '"' not in line and "'" not in line:
+        return _before_comment(line.split())
+    values = _before_comment([found[0] for found in VALUE.finditer(line)])
+    return [_unquoted(value.rstrip(" \t")) for value in values]
+
+
+def _before_comment(values: list[str]) -> list[str]:
+    starts = (k for k, value in enumerate(values) if value.startswith("#"))
+    return values[: next(starts, None)]
+
+
+def _unquoted(value: str) -> str:
+    return value[1:-1] if value.startswith(('"', "'")) else value
+
+
+def particle_block(blocks: Mapping, path: Path) -> str:
+    """Return the name of the block that holds one row for each particle."""
+    tables = {
+        name: block
+        for name, block in blocks.items()
+        if hasattr(block, "columns") and len(block.columns)
+    }
+    for name in PARTICLE_BLOCKS:
+        if name in tables:
+            return name
+    # Other programs name the block otherwise; its images tell it from the others.
+    with_images = [
+        name for name, table in tables.items() if "rlnImageName" in table.columns
+    ]
+    if len(with_images) == 1:
+        return with_images[0]
+    found = ", ".join(f"data_{name}" for name in blocks) or "no block"
+    raise ValueError(
+        f"{path} must hold a table of particles (data_particles, or data_ as RELION "
+        f"3.0 writes it); it holds {found}."
+    )
 
 
 def without_columns(loop: Loop, prefix: str) -> Loop:
@@ -157,11 +165,8 @@ def without_columns(loop: Loop, prefix: str) -> Loop:
 
 def _without_values(line: str, dropped: set[int]) -> str:
     values = list(VALUE.finditer(line))
-    # From the back, so that the positions of those in front stay valid.
-    for column in sorted(dropped, reverse=True):
-        start, end = values[column].span()
-        line = line[:start] + line[end:]
-    return line
+    kept = [found[0] for k, found in enumerate(values) if k not in dropped]
+    return line[: values[0].start()] + "".join(kept) + line[values[-1].end() :]
 
 
 def with_columns(
@@ -207,6 +212,14 @@ def _with_labels(
 
 def _with_values(line: str, values: str) -> str:
     """Return a row with values added in front of its comment and its line end."""
-    row = COMMENT.split(line.rstrip("\r\n"), maxsplit=1)[0]
+    row = line.rstrip("\r\n")
+    comment = _comment_start(row) if "#" in row else None
+    if comment is not None:
+        row = row[:comment].rstrip()
     space = "" if not values or row.endswith((" ", "\t")) else " "
     return row + space + values + line[len(row) :]
+
+
+def _comment_start(row: str) -> int | None:
+    values = VALUE.finditer(row)
+    return next((found.start() for found in values if found[0].startswith("#")), None)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.columns import ColumnChoice, Columns
 from manifactor.inputs.pickles import read_pickled_array
 from manifactor.inputs.stored import stored_table
@@ -120,9 +121,7 @@ def _require_no_ctf(path: Path, X: np.ndarray) -> None:
 
 def _require_readable(path: Path) -> None:
     """Refuse what is missing, a folder, of an unknown format or empty."""
-    if not path.is_file():
-        problem = "is a folder" if path.is_dir() else "does not exist"
-        raise ValueError(f"the input must be a file; {path} {problem}.")
+    require_regular_file(path)
     known = [*READERS, *TABLES]
     if path.suffix.lower() not in known:
         raise ValueError(

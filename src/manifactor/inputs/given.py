@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.particle_choice import ParticleChoice
 
@@ -59,8 +60,7 @@ class Given:
 
     def require_stack(self, path: Path) -> None:
         """Refuse what needs a file of particles, which a bare stack does not have."""
-        if not path.is_file():
-            raise ValueError(f"the input must be a file; {path} does not exist.")
+        require_regular_file(path)
         if self.view is not None:
             raise ValueError(
                 f"a view can be picked where angles are known; {path} is a stack "

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.regular_files import require_regular_file
 from manifactor.cryoem.particles import Particles
 from manifactor.inputs.files import read_npy
 from manifactor.inputs.particle_choice import ParticleChoice
@@ -74,6 +75,7 @@ def paired_particles(
 
 def _checked_indices(path: Path, count: int) -> np.ndarray:
     """Return row numbers that name each of `count` particles at most once."""
+    require_regular_file(path, "--ind")
     # cryoDRGN pickles its indices, whatever the name of the file.
     is_npy = path.suffix.lower() == ".npy"
     indices = read_npy(path) if is_npy else read_pickled_numbers(path)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.parameters import first_bad_value
+from manifactor._support.regular_files import require_regular_file
 from manifactor.cryoem.cryosparc import read_cs
 from manifactor.cryoem.images import Components
 from manifactor.cryoem.particles import Particles
@@ -240,6 +241,5 @@ def run_images(
     # Only particles have poses and a CTF; images of a bare stack are taken as they are.
     if particles is not None:
         return View(choice.images(particles), particles, phase_flip)
-    if not path.is_file():
-        raise ValueError(f"the input must be a file; {path} does not exist.")
+    require_regular_file(path)
     return View(stack_images(path, pixel_size=choice.pixel_size), None, phase_flip)

@@ -331,4 +331,6 @@ def _parquet_files(folder: Path) -> list[Path]:
             f"a folder of Parquet files must hold nothing else; {folder} also holds "
             f"{listed(sorted(other), most=3)}. Move them elsewhere."
         )
+    for path in found:
+        require_regular_file(path, "a table")
     return sorted(found, key=numeric_order)

@@ -209,7 +209,8 @@ def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
     """Return what is known of the particles, by name.
 
     A quantity is an array of shape (n, d) in which near rows are near values; a group
-    is an array of whole numbers of shape (n,).
+    is an array of whole numbers of shape (n,). Quantities without finite distances, as
+    where one is NaN, are left out: there is nothing to compare.
     """
     known: dict[str, np.ndarray] = {}
     turned = particles.turned()
@@ -230,7 +231,13 @@ def known_quantities(particles: Particles) -> dict[str, np.ndarray]:
     for group in ("optics group", "half set", "class"):
         if group in microscope:
             known[group] = np.unique(microscope[group], return_inverse=True)[1]
-    return known
+    return {name: values for name, values in known.items() if _has_distances(values)}
+
+
+def _has_distances(values: np.ndarray) -> bool:
+    """Return whether the squares of all values are finite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.square(values, dtype=float).sum()))
 
 
 def _explained_share(

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import KDTree
 
+from manifactor._support.errors import first_sentence
+from manifactor._support.regular_files import require_regular_file
 from manifactor.cryoem.stacks import ImageSource, volume_series
 from manifactor.cryoem.volumes import ball_of, downsampled, projection
 from manifactor.inputs.files import read_samples
@@ -155,7 +157,15 @@ def _points(folder: Path, run: Run, count: int) -> np.ndarray | None:
     )
     if path is None or not run.input.is_file() or run.input.suffix.lower() == ".cs":
         return None
-    points = np.loadtxt(path, ndmin=2)
+    require_regular_file(path, "the points of the volumes")
+    try:
+        points = np.loadtxt(path, ndmin=2)
+    except ValueError as error:
+        raise ValueError(
+            f"{path} must have a line of numbers for each volume: "
+            f"{first_sentence(error)}. Export and evaluate again, or move it away for "
+            "volumes at even distances."
+        ) from error
     samples = np.asarray(read_samples(run.input), dtype=float)
     if len(samples) != len(run.rows):
         raise ValueError(

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from manifactor.cryoem.cryosparc import read_cs
-from manifactor.cryoem.star import particle_block, read_star
+from manifactor.cryoem.star import particle_block
+from manifactor.cryoem.star_tables import read_star
 from manifactor.inputs.columns import ColumnChoice
 from manifactor.inputs.files import read_table
 from manifactor.inputs.stored import stored_table

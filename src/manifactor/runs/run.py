@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.regular_files import real_path
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import STACK_SUFFIXES, ImageSource, volume_series
 from manifactor.cryoem.views import View, can_weigh
@@ -88,7 +89,7 @@ class Run:
         """All particles of the file, or those that a job's results were joined with."""
         path = Path(self.record["particles"])
         is_cs = {self.input.suffix.lower(), path.suffix.lower()} == {".cs"}
-        joined = is_cs and path.resolve() != self.input.resolve()
+        joined = is_cs and real_path(path) != real_path(self.input)
         return self.choice.read(path, results=self.input if joined else None)
 
     @property

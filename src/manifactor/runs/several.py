@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from manifactor._support.files import newest_change
+from manifactor._support.regular_files import real_path
 from manifactor._support.version import __version__
 from manifactor._support.workers import Processes, Workers, ignored
 from manifactor.inputs.stores import is_stored
@@ -34,7 +35,7 @@ def distinct_names(tasks: Sequence[Task]) -> list[str]:
     """Return a name for every task; in RELION every job's file has the same one."""
     names = [task.name for task in tasks]
     if len(set(names)) < len(names):
-        names = [f"{task.path.resolve().parent.name}_{task.name}" for task in tasks]
+        names = [f"{real_path(task.path).parent.name}_{task.name}" for task in tasks]
     if len(set(names)) < len(names):
         raise ValueError(
             f"the inputs must have different names; got {', '.join(names)}. "

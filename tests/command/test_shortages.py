@@ -1,0 +1,87 @@
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from manifactor.__main__ import main
+from manifactor.command import shortages
+from manifactor.command.shortages import RoomSettings, missing_room
+
+resource = pytest.importorskip("resource")
+
+
+def limited(folder, line, **limits):
+    """Run a command in a process with limits; its exit code and standard error."""
+
+    def set_limits():
+        for name, limit in limits.items():
+            resource.setrlimit(getattr(resource, name), (limit, limit))
+
+    found = subprocess.run(
+        [sys.executable, "-m", "manifactor", *line.split()],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        preexec_fn=set_limits,
+    )
+    return found.returncode, found.stderr
+
+
+@pytest.mark.parametrize("megabytes", [100, 300, 600])
+def test_too_little_memory_to_load_the_program_is_one_line(tmp_path, megabytes):
+    code, err = limited(tmp_path, "fit a.npy", RLIMIT_AS=megabytes * 10**6)
+    assert code == 2
+    assert err.startswith("manifactor: error: the memory of this process is limited")
+    assert f"limited to {megabytes} MB of addresses (ulimit -v)" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_too_little_memory_for_the_samples_is_one_line(tmp_path, rng):
+    np.save(tmp_path / "a.npy", np.zeros((10**6, 200), np.int32))
+    code, err = limited(tmp_path, "fit a.npy --out run", RLIMIT_AS=2 * 10**9)
+    assert code == 2
+    assert "Traceback" not in err
+    assert err.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy"]
+
+
+@pytest.mark.slow
+def test_few_open_files_are_enough_for_many_stacks(tmp_path, rng):
+    write_stack = pytest.importorskip("manifactor.cryoem.mrc").write_stack
+    (tmp_path / "v").mkdir()
+    for k in range(80):
+        volume = rng.normal(size=(8, 8, 8))
+        write_stack(tmp_path / "v" / f"{k}.mrc", volume, pixel_size=1.0)
+    code, err = limited(tmp_path, "fit v --out run", RLIMIT_NOFILE=64)
+    assert code == 0, err
+
+
+def test_no_threads_are_one_line(monkeypatch, capsys):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(sys, "argv", ["manifactor", "--version"])
+    assert main() == 2
+    err = capsys.readouterr().err
+    assert err.startswith("manifactor: error: no more threads can be started. Raise")
+    assert err.count("\n") == 1
+
+
+def test_threads_that_cannot_be_started_by_the_signals_are_one_line(
+    monkeypatch, capsys
+):
+    monkeypatch.setattr(shortages, "missing_room", lambda: "")
+    test_no_threads_are_one_line(monkeypatch, capsys)
+
+
+def test_the_room_that_is_needed_grows_with_the_threads(monkeypatch):
+    monkeypatch.setattr(shortages, "address_space", lambda: 1_100_000_000)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    assert missing_room() == ""
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "8")
+    assert "1700 MB are needed with 8 threads" in missing_room()
+    assert missing_room(RoomSettings(thread=0)) == ""
