@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explore quick test pytest coverage reproduce lint clean
+.PHONY: help demo explore quick test pytest coverage fuzz reproduce lint clean
 
 help:
 	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
@@ -17,6 +17,7 @@ help:
 	@echo "make quick      set up, lint and run the fast tests: under a minute, for the edit loop"
 	@echo "make test       set up, lint, type-check and run all tests"
 	@echo "make coverage   set up, run the fast tests and print their line coverage"
+	@echo "make fuzz       set up, damage files at random and read them; CASES=20000 SEED=0 for many"
 	@echo "make reproduce  set up, make every figure and the table of the paper, with numbers; half an hour"
 	@echo "make lint       ruff and mypy only"
 	@echo "make clean      remove the virtual environment and caches"
@@ -72,6 +73,14 @@ quick: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/python -m pytest -p no:doctest -o addopts="-q -n 2 --dist worksteal" \
 	  -m "$(FAST)" tests
+
+CASES ?= 2000
+SEED  ?= 0
+
+# One case alone: make fuzz KIND=star SEED=3 CASE=1234
+fuzz: $(VENV)/.dev
+	@$(BIN)/python -m tests.hostile.fuzz --cases $(CASES) --seed $(SEED) $(if $(KIND),--kind $(KIND)) \
+	  $(if $(CASE),--case $(CASE)) $(if $(JOBS),--jobs $(JOBS))
 
 test: $(VENV)/.dev # mypy takes one core for half a minute; the tests use the other meanwhile
 	@$(MAKE) --no-print-directory --jobs=2 lint pytest

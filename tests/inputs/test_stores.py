@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -152,3 +154,62 @@ def test_the_size_decides_what_is_read_in_parts(path):
     assert not in_parts(path, "csv", settings=large)
     wide = LargeSettings(rows=N, numbers=3 * N - 1, small_file=0)
     assert in_parts(path, settings=wide) == (path.suffix != ".npy")
+
+
+def test_a_store_with_a_damaged_chunk_is_named(tmp_path, X):
+    path = write_zarr(tmp_path / "a.zarr", X)
+    (path / "c/1/0").write_bytes(b"no chunk")
+    with pytest.raises(
+        ValueError, match=r"a.zarr cannot be read and is probably damaged: "
+    ):
+        read_samples(path)
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunks"),
+    [((10**10, 2), (10**7, 2)), ((60, 2), (10**9, 2)), ((10**12, 1), (10**12, 1))],
+)
+def test_a_store_of_a_few_bytes_cannot_claim_gigabytes(tmp_path, shape, chunks):
+    path = tmp_path / "a.zarr"
+    zarr.create_array(path, shape=shape, chunks=chunks, dtype="f8")
+    for read in (read_samples, stored_table):
+        with pytest.raises(ValueError, match=r"bytes and claims [\d,]+, as numbers of"):
+            read(path)
+
+
+def test_a_pipe_in_a_store_is_refused_and_not_waited_for(tmp_path, X):
+    path = write_zarr(tmp_path / "a.zarr", X)
+    (path / "c/1/0").unlink()
+    os.mkfifo(path / "c/1/0")
+    with pytest.raises(ValueError, match=r"c/1/0 is a named pipe"):
+        read_samples(path)
+
+
+def test_a_damaged_parquet_file_is_named_when_its_rows_are_read(tmp_path, X):
+    folder = write_parquet(tmp_path / "p", X)
+    path = folder / "part.3.parquet"
+    content = bytearray(path.read_bytes())
+    content[4:60] = bytes(56)  # the header of the first page
+    path.write_bytes(content)
+    table = stored_table(folder)
+    with pytest.raises(ValueError, match=r"part.3.parquet cannot be read and is"):
+        table.read(0, N)
+
+
+def test_columns_of_one_value_cannot_claim_gigabytes(tmp_path):
+    path = tmp_path / "a.parquet"
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**7, np.int8)), [1.5])
+    with pq.ParquetWriter(path, pa.schema([("a", column.type)])) as writer:
+        for _ in range(4):
+            writer.write_table(pa.table({"a": column}))
+    assert path.stat().st_size < 10**6
+    with pytest.raises(ValueError, match=r"bytes and claims 320,000,000"):
+        stored_table(path)
+
+
+def test_columns_of_parquet_files_have_names_that_differ(tmp_path):
+    table = pa.table([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
+    (tmp_path / "p").mkdir()
+    pq.write_table(table, tmp_path / "p/a.parquet")
+    with pytest.raises(ValueError, match=r"names that differ; it has 'a', 'a'"):
+        stored_table(tmp_path / "p")

@@ -497,3 +497,16 @@ def test_results_that_a_cs_file_lacks_are_named(make_cs_run):
         np.save(file, table)
     commands = export(run, 1, "cryosparc", n_bins=4)["commands.txt"].decode()
     assert "has no ctf:" in " ".join(commands.replace("#", "").split())
+
+
+@pytest.mark.parametrize(
+    ("lattice", "ctf"),
+    [("D: 1", None), ("D: 33", np.zeros(3)), ("D: 33", np.zeros((0, 9)))],
+)
+def test_a_config_without_a_size_leaves_the_pixel_size_out(run, project, lattice, ctf):
+    trained(project, box=32, ctf=project / "ctf.pkl")
+    config = project / "config.yaml"
+    config.write_text(config.read_text().replace("D: 33", lattice))
+    (project / "ctf.pkl").write_bytes(pickle.dumps(ctf))
+    _, [words] = commands_of(export(run, 1, "cryodrgn", n_bins=4))
+    assert ("--Apix" in words) == (lattice == "D: 33")

@@ -1,6 +1,8 @@
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import zarr
 
@@ -139,6 +141,16 @@ def test_a_missing_or_damaged_part_is_named(placed):
     last = placed / "coordinates" / "part-00002.parquet"
     last.write_bytes(b"")
     with pytest.raises(ValueError, match=r"part-00002.parquet is damaged"):
+        open_run(placed, some=True)
+    first = placed / "coordinates" / "part-00000.parquet"
+    for column in (["text"], [2.5], [N], [-1], [None]):
+        table = {"sample": column, "factor1": [0.5], "factor1_confidence": [1.0]}
+        table |= {"factor2": [0.5], "factor2_confidence": [1.0]}
+        pq.write_table(pa.table(table), last)
+        with pytest.raises(ValueError, match=r"part-00002.parquet is damaged"):
+            open_run(placed, some=True)
+    pq.write_table(pq.read_table(first).slice(0, 0), last)
+    with pytest.raises(ValueError, match=r"damaged: it holds no samples. Fit again."):
         open_run(placed, some=True)
     last.unlink()
     with pytest.raises(ValueError, match=r"part-00002.parquet is missing"):

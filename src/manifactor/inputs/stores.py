@@ -15,6 +15,11 @@ from manifactor._support.files import numeric_order
 from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.columns import listed
 from manifactor.inputs.mapped import read_rows
+from manifactor.inputs.store_checks import (
+    damage_named,
+    require_plausible_size,
+    stored_bytes,
+)
 
 # What Zarr 3 and Zarr 2 write into the folder of an array or a group.
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
@@ -68,10 +73,12 @@ class ArrayStore:
     ----------
     array : memmap, zarr.Array
     edges : ndarray of int
+    path : Path
     """
 
     array: Any
     edges: np.ndarray
+    path: Path
     names: tuple[str, ...] | None = None
     text: tuple[int, ...] = ()
 
@@ -82,10 +89,11 @@ class ArrayStore:
 
     def read(self, start: int, stop: int, columns: Sequence[int]) -> np.ndarray:
         """Return rows as floats, (stop - start, len(columns))."""
-        if isinstance(self.array, np.memmap):
-            block = read_rows(self.array, start, stop)
-        else:
-            block = np.asarray(self.array[start:stop])
+        with damage_named(self.path):
+            if isinstance(self.array, np.memmap):
+                block = read_rows(self.array, start, stop)
+            else:
+                block = np.asarray(self.array[start:stop])
         if len(columns) < self.total:
             block = block[:, list(columns)]
         return block.astype(float_type(block.dtype), copy=False)
@@ -131,10 +139,14 @@ class ParquetStore:
 
     def _group(self, group: int, names: list[str]) -> np.ndarray:
         """Return some columns of a row group; missing cells are nan."""
-        with extra("pyarrow.parquet").ParquetFile(self.files[group]) as file:
+        path = self.files[group]
+        with (
+            damage_named(path),
+            extra("pyarrow.parquet").ParquetFile(path) as file,
+        ):
             table = file.read_row_group(self.groups[group], columns=names)
-        # By name: pyarrow returns columns in the order of the file.
-        columns = [_as_floats(table.column(name)) for name in names]
+            # By name: pyarrow returns columns in the order of the file.
+            columns = [_as_floats(table.column(name)) for name in names]
         kind = np.result_type(*columns)
         return np.column_stack([column.astype(kind, copy=False) for column in columns])
 
@@ -205,23 +217,27 @@ def _open_npy(path: Path, settings: StoreSettings = StoreSettings()) -> ArraySto
     array = read_npy(path)
     require_table(path, array)
     rows = max(1, settings.numbers_at_once // max(1, array.shape[1]))
-    return ArrayStore(array, _edges(len(array), rows))
+    return ArrayStore(array, _edges(len(array), rows), path)
 
 
 def _open_zarr(path: Path) -> ArrayStore:
     zarr = extra("zarr")
-    try:
+    # Before zarr looks into any file: a named pipe would stop it for ever.
+    stored = stored_bytes(path)
+    with damage_named(path):
         found = zarr.open(str(path), mode="r")
-        if not hasattr(found, "shape"):
-            found = found[_member(path, list(found.array_keys()))]
-    except (ValueError, OSError):
-        raise
-    except Exception as error:  # damaged and foreign stores lead to any exception
-        raise ValueError(f"{path} is no Zarr store that can be read: {error}") from None
+    if not hasattr(found, "shape"):
+        with damage_named(path):
+            names = list(found.array_keys())
+        chosen = _member(path, names)
+        with damage_named(path):
+            found = found[chosen]
     require_table(path, found)
     # Shards are read as a whole.
     chunks = getattr(found, "shards", None) or found.chunks
-    return ArrayStore(found, _edges(found.shape[0], chunks[0]))
+    for shape in (found.shape, chunks):
+        require_plausible_size(path, shape, stored)
+    return ArrayStore(found, _edges(found.shape[0], chunks[0]), path)
 
 
 def _member(path: Path, names: list[str]) -> str:
@@ -261,18 +277,11 @@ def require_table(path: Path, array: Any) -> None:
 
 def _open_parquet(path: Path) -> ParquetStore:
     """Return the table of a .parquet file, or of a folder of such files."""
-    parquet = extra("pyarrow.parquet")
     files = _parquet_files(path) if path.is_dir() else [path]
     schema = None
     of, groups, counts = [], [], [0]
     for file in files:
-        try:
-            with parquet.ParquetFile(file) as opened:
-                own, metadata = opened.schema_arrow, opened.metadata
-        except OSError:
-            raise
-        except Exception as error:  # damaged and foreign files lead to any exception
-            raise ValueError(f"{file} is no Parquet file: {error}") from None
+        own, metadata = _parquet_layout(file)
         schema = own if schema is None else schema
         if own.names != schema.names:
             raise ValueError(
@@ -287,6 +296,28 @@ def _open_parquet(path: Path) -> ParquetStore:
     text = tuple(k for k, kind in enumerate(schema.types) if not _holds_numbers(kind))
     edges = np.cumsum(counts)
     return ParquetStore(tuple(of), tuple(groups), edges, tuple(schema.names), text)
+
+
+def _parquet_layout(path: Path) -> tuple[Any, Any]:
+    """Return the columns of a Parquet file and its metadata, checked."""
+    require_regular_file(path, "a part of the table")
+    try:
+        with extra("pyarrow.parquet").ParquetFile(path) as file:
+            schema, metadata = file.schema_arrow, file.metadata
+    except (FileNotFoundError, PermissionError):
+        raise
+    except Exception as error:  # damaged and foreign files lead to any exception
+        raise ValueError(f"{path} is no Parquet file: {error}") from None
+    counts = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
+    stored = path.stat().st_size
+    for count in (*counts, metadata.num_rows):
+        require_plausible_size(path, (count, len(schema.names)), stored)
+    if not schema.names or len(set(schema.names)) < len(schema.names):
+        raise ValueError(
+            f"{path} must have columns with names that differ; it has "
+            f"{listed(schema.names) or 'none'}."
+        )
+    return schema, metadata
 
 
 def _holds_numbers(kind) -> bool:

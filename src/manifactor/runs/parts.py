@@ -9,6 +9,7 @@ import numpy as np
 
 from manifactor._support.extras import extra
 from manifactor._support.files import write_whole
+from manifactor._support.regular_files import require_regular_file
 from manifactor._support.workers import Here, Workers
 from manifactor.estimators.locating import Locator
 from manifactor.inputs.stored import StoredTable
@@ -199,14 +200,17 @@ def _files(run: Path, record: dict) -> list[Path]:
 
 def _n_rows(path: Path) -> int:
     try:
-        return extra("pyarrow.parquet").read_metadata(path).num_rows
-    except OSError:
+        count = extra("pyarrow.parquet").read_metadata(path).num_rows
+    except (FileNotFoundError, PermissionError):
         raise
     except Exception as error:  # damaged files lead to any exception
         raise _damaged(path, error) from error
+    if count < 1:
+        raise _damaged(path, "it holds no samples")
+    return count
 
 
-def _damaged(path: Path, error: Exception) -> ValueError:
+def _damaged(path: Path, error: Exception | str) -> ValueError:
     problem = " ".join(str(error).split())
     return ValueError(f"{path} is damaged: {problem}. Fit again.")
 
@@ -214,15 +218,19 @@ def _damaged(path: Path, error: Exception) -> ValueError:
 def _read(path: Path, record: dict) -> PlacedRows:
     """Return the samples of a part: their numbers and their places."""
     topologies = [factor["topology"] for factor in record["factors"]]
+    require_regular_file(path, "a part of the coordinates")
     try:
         table = extra("pyarrow.parquet").read_table(path)
         columns = np.column_stack([column.to_numpy() for column in table.columns])
-        places = from_table(table.column_names, columns, topologies)
+        places = from_table(table.column_names, columns.astype(float), topologies)
         rows = table.column("sample").to_numpy()
-    except OSError:
+    except (FileNotFoundError, PermissionError):
         raise
     except Exception as error:  # damaged files lead to any exception
         raise _damaged(path, error) from error
-    if not np.isfinite(columns).all():
-        raise ValueError(f"{path} is damaged: it has NaN or inf values. Fit again.")
+    if not np.isfinite(columns.astype(float)).all():
+        raise _damaged(path, "it has NaN or inf values")
+    n_samples = record["n_samples"]
+    if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_samples:
+        raise _damaged(path, f"samples must have whole numbers below {n_samples}")
     return rows, places

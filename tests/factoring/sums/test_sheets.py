@@ -53,3 +53,11 @@ def test_a_surface_has_two_tangents_and_places_on_it(rng):
     assert sheet.dimension == 2
     at = sheet.project(1.2 * sphere)
     assert np.abs(at.places - sphere).max() < 0.1
+
+
+def test_near_copies_do_not_move_places_without_end(rng):
+    places = np.sort(rng.uniform(size=(60, 1)), axis=0)
+    # Half of the samples are copies up to the smallest numbers that there are.
+    samples = np.where(places < 0.5, 1e-290 * places, places) * [1.0, 2.0]
+    sheet = lay_sheet(places, "other", samples)
+    assert np.abs(sheet.project(samples - 0.1).places).max() < 1e15

@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 from scipy.spatial import KDTree
 
+from manifactor._support.arithmetic import quotient
 from manifactor._support.regression import without_itself
 from manifactor._support.threads import map_threads
 from manifactor.factoring.measures.measurement import Measurement
@@ -177,7 +178,8 @@ def _cosines(
     fits = halves.fits[half]
     of_f, of_g = (np.sqrt(_squared_length(fits, h, settings)) for h in (f, g))
     across = fits.metric[:, fits.directions[f], fits.directions[g]]
-    cosines = np.clip(across / (of_f * of_g)[:, None, None], -1.0, 1.0)
+    lengths = (of_f * of_g)[:, None, None]
+    cosines = np.clip(quotient(across, lengths), -1.0, 1.0)
     left, right = (_written(halves.placed, fits, factor) for factor in (f, g))
     return left @ cosines @ right.transpose(0, 2, 1)
 

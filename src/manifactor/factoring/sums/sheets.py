@@ -262,7 +262,9 @@ def _lay_surface(
     fit = local_fit(places, samples, at, n_neighbors, settings=settings.regression)
     d = min(cloud_dimension(places, settings=settings.charts), places.shape[1])
     left, strength, right = np.linalg.svd(fit.slopes, full_matrices=False)
-    floor = settings.least_slope * strength[:, :1]
+    # Among near copies all slopes of a node vanish: those of other nodes count, too.
+    vanishing = settings.least_slope**2 * strength.max()
+    floor = np.maximum(settings.least_slope * strength[:, :1], vanishing)
     inverse = quotient(1.0, np.maximum(strength[:, :d], floor))
     steps = inverse[:, :, None] * left[:, :, :d].transpose(0, 2, 1)
     return Sheet("other", at, fit.means, right[:, :d], steps)

@@ -9,7 +9,7 @@ from manifactor.runs.bridges.commands import command, comment
 from manifactor.runs.bridges.request import Request
 
 # Where config.yaml states the side of the model's Fourier lattice.
-LATTICE = re.compile(r"^lattice_args:\n(?:[ \t]+.*\n)*?[ \t]+D: *(\d+)", re.MULTILINE)
+LATTICE = re.compile(r"^lattice_args:\n(?:[ \t]+.*\n)*?[ \t]+D: *(\d{1,6})\b", re.M)
 # Where it names the CTF parameters of the images that the model was trained on.
 CTF_FILE = re.compile(r"^ +ctf: *(?P<quote>['\"]?)(?P<path>.+?)(?P=quote) *$", re.M)
 
@@ -35,7 +35,8 @@ class _Model:
         """Side of its volumes in voxels; None where the config does not state it."""
         found = LATTICE.search(self._text)
         # The lattice of an even box has one point more, to be symmetric about 0.
-        return int(found[1]) - 1 if found else None
+        side = int(found[1]) - 1 if found else 0
+        return side if side > 0 else None
 
     def trained_width(self) -> float | None:
         """Return the width in Angstrom of the images that it was trained on."""
@@ -47,15 +48,17 @@ class _Model:
             table = read_pickled_array(path)
         except ValueError:
             return None
+        if table.ndim != 2 or not len(table) or table.shape[1] < 2:
+            return None
         # The first two columns are the box and the pixel size.
-        widths = table[:, 0] * table[:, 1]
-        return float(widths[0])
+        width = float(table[0, 0]) * float(table[0, 1])
+        return width if 0 < width < float("inf") else None
 
     @property
     def _text(self) -> str:
         # Before version 2 the config was a pickle, which is not read here.
         is_text = self.config.suffix == ".yaml"
-        return self.config.read_text(encoding="utf-8") if is_text else ""
+        return self.config.read_text("utf-8", "replace") if is_text else ""
 
 
 def cryodrgn_files(request: Request) -> dict[str, bytes]:

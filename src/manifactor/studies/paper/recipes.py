@@ -10,6 +10,7 @@ from pathlib import Path
 
 from manifactor._support.extras import extra
 from manifactor._support.files import make_folder, write_whole
+from manifactor._support.regular_files import require_regular_file
 from manifactor._support.workers import Processes, Workers
 from manifactor.runs.folder import versions
 from manifactor.studies.paper.beyond import beyond
@@ -140,8 +141,10 @@ def _opened(folder: Path, settings: Settings) -> dict:
 
 def _read(folder: Path) -> dict:
     """Return the record of an earlier reproduction."""
+    path = folder / NUMBERS
     try:
-        record = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))
+        require_regular_file(path)
+        record = json.loads(path.read_text(encoding="utf-8"))
         if _is_whole(record, folder):
             return record
     # What a damaged or foreign file raises depends on where it is damaged.

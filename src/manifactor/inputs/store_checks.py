@@ -1,0 +1,86 @@
+"""Checks of Zarr stores and Parquet files before they are read, and of what they raise.
+
+A store of a few bytes may claim any size: chunks that are missing count as zeros, and
+a column of one value is stored once.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from manifactor._support.regular_files import irregularity
+
+
+@dataclass(frozen=True)
+class StoreCheckSettings:
+    """How much memory a store may take."""
+
+    # So many times its size on disk. Measured numbers are compressed tenfold at most,
+    # and only tables with few values more than that.
+    most_expansion: float = 100.0
+
+    # Bytes that a store of any size may take.
+    free: int = 2**26
+
+    # Bytes of a number, in double precision.
+    number: int = 8
+
+
+def require_plausible_size(
+    path: Path,
+    shape: tuple[int, ...],
+    stored: int,
+    *,
+    settings: StoreCheckSettings = StoreCheckSettings(),
+) -> None:
+    """Refuse a table, or a chunk of it, far larger than what is stored of it.
+
+    Parameters
+    ----------
+    path : Path
+    shape : tuple of int
+        That the store claims.
+    stored : int
+        Bytes on disk.
+    settings : StoreCheckSettings
+    """
+    if any(side < 0 for side in shape):
+        raise ValueError(f"{path} is damaged: it claims the shape {shape}.")
+    # Rows without columns have numbers, too. Python's integers do not overflow.
+    claimed = settings.number * prod(max(1, side) for side in shape)
+    if claimed > settings.free + settings.most_expansion * stored:
+        raise ValueError(
+            f"{path} holds {stored:,} bytes and claims {claimed:,}, as numbers of "
+            f"shape {shape}; it is incomplete or damaged. Write it again."
+        )
+
+
+def stored_bytes(folder: Path) -> int:
+    """Return the size of all files in a folder; refuse what is no regular file."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent, name)
+            problem = irregularity(path)
+            if problem:
+                raise ValueError(f"{folder} must hold files; {path} {problem}.")
+            total += path.stat().st_size
+    return total
+
+
+@contextmanager
+def damage_named(path: Path) -> Iterator[None]:
+    """Turn whatever a damaged file leads to into an error that names the file."""
+    try:
+        yield
+    except (MemoryError, FileNotFoundError, PermissionError):
+        raise
+    # The libraries behind zarr and pyarrow raise many kinds.
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(
+            f"{path} cannot be read and is probably damaged: {reason[:300]}"
+        ) from error

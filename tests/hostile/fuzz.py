@@ -1,0 +1,196 @@
+"""Damage files at random and see that every command refuses them cleanly.
+
+``make fuzz CASES=20000 SEED=0`` runs it, ``make fuzz KIND=star SEED=0 CASE=12`` one
+case alone.
+"""
+
+import argparse
+import gc
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import redirect_stdout, suppress
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+
+# Threads and arenas of other libraries would count as memory of the case, and a
+# process with threads cannot be forked safely.
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "1",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MPLBACKEND": "agg",
+    "PYTHONHASHSEED": "0",
+    "COLUMNS": "88",
+}
+
+
+def main() -> int:
+    """Run cases, print the failures, and return 1 if there are any."""
+    options = _options()
+    if options.share is not None:
+        _run_share(options)
+        return 0
+    start = time.monotonic()
+    failures, counts = [], Counter()
+    for found in _found(options):
+        counts[found["case"]["kind"]] += 1
+        if found["problem"]:
+            failures.append(found)
+            print(_told(found, whole=options.case is not None), flush=True)
+    n_cases, seconds = sum(counts.values()), time.monotonic() - start
+    print(_summary(failures))
+    kinds = f"{len(counts)} kinds of files" if len(counts) > 1 else options.kind
+    print(
+        f"{n_cases} cases of {kinds}, seed {options.seed}, in {seconds:.0f} s: "
+        f"{len(failures)} failures."
+    )
+    return 1 if failures or not n_cases else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kind", default=None, help="only this kind of files")
+    parser.add_argument("--case", type=int, default=None, help="only this number")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    text = "first see that all files are read when they are not damaged"
+    parser.add_argument("--rehearse", action="store_true", help=text)
+    parser.add_argument("--share", type=int, default=None, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _found(options: argparse.Namespace):
+    """Yield what became of each case, from as many processes as there are jobs."""
+    jobs = 1 if options.case is not None else options.jobs
+    command = [sys.executable, "-m", __spec__.name, *sys.argv[1:], "--jobs", str(jobs)]
+    running = [
+        subprocess.Popen(
+            [*command, "--share", str(share)],
+            env={**os.environ, **ENVIRONMENT},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for share in range(jobs)
+    ]
+    for process in running:
+        assert process.stdout is not None
+        for line in process.stdout:
+            yield json.loads(line)
+        if process.wait():
+            raise SystemExit(f"a process of the fuzzer ended with {process.returncode}")
+
+
+def _run_share(options: argparse.Namespace) -> None:
+    """Run every so many-th case and print what became of each as JSON."""
+    from .project import Project
+    from .running import run_case, unread
+
+    with tempfile.TemporaryDirectory(prefix="manifactor-fuzz-") as folder:
+        modules = Path(folder) / "modules"
+        _in_a_child(lambda: _rehearse(Path(folder), modules))
+        for name in modules.read_text().split():
+            with suppress(Exception):  # parts of a package that has more than modules
+                import_module(name)
+        modules.unlink()
+        # Objects that the collector does not visit stay in pages shared with children.
+        gc.freeze()
+        os.chdir(folder)
+        project = Project.read(Path(folder))
+        if options.rehearse and (problems := "\n".join(unread(project))):
+            raise SystemExit(f"undamaged files must be read:\n{problems}")
+        for case in list(_cases(options))[options.share :: options.jobs]:
+            found = asdict(run_case(case, project))
+            if not found["problem"]:
+                found["output"] = ""
+            print(json.dumps(found), flush=True)
+        os.chdir("/")
+
+
+def _rehearse(folder: Path, modules: Path) -> None:
+    """Make the corpus, and write down which modules that and reports have imported."""
+    from manifactor.command.main import main
+
+    from .corpus import make_corpus
+    from .kinds import read_structure
+
+    make_corpus(folder)
+    os.chdir(folder)
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+        main(["report", "z-run", "--out", "page.html"])
+        read_structure(Path("molecule.pdb"))
+    os.unlink("page.html")
+    modules.write_text("\n".join(sorted(sys.modules)))
+
+
+def _in_a_child(work) -> None:
+    """Do some work in a child, whose threads this process does not get."""
+    child = os.fork()
+    if not child:
+        try:
+            work()
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        raise SystemExit("the corpus could not be made")
+
+
+def _cases(options: argparse.Namespace):
+    """Yield the cases, the kinds in turn."""
+    from .kinds import KINDS
+    from .running import Case
+
+    kinds = list(KINDS) if options.kind is None else [options.kind]
+    if options.case is not None:
+        yield Case(kinds[0], options.seed, options.case)
+        return
+    for number in range(options.cases):
+        turn, kind = divmod(number, len(kinds))
+        yield Case(kinds[kind], options.seed, turn)
+
+
+def _told(found: dict, *, whole: bool) -> str:
+    case = found["case"]
+    alone = f"make fuzz KIND={case['kind']} SEED={case['seed']} CASE={case['number']}"
+    lines = found["output"].strip().splitlines()
+    shown = lines if whole else lines[-1:]
+    return "\n".join(
+        [f"{found['problem']}: {found['what']}", f"  {alone}"]
+        + [f"  | {line[:300]}" for line in shown]
+    )
+
+
+def _summary(failures: list[dict]) -> str:
+    """Return each kind of failure once, with the number of its cases."""
+    counts: Counter = Counter()
+    first: dict[tuple, dict] = {}
+    for found in failures:
+        last = (found["output"].strip().splitlines() or [""])[-1]
+        where = re.findall(r'File "[^"]*/src/([^"]*)", line (\d+)', found["output"])
+        key = (
+            found["problem"],
+            where[-1] if where else "",
+            re.sub(r"\d+", "0", last)[:80],
+        )
+        counts[key] += 1
+        first.setdefault(key, found)
+    lines = []
+    for key, count in counts.most_common():
+        case = first[key]["case"]
+        alone = f"KIND={case['kind']} SEED={case['seed']} CASE={case['number']}"
+        lines.append(f"{count:5d} x {key[0]}; {':'.join(key[1])}; {key[2]}; {alone}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

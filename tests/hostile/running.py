@@ -1,0 +1,257 @@
+"""One case in a process of its own: its limits, and what counts as a failure."""
+
+import faulthandler
+import json
+import os
+import resource
+import select
+import shlex
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from random import Random
+
+from manifactor.command.main import main
+
+from .kinds import KINDS, Call, described, line_of
+from .project import Project
+
+# What a Python function may raise for a damaged file.
+CLEAN = (ValueError, OSError)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a case may take."""
+
+    # Processor time, which a busy machine does not lengthen.
+    cpu_seconds: int = 20
+
+    # Above what the process had at its start; files of the corpus have under 1 MB.
+    memory: int = 2**30
+
+    # Seconds without any processor time after which a sleeping process is hung: it
+    # waits for a pipe or a lock that nobody serves.
+    asleep_seconds: float = 10.0
+
+    # Bytes of a file that it may write: a backstop for the disk.
+    file_size: int = 2**28
+
+
+@dataclass(frozen=True)
+class Case:
+    """A damaged file and what is done with it, given by kind, seed and number."""
+
+    kind: str
+    seed: int
+    number: int
+
+    def drawn(self, project: Project) -> tuple[Random, str, Call]:
+        """Return the random source, the file to damage and what reads it."""
+        rng = Random(f"{self.kind} {self.seed} {self.number}")
+        reader = rng.choice(KINDS[self.kind])
+        target = rng.choice(project.files(reader.targets))
+        return rng, target, rng.choice(reader.calls)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case; `problem` is "" for a clean one."""
+
+    case: Case
+    what: str
+    problem: str
+    output: str = ""
+
+
+def run_case(case: Case, project: Project, limits: Limits = Limits()) -> Outcome:
+    """Run a case, and restore the project."""
+    rng, target, call = case.drawn(project)
+    what = f"{target} damaged, then {described(call, target)}"
+    damage = partial(project.damage, target, rng)
+    return Outcome(case, what, *run_call(call, target, damage, project, limits))
+
+
+def unread(project: Project, limits: Limits = Limits()) -> Iterator[str]:
+    """Yield what does not read a file that is not damaged."""
+    for reader in chain(*KINDS.values()):
+        targets = project.files(reader.targets)
+        for number, call in enumerate(dict.fromkeys(reader.calls)):
+            target = targets[number % len(targets)]
+            found = run_call(call, target, lambda: None, project, limits, (0,))
+            if found[0]:
+                yield f"{described(call, target)}: {found[0]}: {found[1][-300:]}"
+
+
+def run_call(
+    call: Call,
+    target: str,
+    damage: Callable,
+    project: Project,
+    limits: Limits,
+    codes: tuple[int, ...] = (0, 2),
+) -> tuple[str, str]:
+    """Damage a file and read it in a child of this process; restore the project.
+
+    `codes` are the exit codes that are right.
+
+    Returns
+    -------
+    problem : str
+        "" if all is well.
+    output : str
+        What the child has printed.
+    """
+    said, saying = os.pipe()
+    output = os.memfd_create("output")
+    child = os.fork()
+    if not child:
+        _work(damage, call, target, limits, saying, output)
+    os.close(saying)
+    try:
+        problem = _watched(child, limits)
+        with os.fdopen(said) as pipe:
+            report = json.loads(pipe.read() or "{}")
+        os.lseek(output, 0, os.SEEK_SET)
+        with os.fdopen(output, errors="replace") as file:
+            text = file.read()
+        problem = problem or _judged(report, text, limits, codes)
+        if not problem:
+            problem = _left_behind(report, target, project.changes())
+    finally:
+        project.restore()
+    return problem, text
+
+
+def _work(
+    damage: Callable, call: Call, target: str, limits: Limits, saying: int, output: int
+) -> None:
+    """Do the work of the child, and never return."""
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    faulthandler.enable()
+    # Shows where a case is that takes too long, and ends it.
+    faulthandler.register(signal.SIGXCPU, chain=True)
+    report: dict = {}
+    try:
+        damage()
+        start = _memory("VmSize")
+        report = {"asked": 0}
+        _limit(limits)
+        report["code"] = _called(call, target)
+        sys.stdout.flush()
+        report["asked"] = _memory("VmPeak") - start
+    except BaseException:
+        traceback.print_exc()
+    os.write(saying, json.dumps(report).encode())
+    os._exit(0)
+
+
+def _called(call: Call, target: str) -> int:
+    """Return the exit code of a command, or 2 for a clean error of a function."""
+    if isinstance(call, str):
+        return main(shlex.split(line_of(call, target)))
+    try:
+        call(Path(target))
+    except CLEAN as error:
+        print(f"{type(error).__name__}: {error}")
+        return 2
+    return 0
+
+
+def _limit(limits: Limits) -> None:
+    used = int(sum(os.times()[:2]))
+    seconds = used + limits.cpu_seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_size, limits.file_size))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _memory(name: str, process: int | str = "self") -> int:
+    """Return an entry of the memory of a process, in bytes; 0 if there is none."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:  # it has ended
+        return 0
+    found = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
+    return 1024 * int(found[0]) if found else 0
+
+
+def _watched(child: int, limits: Limits) -> str:
+    """Wait for a child; end it if it takes too much, and return what it took."""
+    handle = os.pidfd_open(child)
+    start = _memory("VmRSS", child)
+    busy, last = time.monotonic(), -1
+    problem = ""
+    while not select.select([handle], [], [], 0.05)[0]:
+        if _memory("VmRSS", child) - start > limits.memory:
+            problem = f"took more than {limits.memory / 2**30:g} GB"
+        used = _cpu_ticks(child)
+        if used != last:
+            busy, last = time.monotonic(), used
+        if time.monotonic() - busy > limits.asleep_seconds:
+            problem = "hangs: it waits for something that does not come"
+            os.kill(child, signal.SIGXCPU)
+            time.sleep(0.2)
+        if problem:
+            os.kill(child, signal.SIGKILL)
+            break
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.close(handle)
+    if problem or status >= 0:
+        return problem
+    if -status == signal.SIGXCPU:
+        return f"hangs: more than {limits.cpu_seconds} s of processor time"
+    return f"died of {signal.Signals(-status).name}"
+
+
+def _cpu_ticks(process: int) -> int:
+    """Return the time used, and -2 for a process that could run if it had a core."""
+    try:
+        after = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return -2
+    # A process that is ready to run is not asleep, however busy the machine is.
+    return time.monotonic_ns() if after[0] in "RD" else int(after[11]) + int(after[12])
+
+
+def _judged(report: dict, output: str, limits: Limits, codes: tuple[int, ...]) -> str:
+    """Return what is wrong with how a case ended, "" for nothing."""
+    if "asked" not in report:
+        return "the fuzzer itself failed"
+    if "code" not in report:
+        return "traceback"
+    if report["asked"] > limits.memory:
+        return f"asked for {report['asked'] / 2**30:.1f} GB"
+    if report["code"] not in codes:
+        return f"exit code {report['code']}"
+    if report["code"] == 2 and "Unable to allocate" in output:
+        return "asked for memory without a check"
+    if "\x1b" in output or "\x07" in output:
+        return "prints a control sequence of a file"
+    errors = output.count("manifactor: error: ")
+    return f"{errors} lines of errors" if errors > 1 else ""
+
+
+def _left_behind(report: dict, target: str, changes: list[str]) -> str:
+    """Return what a case has left that it should not, "" for nothing."""
+    if "PWNED" in changes:
+        return "code of the data was run"
+    others = [name for name in changes if not _belongs(name, target)]
+    if report["code"] == 2 and others:
+        return f"left {others[0]} behind"
+    hidden = [name for name in others if Path(name).name.startswith(".")]
+    gone = [name for name in hidden if ".stages" not in name]
+    return f"left {gone[0]} behind" if gone else ""
+
+
+def _belongs(name: str, target: str) -> bool:
+    """Return whether a change is that of the damaged file, or of its checkpoints."""
+    stages = name.split("/")[0].endswith(".stages")
+    return name == target or name.startswith(f"{target}/") or stages
