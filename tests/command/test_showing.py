@@ -73,18 +73,18 @@ def spoilt(value):
 @pytest.mark.slow
 def test_text_of_a_run_steers_neither_the_terminal_nor_the_page(folder, capsys):
     np.save("a.npy", np.random.default_rng(0).uniform(size=(150, 2)))
-    assert manifactor("fit a.npy --n-factors 1 --out run") == 0
-    record = record_of(folder / "run")
+    assert manifactor("fit a.npy --n-factors 1 --out 'a run'") == 0
+    assert "run: manifactor report 'a run'\n" in capsys.readouterr().out
+    record = record_of(folder / "a run")
     free = ("input", "reproduce", "started", "versions", "reason", "choices", "columns")
     changed = {name: spoilt(record[name]) for name in free if name in record}
     assert changed.keys() >= {"input", "reproduce", "versions"}
-    (folder / "run" / "run.json").write_text(json.dumps({**record, **changed}))
-    capsys.readouterr()
-    assert manifactor("report run") == 0
+    (folder / "a run" / "run.json").write_text(json.dumps({**record, **changed}))
+    assert manifactor("report 'a run'") == 0
     out = capsys.readouterr().out
     assert "\\x1b[2J\\x9b<b>\\u202e\\udcff" in out
     assert not any(sign in out for sign in "\x1b\x9b\u202e\udcff")
-    page = (folder / "run" / "report.html").read_text()
+    page = (folder / "a run" / "report.html").read_text()
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
 

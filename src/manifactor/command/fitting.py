@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.escapes import shell_line
 from manifactor._support.regular_files import real_path
 from manifactor._support.workers import Processes, Workers
 from manifactor.command.costs import elsewhere, n_workers, note_long_fit, show_cost
@@ -175,7 +176,7 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     parts = "coordinates/part-*.parquet"
     coordinates = parts if "parts" in record else "coordinates.csv"
     show(f"Coordinates of every sample: {out / coordinates}.")
-    show(f"For the details, run: manifactor report {out}")
+    show(f"For the details, run: {shell_line('manifactor', 'report', out)}")
 
 
 def _fit_all_views(arguments: Namespace) -> None:
@@ -225,7 +226,7 @@ def _fit_all_views(arguments: Namespace) -> None:
     found = [*all_views_lines(record), *about_particles(record)]
     show("\n".join([summary(record, estimator), *found, ""]))
     show(f"Places of every particle: {out / 'coordinates.csv'}.")
-    show(f"For the details, run: manifactor report {out}")
+    show(f"For the details, run: {shell_line('manifactor', 'report', out)}")
 
 
 def _one_file_of_particles(arguments: Namespace) -> Path:
