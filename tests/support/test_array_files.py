@@ -1,4 +1,3 @@
-import io
 import os
 import struct
 import tracemalloc
@@ -10,7 +9,6 @@ import pytest
 from manifactor._support.array_files import (
     ArrayFileError,
     ArrayFileSettings,
-    checked_header,
     open_archive,
 )
 
@@ -56,14 +54,38 @@ def test_arrays_that_numpy_wrote_come_back(tmp_path, save):
     assert list(read(tmp_path / "a.npz", "n")) == ["n"]
 
 
-def test_a_header_that_claims_gigabytes_takes_none():
-    content = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1) + b"{}"
+@pytest.fixture
+def peak():
+    """The memory taken since the start of the test, in bytes."""
     tracemalloc.start()
-    with pytest.raises(ValueError, match="header cannot be read"):
-        checked_header(io.BytesIO(content), len(content))
-    peak = tracemalloc.get_traced_memory()[1]
+    yield lambda: tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 2**20
+
+
+def test_a_header_that_claims_gigabytes_takes_none(tmp_path, peak):
+    content = b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1) + b"{}"
+    path = archive(tmp_path / "a.npz", X__npy=content)
+    with pytest.raises(ValueError, match="header cannot be read"):
+        read(path)
+    assert peak() < 2**20
+
+
+def test_a_directory_that_claims_gigabytes_takes_none(tmp_path, peak):
+    np.savez(tmp_path / "a.npz", X=X)
+    content = (tmp_path / "a.npz").read_bytes()
+    end = content.rindex(b"PK\x05\x06")
+    size, start = struct.pack("<I", 2**32 - 2), content[end + 16 : end + 20]
+    forged = content[: end + 12] + size + start + content[end + 20 :]
+    (tmp_path / "a.npz").write_bytes(forged)
+    with pytest.raises(ArrayFileError, match="was not written to its end"):
+        read(tmp_path / "a.npz")
+    assert peak() < 2**20
+
+
+def test_compressions_that_numpy_does_not_write_are_refused(tmp_path):
+    path = archive(tmp_path / "a.npz", compression=zipfile.ZIP_LZMA, X__npy=b"a")
+    with pytest.raises(ArrayFileError, match=r"is compressed as no \.npz file is"):
+        read(path)
 
 
 def plain(shape, data):

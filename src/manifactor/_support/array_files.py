@@ -6,19 +6,21 @@ No pickled object is ever loaded.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import BytesIO
 from math import prod
 from pathlib import Path
 from typing import BinaryIO, cast
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
+from manifactor._support.bounded_files import BoundedFile
 from manifactor._support.npy_header import NpyHeader, npy_header
 from manifactor._support.regular_files import irregularity
 
 SUFFIX = ".npy"
 ENCRYPTED = 1  # the bit of a member's flags
+# Those of numpy. Others may ask for gigabytes before anything is read.
+COMPRESSIONS = (ZIP_STORED, ZIP_DEFLATED)
 ZIP_BEGINS = b"PK\x03\x04"
 NO_ARRAYS = "is not an .npz file of plain arrays; pickled objects are never loaded."
 
@@ -34,25 +36,12 @@ class ArrayFileSettings:
     # Bytes that an archive of any size may take.
     free: int = 2**26
 
-    # Bytes of a member in which its header lies; numpy refuses headers above 10,000.
-    header: int = 2**14
-
     # Members of one archive.
     most_members: int = 100_000
 
 
 class ArrayFileError(ValueError):
     """A file that holds no arrays, or more than there is memory for."""
-
-
-def checked_header(
-    file: BinaryIO, size: int, *, settings: ArrayFileSettings = ArrayFileSettings()
-) -> NpyHeader:
-    """Return the header of an open .npy file, as `npy_header`; only its start is read.
-
-    A header may claim to have gigabytes.
-    """
-    return npy_header(BytesIO(file.read(settings.header)), size)
 
 
 def memory_of(header: NpyHeader) -> int:
@@ -120,9 +109,8 @@ class ArrayArchive:
     def _header(self, name: str, info: ZipInfo) -> NpyHeader:
         """Return the header of a member; refuse it if its size is another."""
         with _named(self.path, name), self.file.open(info) as member:
-            header = checked_header(
-                cast(BinaryIO, member), info.file_size, settings=self.settings
-            )
+            # Members make no room for bytes that they do not have.
+            header = npy_header(cast(BinaryIO, member), info.file_size)
             needed = prod(header.shape) * header.dtype.itemsize
             if needed < info.file_size - header.start:
                 raise ValueError("it has more bytes than its shape")
@@ -151,13 +139,18 @@ def open_archive(
     # What is not there at all is the system's to report.
     if problem and path.exists():
         raise ArrayFileError(f"{path} {problem}.")
-    with path.open("rb") as opened:
+    with BoundedFile(path) as opened:
         _require_zip(path, opened)
         with _zip_file(path, opened) as file:
             # Folders end in a slash.
             infos = [info for info in file.infolist() if info.filename[-1:] != "/"]
             if len(infos) > settings.most_members:
                 raise ArrayFileError(f"{path} {NO_ARRAYS}")
+            if any(info.compress_type not in COMPRESSIONS for info in infos):
+                raise ArrayFileError(
+                    f"{path} is compressed as no .npz file is. Save its arrays with "
+                    "numpy.savez or numpy.savez_compressed."
+                )
             if any(info.flag_bits & ENCRYPTED for info in infos):
                 raise ArrayFileError(
                     f"{path} is encrypted. Unpack it, and save its arrays with "
@@ -173,7 +166,7 @@ def open_archive(
             yield ArrayArchive(path, members, others, file, most_bytes, settings)
 
 
-def _zip_file(path: Path, opened: BinaryIO) -> ZipFile:
+def _zip_file(path: Path, opened: BoundedFile) -> ZipFile:
     try:
         return ZipFile(opened)
     except Exception as error:  # damaged archives lead to many kinds
@@ -183,7 +176,7 @@ def _zip_file(path: Path, opened: BinaryIO) -> ZipFile:
         ) from error
 
 
-def _require_zip(path: Path, opened: BinaryIO) -> None:
+def _require_zip(path: Path, opened: BoundedFile) -> None:
     """Refuse what does not begin as a zip archive, and return to the beginning."""
     start = opened.read(len(ZIP_BEGINS))
     opened.seek(0)
@@ -200,6 +193,9 @@ def _named(path: Path, name: str) -> Iterator[None]:
     except BadZipFile as error:
         raise ArrayFileError(f"{path} is damaged: {name!r} was changed.") from error
     except ValueError as error:
+        if isinstance(error.__cause__, BadZipFile):  # while the header was read
+            changed = f"{path} is damaged: {name!r} was changed."
+            raise ArrayFileError(changed) from error
         raise ArrayFileError(f"{path} {NO_ARRAYS} Of {name!r}: {error}.") from error
     except Exception as error:  # whatever unknown compressions and bad streams raise
         raise ArrayFileError(f"{path} is damaged: {name!r} cannot be read.") from error

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from manifactor._support.bounded_files import BoundedFile
 from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.unpickling import Refused, StrictUnpickler, shown
 from manifactor.spectral.forecast import available_memory
@@ -98,7 +99,7 @@ def _unpickled(path: Path, settings: PickleSettings = PickleSettings()) -> Any:
             "which is read in parts."
         )
     try:
-        with path.open("rb") as file:
+        with BoundedFile(path) as file:
             return StrictUnpickler(
                 file, STAND_INS, buildable=(_Array, _NumberType), most_bytes=most
             ).load()

@@ -8,11 +8,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manifactor._support.array_files import checked_header
+from manifactor._support.bounded_files import BoundedFile
 from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
 from manifactor._support.files import numeric_order
+<<<<<<< HEAD
 from manifactor._support.regular_files import require_regular_file
+=======
+from manifactor._support.npy_header import npy_header
+>>>>>>> values
 from manifactor.inputs.columns import listed
 from manifactor.inputs.mapped import read_rows
 from manifactor.inputs.store_checks import (
@@ -203,8 +207,8 @@ def read_npy(path: Path) -> np.ndarray:
     """Memory-map the array in an .npy file, read-only."""
     plain = f"{path} is not a plain array of numbers; pickled objects are never loaded"
     try:
-        with path.open("rb") as file:
-            checked_header(file, path.stat().st_size)
+        with BoundedFile(path) as file:
+            npy_header(file, file.size)
         # A memory map cannot hold objects, so that no pickle is ever loaded.
         return np.lib.format.open_memmap(path, mode="r")
     except OSError:

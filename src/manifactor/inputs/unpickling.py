@@ -2,9 +2,11 @@
 
 import pickle
 from collections.abc import Callable, Iterable, Mapping
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
+
+from manifactor._support.bounded_files import BoundedFile
 
 # The unpickler of Python's library that is written in Python. The one in C keeps what
 # it remembers in an array, which five bytes of a file make 16 GB large.
@@ -40,27 +42,12 @@ def shown(text: str, *, most: int = 200) -> str:
     return "".join(c if c.isprintable() else "?" for c in line[:most])
 
 
-class BoundedFile:
-    """A file that never makes room for more bytes than it has."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        """Remember the file and its size."""
-        self.file = file
-        self.size = file.seek(0, 2)
-        self.readline = file.readline
-        file.seek(0)
-
-    def read(self, count: int) -> bytes:
-        """Return so many bytes, or those that are left."""
-        return self.file.read(min(count, self.size - self.file.tell()))
-
-
 class StrictUnpickler(Unpickler):
     """An unpickler with stand-ins for all names that a pickle may ask for.
 
     Parameters
     ----------
-    file : binary file
+    file : BoundedFile
     stand_ins : mapping of (str, str) to callable
         What is called instead of a name of a module.
     buildable : tuple of type
@@ -71,18 +58,18 @@ class StrictUnpickler(Unpickler):
 
     def __init__(
         self,
-        file: IO[bytes],
+        file: BoundedFile,
         stand_ins: Mapping[tuple[str, str], Callable],
         *,
         buildable: tuple[type, ...],
         most_bytes: int,
     ) -> None:
         """Store the parameters."""
-        self.bounded = BoundedFile(file)
+        self.size = file.size
         self.stand_ins = stand_ins
         self.buildable = buildable
         self.left_bytes = most_bytes
-        super().__init__(self.bounded)
+        super().__init__(file)
 
     def find_class(self, module: str, name: str) -> Callable:
         """Return the stand-in for a name."""
@@ -123,8 +110,8 @@ class StrictUnpickler(Unpickler):
     def load_bytearray8(self) -> None:
         """Read bytes; their number is not believed."""
         size = int.from_bytes(self.read(8), "little")
-        if size > self.bounded.size:
-            raise Refused(f"it claims {size} bytes, and has {self.bounded.size}.")
+        if size > self.size:
+            raise Refused(f"it claims {size} bytes, and has {self.size}.")
         self.append(bytearray(self.read(size)))
 
     def load_additems(self) -> None:
