@@ -67,6 +67,8 @@ def started(*command, cwd):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Under nohup the tests, and what they start, ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )
 
 
