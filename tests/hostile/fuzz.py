@@ -62,8 +62,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kind", default=None, help="only this kind of files")
     parser.add_argument("--case", type=int, default=None, help="only this number")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    text = "first see that all files are read when they are not damaged"
-    parser.add_argument("--rehearse", action="store_true", help=text)
+    text = "calls of each reader that must first read a file that is not damaged"
+    parser.add_argument("--rehearse", type=int, default=None, help=text)
     parser.add_argument("--share", type=int, default=None, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -92,7 +92,7 @@ def _found(options: argparse.Namespace):
 def _run_share(options: argparse.Namespace) -> None:
     """Run every so many-th case and print what became of each as JSON."""
     from .project import Project
-    from .running import run_case, unread
+    from .running import run_case
 
     with tempfile.TemporaryDirectory(prefix="manifactor-fuzz-") as folder:
         modules = Path(folder) / "modules"
@@ -105,14 +105,24 @@ def _run_share(options: argparse.Namespace) -> None:
         gc.freeze()
         os.chdir(folder)
         project = Project.read(Path(folder))
-        if options.rehearse and (problems := "\n".join(unread(project))):
-            raise SystemExit(f"undamaged files must be read:\n{problems}")
+        _require_read(project, options)
         for case in list(_cases(options))[options.share :: options.jobs]:
             found = asdict(run_case(case, project))
             if not found["problem"]:
                 found["output"] = ""
             print(json.dumps(found), flush=True)
         os.chdir("/")
+
+
+def _require_read(project, options: argparse.Namespace) -> None:
+    """End if a file cannot be read that is not damaged: its cases would test nothing."""
+    from .running import unread
+
+    if options.share or options.case is not None:
+        return
+    problems = "\n".join(unread(project, n_calls=options.rehearse))
+    if problems:
+        raise SystemExit(f"undamaged files must be read:\n{problems}")
 
 
 def _rehearse(folder: Path, modules: Path) -> None:

@@ -78,11 +78,17 @@ def run_case(case: Case, project: Project, limits: Limits = Limits()) -> Outcome
     return Outcome(case, what, *run_call(call, target, damage, project, limits))
 
 
-def unread(project: Project, limits: Limits = Limits()) -> Iterator[str]:
-    """Yield what does not read a file that is not damaged."""
+def unread(
+    project: Project, *, n_calls: int | None, limits: Limits = Limits()
+) -> Iterator[str]:
+    """Yield what does not read a file that is not damaged.
+
+    `n_calls` are the calls of each reader that are tried, the first ones; None for all.
+    """
     for reader in chain(*KINDS.values()):
         targets = project.files(reader.targets)
-        for number, call in enumerate(dict.fromkeys(reader.calls)):
+        calls = list(dict.fromkeys(reader.calls))[:n_calls]
+        for number, call in enumerate(calls):
             target = targets[number % len(targets)]
             found = run_call(call, target, lambda: None, project, limits, (0,))
             if found[0]:
