@@ -12,11 +12,8 @@ from manifactor._support.bounded_files import BoundedFile
 from manifactor._support.errors import first_sentence
 from manifactor._support.extras import extra
 from manifactor._support.files import numeric_order
-<<<<<<< HEAD
-from manifactor._support.regular_files import require_regular_file
-=======
 from manifactor._support.npy_header import npy_header
->>>>>>> values
+from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.columns import listed
 from manifactor.inputs.mapped import read_rows
 from manifactor.inputs.store_checks import (
