@@ -189,3 +189,20 @@ def test_another_table_is_read_by_the_names_of_the_first(tmp_path, table):
     path.write_text("y,z\n14,0\n")
     with pytest.raises(ValueError, match="the columns of the run: there is no column"):
         read_like(path, columns)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (f'1,"{"x" * 200_000}"', "field larger than field limit"),
+        ("1,2\0", "line 61, column 1 holds '2.x00'"),
+        ("1,2,3", "line 61 has 3 cells, and the first row has 2"),
+    ],
+)
+def test_a_row_that_is_no_row_of_numbers_is_refused_in_one_line(tmp_path, row, message):
+    (tmp_path / "a.csv").write_text("1,2\n" * 60 + f"{row}\n")
+    with pytest.raises(
+        ValueError, match=rf"a.csv must be a table .*{message}"
+    ) as error:
+        read_table(tmp_path / "a.csv")
+    assert "\n" not in str(error.value)
