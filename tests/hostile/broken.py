@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,9 @@ def _waits_for_ever(path: Path) -> None:
 
 
 def _takes_memory(path: Path) -> None:
-    np.ones(2**32, np.uint8).sum()
+    taken = np.ones(2**29, np.uint8)
+    time.sleep(60)  # until the process that watches has seen it, however busy it is
+    taken.sum()
 
 
 def _asks_for_memory(path: Path) -> None:

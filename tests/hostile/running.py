@@ -166,7 +166,8 @@ def _called(call: Call, target: str) -> int:
     try:
         call(Path(target))
     except CLEAN as error:
-        print(f"{type(error).__name__}: {error}")
+        # Not as it is: who catches an error decides how its text is shown.
+        print(f"{type(error).__name__}: {str(error)!r}")
         return 2
     return 0
 
