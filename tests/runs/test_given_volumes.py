@@ -78,6 +78,9 @@ def test_volumes_lie_where_their_points_do(run, folder):
     (folder.parent / "z_values.txt").write_text("1 2\n3 4\n")
     with pytest.raises(ValueError, match="a line of 2 numbers for each of 6 volumes"):
         read_volumes(folder, run)
+    (folder.parent / "z_values.txt").write_text("1 2\n" * 5 + "3 1e200\n")
+    with pytest.raises(ValueError, match="must have finite numbers whose squares are"):
+        read_volumes(folder, run)
 
 
 def test_volumes_that_cannot_be_shown_are_refused(run, folder, tmp_path):

@@ -42,6 +42,7 @@ def test_a_whole_file_has_the_header_of_its_array():
         (with_header(described(descr="'|O'")), "holds objects"),
         (with_header(described(descr="[('a', '|O'), ('b', '<f4')]")), "holds objects"),
         (with_header(described(shape="(-5, -2)")), r"shape \(-5, -2\)"),
+        (with_header(described(shape="(True, 2)")), "shape .True, 2"),
         (with_header(described(shape="(10**9, 0)")), "cannot be read"),
         (with_header(described(shape="(1000000000000, 0)")), "shape .1000000000000, 0"),
         (with_header(described(shape="(5, 3)")), "are 120 bytes, and 80 follow"),

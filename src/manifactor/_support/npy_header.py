@@ -65,7 +65,9 @@ def npy_header(file: BinaryIO, size: int) -> NpyHeader:
     shape, fortran_order, dtype = _parsed(file)
     if dtype.hasobject:
         raise ValueError("it holds objects, which would have to be unpickled")
-    if dtype.itemsize == 0 or any(side < 0 or side > size for side in shape):
+    # True and False count as numbers in the header, and not in a shape.
+    sides = all(type(side) is int and 0 <= side <= size for side in shape)
+    if dtype.itemsize == 0 or not sides:
         raise ValueError(f"its header describes {_described(shape, dtype)}")
     start = file.tell()
     needed = prod(shape) * dtype.itemsize

@@ -8,6 +8,7 @@ from scipy.spatial import KDTree
 
 from manifactor._support.errors import first_sentence
 from manifactor._support.regular_files import require_regular_file
+from manifactor._support.values import bad_values
 from manifactor.cryoem.stacks import ImageSource, volume_series
 from manifactor.cryoem.volumes import ball_of, downsampled, projection
 from manifactor.inputs.files import read_samples
@@ -176,6 +177,11 @@ def _points(folder: Path, run: Run, count: int) -> np.ndarray | None:
         raise ValueError(
             f"{path} must have a line of {samples.shape[1]} numbers for each of "
             f"{count} volumes; it has {len(points)} of {points.shape[1]}. Export and "
+            "evaluate again, or move it away for volumes at even distances."
+        )
+    if bad_values(points) is not None:
+        raise ValueError(
+            f"{path} must have finite numbers whose squares are finite. Export and "
             "evaluate again, or move it away for volumes at even distances."
         )
     return KDTree(samples).query(points)[1]
