@@ -34,7 +34,7 @@ def at_random(
     bench: Bench, n_kills: int, rng: np.random.Generator
 ) -> Iterator[tuple[Case, list[Kill]]]:
     """Kill quick commands at random moments, so many in all."""
-    cases = [*FOLDERS, *QUICK]
+    cases = [*FOLDERS, *QUICK] if n_kills else []
     for number, case in enumerate(cases):
         count = n_kills // len(cases) + (number < n_kills % len(cases))
 
