@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from manifactor._support.values import bad_values
 from manifactor.factoring.factorization import DividedTerm
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.placement import PlacementSettings, place
@@ -20,11 +21,11 @@ def checked_noise(noise, X) -> np.ndarray:
             "`noise` cannot be used with precomputed distances. Leave it out."
         )
     noise = np.asarray(noise, dtype=float)
-    known = noise.shape == (X.shape[1],) and np.isfinite(noise).all()
+    known = noise.shape == (X.shape[1],) and bad_values(noise) is None
     if not known or (noise < 0).any():
         raise ValueError(
-            "`noise` must hold a standard deviation of 0 or more for each of the "
-            f"{X.shape[1]} columns; got {noise!r:.60}."
+            "`noise` must hold a standard deviation of 0 or more, below 1e+150, for "
+            f"each of the {X.shape[1]} columns; got {noise!r:.60}."
         )
     return noise
 
