@@ -36,6 +36,9 @@ class ArrayFileSettings:
     # Bytes that an archive of any size may take.
     free: int = 2**26
 
+    # Bytes of each number, if it is converted to double precision; 1 if it is not.
+    bytes_per_number: int = 8
+
     # Members of one archive.
     most_members: int = 100_000
 
@@ -44,13 +47,13 @@ class ArrayFileError(ValueError):
     """A file that holds no arrays, or more than there is memory for."""
 
 
-def memory_of(header: NpyHeader) -> int:
-    """Return the bytes of an array in double precision, to which it may be converted.
+def memory_of(header: NpyHeader, settings: ArrayFileSettings) -> int:
+    """Return the bytes that an array takes in memory; rows without columns count, too.
 
-    Rows without columns count, too. As a Python number, it does not overflow.
+    As a Python number, it does not overflow.
     """
     count = prod(max(1, side) for side in header.shape)
-    return count * max(header.dtype.itemsize, np.dtype(np.float64).itemsize)
+    return count * max(header.dtype.itemsize, settings.bytes_per_number)
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class ArrayArchive:
         return {name: self._array(name, info) for name, info in chosen.items()}
 
     def _require_memory(self, chosen: Mapping[str, ZipInfo]) -> None:
-        needed = sum(memory_of(self._header(*item)) for item in chosen.items())
+        needed = sum(self._memory(*item) for item in chosen.items())
         own = self.path.stat().st_size
         if needed > max(self.settings.free, self.settings.most_expansion * own):
             raise ArrayFileError(
@@ -106,15 +109,15 @@ class ArrayArchive:
                 ".npy file, which is read in parts."
             )
 
-    def _header(self, name: str, info: ZipInfo) -> NpyHeader:
-        """Return the header of a member; refuse it if its size is another."""
+    def _memory(self, name: str, info: ZipInfo) -> int:
+        """Return the memory of a member; refuse it if its size is another."""
         with _named(self.path, name), self.file.open(info) as member:
             # Members make no room for bytes that they do not have.
             header = npy_header(cast(BinaryIO, member), info.file_size)
             needed = prod(header.shape) * header.dtype.itemsize
             if needed < info.file_size - header.start:
                 raise ValueError("it has more bytes than its shape")
-        return header
+        return memory_of(header, self.settings)
 
     def _array(self, name: str, info: ZipInfo) -> np.ndarray:
         with _named(self.path, name), self.file.open(info) as member:

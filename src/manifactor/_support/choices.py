@@ -1,7 +1,10 @@
 """What was chosen automatically, and why."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 GIVEN = "set by the caller"
 
@@ -34,3 +37,19 @@ class Choice:
 def given(value: Any) -> Choice:
     """A choice that the caller made."""
     return Choice(value, GIVEN)
+
+
+def choices_as_json(choices: Mapping[str, Choice]) -> dict[str, dict]:
+    """Return choices as run.json has them."""
+    return {
+        name: {"value": _plain(choice.value), "why": choice.why}
+        for name, choice in choices.items()
+    }
+
+
+def _plain(value):
+    """Return a value as JSON knows it; records become their names in words."""
+    if isinstance(value, np.generic):
+        return value.item()
+    known = value is None or isinstance(value, str | int | float | bool)
+    return value if known else str(value)

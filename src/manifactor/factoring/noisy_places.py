@@ -6,6 +6,7 @@ from contextlib import suppress
 import numpy as np
 import scipy.sparse as sp
 
+from manifactor._support.values import bad_values
 from manifactor.factoring.factorization import DividedTerm
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.placement import PlacementSettings, place
@@ -23,11 +24,11 @@ def checked_noise(noise, X) -> np.ndarray:
     with suppress(TypeError, ValueError):  # words stay as they are, and are refused
         noise = np.asarray(noise, dtype=float)
     is_array = isinstance(noise, np.ndarray) and noise.dtype == float
-    known = is_array and noise.shape == (X.shape[1],) and np.isfinite(noise).all()
+    known = is_array and noise.shape == (X.shape[1],) and bad_values(noise) is None
     if not known or (noise < 0).any():
         raise ValueError(
-            "`noise` must hold a standard deviation of 0 or more for each of the "
-            f"{X.shape[1]} columns; got {noise!r:.60}."
+            "`noise` must hold a standard deviation of 0 or more, below 1e+150, for "
+            f"each of the {X.shape[1]} columns; got {noise!r:.60}."
         )
     return noise
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.choices import Choice
+from manifactor._support.choices import Choice, choices_as_json
 from manifactor._support.escapes import shell_line
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
@@ -39,7 +39,6 @@ from manifactor.runs.input_state import input_state, particle_file, warn_of_chan
 from manifactor.runs.motions import MODEL_FILE, UNKNOWN, EvenScale, scales_of
 from manifactor.runs.options import changed_options, repeated_options
 from manifactor.runs.places import Place, all_places
-from manifactor.runs.task import choices_as_json
 from manifactor.runs.visibility import motion_records
 from manifactor.spectral.forecast import available_memory
 

@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.array_files import ArrayFileError, open_archive
+from manifactor._support.array_files import (
+    ArrayFileError,
+    ArrayFileSettings,
+    open_archive,
+)
 from manifactor._support.errors import first_sentence
 from manifactor._support.files import write_whole
 from manifactor._support.version import __version__
@@ -84,7 +88,10 @@ def load(path):
 
 def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
     """Return the manifest and the arrays of an archive; sizes are checked first."""
-    with open_archive(path, most_bytes=available_memory()) as archive:
+    # Arrays stay as they are: indices take half of the memory of floats.
+    settings = ArrayFileSettings(bytes_per_number=1)
+    most_bytes = available_memory()
+    with open_archive(path, most_bytes=most_bytes, settings=settings) as archive:
         arrays = archive.read()
     return json.loads(arrays["manifest"].tobytes()), arrays
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.choices import Choice
+from manifactor._support.choices import Choice, choices_as_json
 from manifactor._support.escapes import shell_line
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.version import __version__
@@ -333,19 +333,3 @@ def _missing(
 ) -> dict[str, Choice]:
     """Return the choices that are not known yet: the plan's come first."""
     return {name: choice for name, choice in choices.items() if name not in known}
-
-
-def choices_as_json(choices: Mapping[str, Choice]) -> dict[str, dict]:
-    """Return choices as run.json has them."""
-    return {
-        name: {"value": _plain(choice.value), "why": choice.why}
-        for name, choice in choices.items()
-    }
-
-
-def _plain(value):
-    """Return a value as JSON knows it; records become their names in words."""
-    if isinstance(value, np.generic):
-        return value.item()
-    known = value is None or isinstance(value, str | int | float | bool)
-    return value if known else str(value)
