@@ -194,7 +194,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_computed(
         ({}, [0.1], "for each of the 4 columns; got array"),
         ({}, [0.1, 0.1, -1, 0.1], "a standard deviation of 0 or more"),
         ({}, [0.1, 0.1, np.nan, 0.1], "a standard deviation of 0 or more"),
-        ({}, "some", "a standard deviation of 0 or more .* got 'some'"),
+        ({}, "some", "a standard deviation of 0 or more, .* got 'some'"),
         ({}, [[0.1], [0.1, 0.2]], "a standard deviation of 0 or more"),
         ({}, [0.1, 0.1, 1e200, 0.1], "a standard deviation of 0 or more, below 1e"),
     ],
