@@ -34,11 +34,11 @@ def test_an_output_that_another_process_writes_is_refused_until_it_is_killed(tmp
         finally:
             owner.kill()
     # Its file is left, and nobody holds its lock.
-    assert [path.name for path in tmp_path.iterdir()] == [".run.lock"]
+    assert [path.name for path in tmp_path.iterdir()] == [".run.manifactor.lock"]
     with claims_released():
         claim(tmp_path / "run")
         claim(tmp_path / "run")  # a second time by the same command
-        text = (tmp_path / ".run.lock").read_text()
+        text = (tmp_path / ".run.manifactor.lock").read_text()
         assert text.startswith(f"process {os.getpid()} on ")
     assert list(tmp_path.iterdir()) == []
 

@@ -1,7 +1,7 @@
 """Outputs that this command is about to write, and no other may write meanwhile.
 
-A lock file beside the output, ``.run.lock``, is locked until the command ends. One that
-a killed command has left is locked by nobody.
+A lock file beside the output, ``.run.manifactor.lock``, is locked until the command
+ends. One that a killed command has left is locked by nobody.
 """
 
 import os
@@ -28,7 +28,7 @@ def claim(place: Path) -> None:
         If another process has claimed it.
     """
     path = Path(os.path.abspath(place))
-    path = path.with_name(f".{path.name}.lock")
+    path = path.with_name(f".{path.name}.manifactor.lock")
     if path in _claims:
         return
     try:

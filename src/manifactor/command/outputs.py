@@ -30,6 +30,11 @@ def clear(folder: Path) -> None:
 def require_new_file(path: Path, *, overwrite: bool) -> None:
     """Refuse a file that exists, unless it may be overwritten."""
     own(path)
+    require_replaceable(path, overwrite=overwrite)
+
+
+def require_replaceable(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that exists, beside one that this command owns already."""
     _require_new(path, ours=path.is_file(), overwrite=overwrite)
 
 

@@ -13,7 +13,13 @@ from manifactor._support.extras import extra
 from manifactor._support.files import require_writable
 from manifactor.command import signals
 from manifactor.command.motions import reported_volumes
-from manifactor.command.outputs import clear, own, require_new_file, with_suffix
+from manifactor.command.outputs import (
+    clear,
+    own,
+    require_new_file,
+    require_replaceable,
+    with_suffix,
+)
 from manifactor.command.terminal import note, show
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
@@ -73,8 +79,9 @@ def _page_of(arguments: Namespace) -> Path:
     if arguments.out is not None:
         out = with_suffix(arguments.out, ".html")
         movies = out.parent.glob(f"{escape(out.stem)}-factor*")
-        for path in [out, *(movies if arguments.movies else [])]:
-            require_new_file(path, overwrite=arguments.overwrite)
+        require_new_file(out, overwrite=arguments.overwrite)
+        for path in movies if arguments.movies else []:
+            require_replaceable(path, overwrite=arguments.overwrite)
         return out
     folder = Path(arguments.run)
     require_writable(folder, remedy="Give another file with --out.")

@@ -10,7 +10,7 @@ from manifactor._support.files import make_folder, write_whole
 from manifactor._support.parameters import require_count
 from manifactor._support.workers import Processes
 from manifactor.command.clusters import chosen_workers
-from manifactor.command.outputs import REMEDY, own, require_new_file
+from manifactor.command.outputs import REMEDY, own, require_replaceable
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, counted, note, show
 
@@ -110,7 +110,7 @@ def _bench_files(arguments: Namespace, *suffixes: str) -> dict[str, Path]:
     own(files[".jsonl"])
     continued = _is_unfinished(files[".jsonl"])
     for path in files.values():
-        require_new_file(path, overwrite=arguments.overwrite or continued)
+        require_replaceable(path, overwrite=arguments.overwrite or continued)
     return files
 
 
