@@ -226,10 +226,11 @@ def test_a_recipe_can_be_made_anew_and_the_others_stay(
             ["fig1", "--out", "mine"],
             "mine must be new, empty, or hold the numbers.json that this command writes",
         ),
-        (["fig1", "--seed", "x"], "invalid int value: 'x'"),
+        (["fig1", "--seed", "x"], "invalid whole number value: 'x'"),
+        (["fig1", "--seed", "-1"], "--seed: must be a whole number in [0, 4294967295]"),
         (
-            ["fig1", "--seed", "-1"],
-            "`seed` must be a whole number in [0, 2147483648]; got -1",
+            ["fig1", "--seed", "2147483649"],
+            "`seed` must be a whole number in [0, 2147483648]; got 2147483649",
         ),
     ],
 )
