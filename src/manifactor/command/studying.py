@@ -191,6 +191,7 @@ def reproduce(arguments: Namespace) -> None:
     # What cannot be made is refused before there is a folder.
     extra("matplotlib")
     recipes.chosen(arguments.recipes)
+    settings = Settings(quick=arguments.quick, seed=arguments.seed)
     out = Path(arguments.out)
     make_folder(out, remedy=REMEDY)
     own(out / recipes.NUMBERS)
@@ -204,7 +205,7 @@ def reproduce(arguments: Namespace) -> None:
         results = recipes.reproduce(
             arguments.recipes,
             out,
-            Settings(quick=arguments.quick, seed=arguments.seed),
+            settings,
             overwrite=arguments.overwrite,
             workers=workers,
             callback=bars,
