@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from manifactor import datasets
 from manifactor._support.choices import Choice
@@ -42,3 +43,12 @@ def test_a_value_that_would_not_come_back_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
     write_tree(tmp_path / "tree.npz", (np.True_, np.int64(3)))
     assert read_tree(tmp_path / "tree.npz") == (True, 3)
+
+
+@pytest.mark.parametrize("rows", [[0, 2, 1, 0], [0, 3, 2, 4], [0, 2, 4, 5]])
+def test_a_matrix_whose_rows_cannot_be_is_refused(tmp_path, rows):
+    matrix = sp.csr_array(np.eye(3)[[0, 1, 1]] + np.eye(3)[[0, 0, 1]])
+    matrix.indptr = np.array(rows, matrix.indptr.dtype)
+    write_tree(tmp_path / "matrix.npz", matrix)
+    with pytest.raises(ValueError, match=r"matrix\.npz"):
+        read_tree(tmp_path / "matrix.npz")

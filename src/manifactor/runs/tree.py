@@ -135,6 +135,9 @@ def _matrix(tree: dict, stored) -> sp.csr_array:
     matrix = sp.csr_array(parts, shape=tuple(tree["shape"]))
     # Indices out of range would read foreign memory.
     matrix.check_format(full_check=True)
+    # SciPy looks at the order of rows only where the last one says there are entries.
+    if (np.diff(matrix.indptr) < 0).any():
+        raise ValueError("the rows of a sparse matrix must follow each other")
     return matrix
 
 
