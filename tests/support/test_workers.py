@@ -72,7 +72,9 @@ def test_processes_share_the_cores():
 
 @pytest.mark.slow
 def test_processes_of_somebody_else_are_left_alone():
-    pids = set(Parallel(n_jobs=2)(2 * [delayed(os.getpid)()]))
+    Parallel(n_jobs=2)(2 * [delayed(os.getpid)()])
+    # All of them: on a busy machine, one may have done both jobs.
+    pids = {process.pid for process in active_children()}
     assert set(Processes(2).map(os.getpid, 2 * [()])) <= pids
     left = active_children()
     get_reusable_executor().shutdown(kill_workers=True)
