@@ -265,6 +265,13 @@ def change(run, **entries):
     path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
 
 
+def leave_out(run, name):
+    path = run / "run.json"
+    record = json.loads(path.read_text())
+    del record[name]
+    path.write_text(json.dumps(record))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "message"),
@@ -295,6 +302,7 @@ def change(run, **entries):
             lambda run: change(run, all_views={"motions": [{"shown": 1.0}]}),
             "motions must each have topology, shown, blind",
         ),
+        (lambda run: leave_out(run, "factors"), "it lacks 'factors'"),
         (lambda run: change(run, factors=[]), "do not have the same factors"),
         (
             lambda run: cut(run / "factorization.npz"),

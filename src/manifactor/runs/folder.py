@@ -208,7 +208,8 @@ def read_record(folder: Path) -> dict:
         record = json.loads(path.read_text(encoding="utf-8"))
         if record["format"] != f"{FORMAT} run" or not dict(record["versions"]):
             raise ValueError("it is no record of a run")
-        version, problem = record["version"], _misshapen(record)
+        version, _ = record["version"], record["factors"]
+        problem = _misshapen(record)
     except KeyError as error:
         raise _damaged(path, f"it lacks {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
