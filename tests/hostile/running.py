@@ -116,9 +116,11 @@ def run_call(
     """
     said, saying = os.pipe()
     output = os.memfd_create("output")
+    # Before the fork, so that the memory it takes is not that of the case.
+    damage()
     child = os.fork()
     if not child:
-        _work(damage, call, target, limits, saying, output)
+        _work(call, target, limits, saying, output)
     os.close(saying)
     try:
         problem = _watched(child, limits)
@@ -135,9 +137,7 @@ def run_call(
     return problem, text
 
 
-def _work(
-    damage: Callable, call: Call, target: str, limits: Limits, saying: int, output: int
-) -> None:
+def _work(call: Call, target: str, limits: Limits, saying: int, output: int) -> None:
     """Do the work of the child, and never return."""
     for stream in (1, 2):
         os.dup2(output, stream)
@@ -146,7 +146,6 @@ def _work(
     faulthandler.register(signal.SIGXCPU, chain=True)
     report: dict = {}
     try:
-        damage()
         start = _memory("VmSize")
         report = {"asked": 0}
         _limit(limits)
