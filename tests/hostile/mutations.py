@@ -138,8 +138,16 @@ BYTES: tuple[Mutation, ...] = (
 )
 
 
+# Bytes of a damaged file.
+LARGEST = 10**6
+
+
 def several(mutations: Sequence[Mutation], data: bytes, rng: Random) -> bytes:
-    """Return the data after one mutation, or a few."""
+    """Return the data after one mutation, or a few.
+
+    Repeated ones can make a file large; those that are promised to take little memory
+    are small.
+    """
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        data = rng.choice(mutations)(data, rng)
+        data = rng.choice(mutations)(data, rng)[:LARGEST]
     return data
