@@ -510,3 +510,11 @@ def test_a_config_without_a_size_leaves_the_pixel_size_out(run, project, lattice
     (project / "ctf.pkl").write_bytes(pickle.dumps(ctf))
     _, [words] = commands_of(export(run, 1, "cryodrgn", n_bins=4))
     assert ("--Apix" in words) == (lattice == "D: 33")
+
+
+def test_a_config_of_blanks_is_read_at_once(run, project):
+    trained(project, box=32)
+    config = project / "config.yaml"
+    config.write_text(config.read_text() + 2000 * "lattice_args:\n" + 10**6 * " ")
+    _, [words] = commands_of(export(run, 1, "cryodrgn", n_bins=4))
+    assert "--Apix" in words

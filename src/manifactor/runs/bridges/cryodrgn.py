@@ -8,11 +8,6 @@ from manifactor.inputs.pickles import read_pickled_array
 from manifactor.runs.bridges.commands import command, comment
 from manifactor.runs.bridges.request import Request
 
-# Where config.yaml states the side of the model's Fourier lattice.
-LATTICE = re.compile(r"^lattice_args:\n(?:[ \t]+.*\n)*?[ \t]+D: *(\d{1,6})\b", re.M)
-# Where it names the CTF parameters of the images that the model was trained on.
-CTF_FILE = re.compile(r"^ +ctf: *(?P<quote>['\"]?)(?P<path>.+?)(?P=quote) *$", re.M)
-
 
 @dataclass(frozen=True)
 class _Model:
@@ -33,16 +28,15 @@ class _Model:
     @property
     def box(self) -> int | None:
         """Side of its volumes in voxels; None where the config does not state it."""
-        found = LATTICE.search(self._text)
+        found = re.fullmatch(r"\d{1,6}", self._stated("lattice_args", "D"))
         # The lattice of an even box has one point more, to be symmetric about 0.
-        side = int(found[1]) - 1 if found else 0
+        side = int(found[0]) - 1 if found else 0
         return side if side > 0 else None
 
     def trained_width(self) -> float | None:
         """Return the width in Angstrom of the images that it was trained on."""
-        found = CTF_FILE.search(self._text)
-        path = Path(found["path"]) if found else None
-        if path is None or not path.is_file():
+        path = Path(self._stated("dataset_args", "ctf").strip("\"'"))
+        if not path.is_file():
             return None
         try:
             table = read_pickled_array(path)
@@ -54,11 +48,19 @@ class _Model:
         width = float(table[0, 0]) * float(table[0, 1])
         return width if 0 < width < float("inf") else None
 
-    @property
-    def _text(self) -> str:
+    def _stated(self, section: str, entry: str) -> str:
+        """Return what a section of the config says; "" where it does not say it."""
         # Before version 2 the config was a pickle, which is not read here.
-        is_text = self.config.suffix == ".yaml"
-        return self.config.read_text("utf-8", "replace") if is_text else ""
+        if self.config.suffix != ".yaml":
+            return ""
+        inside = False
+        for line in self.config.read_text("utf-8", "replace").splitlines():
+            name, _, value = line.partition(":")
+            if not line[:1].isspace():
+                inside = name == section
+            elif inside and name.strip() == entry:
+                return value.strip()
+        return ""
 
 
 def cryodrgn_files(request: Request) -> dict[str, bytes]:
