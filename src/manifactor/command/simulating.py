@@ -194,7 +194,7 @@ def _require_earlier_demo(out: Path, data: Path) -> None:
     """Refuse folders that an earlier demo did not write."""
     own(out)
     images = str((data / "particles.star").resolve())
-    if is_run(out) and read_record(out)["input"] != images:
+    if is_run(out) and read_record(out).get("input") != images:
         raise ValueError(
             f"the demo replaces earlier demos only; {out} is another run. "
             "Choose another --out."

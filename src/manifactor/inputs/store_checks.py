@@ -7,26 +7,11 @@ a column of one value is stored once.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
+from manifactor._support.array_files import ArrayFileSettings
 from manifactor._support.regular_files import irregularity
-
-
-@dataclass(frozen=True)
-class StoreCheckSettings:
-    """How much memory a store may take."""
-
-    # So many times its size on disk. Measured numbers are compressed tenfold at most,
-    # and only tables with few values more than that.
-    most_expansion: float = 100.0
-
-    # Bytes that a store of any size may take.
-    free: int = 2**26
-
-    # Bytes of a number, in double precision.
-    number: int = 8
 
 
 def require_plausible_size(
@@ -34,7 +19,7 @@ def require_plausible_size(
     shape: tuple[int, ...],
     stored: int,
     *,
-    settings: StoreCheckSettings = StoreCheckSettings(),
+    settings: ArrayFileSettings = ArrayFileSettings(),
 ) -> None:
     """Refuse a table, or a chunk of it, far larger than what is stored of it.
 
@@ -45,12 +30,12 @@ def require_plausible_size(
         That the store claims.
     stored : int
         Bytes on disk.
-    settings : StoreCheckSettings
+    settings : ArrayFileSettings
     """
     if any(side < 0 for side in shape):
         raise ValueError(f"{path} is damaged: it claims the shape {shape}.")
     # Rows without columns have numbers, too. Python's integers do not overflow.
-    claimed = settings.number * prod(max(1, side) for side in shape)
+    claimed = settings.bytes_per_number * prod(max(1, side) for side in shape)
     if claimed > settings.free + settings.most_expansion * stored:
         raise ValueError(
             f"{path} holds {stored:,} bytes and claims {claimed:,}, as numbers of "
