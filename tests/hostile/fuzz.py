@@ -18,6 +18,10 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+
+from tqdm import tqdm
 
 # Threads and arenas of other libraries would count as memory of the case, and a
 # process with threads cannot be forked safely.
@@ -40,11 +44,12 @@ def main() -> int:
         return 0
     start = time.monotonic()
     failures, counts = [], Counter()
-    for found in _found(options):
+    n_expected = options.cases if options.case is None else 1
+    for found in tqdm(_found(options), total=n_expected, unit="case", mininterval=5):
         counts[found["case"]["kind"]] += 1
         if found["problem"]:
             failures.append(found)
-            print(_told(found, whole=options.case is not None), flush=True)
+            tqdm.write(_told(found, whole=options.case is not None))
     n_cases, seconds = sum(counts.values()), time.monotonic() - start
     print(_summary(failures))
     kinds = f"{len(counts)} kinds of files" if len(counts) > 1 else options.kind
@@ -81,12 +86,26 @@ def _found(options: argparse.Namespace):
         )
         for share in range(jobs)
     ]
+    lines: SimpleQueue[str | None] = SimpleQueue()
     for process in running:
-        assert process.stdout is not None
-        for line in process.stdout:
+        Thread(target=_pass_on, args=(process, lines), daemon=True).start()
+    n_open = jobs
+    while n_open:
+        line = lines.get()
+        if line is None:
+            n_open -= 1
+        else:
             yield json.loads(line)
+    for process in running:
         if process.wait():
             raise SystemExit(f"a process of the fuzzer ended with {process.returncode}")
+
+
+def _pass_on(process: subprocess.Popen, lines: SimpleQueue) -> None:
+    """Put what a process prints into the queue, so that its pipe is never full."""
+    for line in process.stdout or ():
+        lines.put(line)
+    lines.put(None)
 
 
 def _run_share(options: argparse.Namespace) -> None:

@@ -1,5 +1,6 @@
 """Tables: names, columns of text, and cells that are no numbers."""
 
+import os
 import warnings
 
 import numpy as np
@@ -206,3 +207,9 @@ def test_a_row_that_is_no_row_of_numbers_is_refused_in_one_line(tmp_path, row, m
     ) as error:
         read_table(tmp_path / "a.csv")
     assert "\n" not in str(error.value)
+
+
+def test_a_pipe_in_place_of_a_table_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.csv")
+    with pytest.raises(ValueError, match=r"must be a file; .*x.csv is a named pipe"):
+        column_names(tmp_path / "x.csv")

@@ -253,7 +253,7 @@ def test_the_page_has_the_command_that_makes_the_run_again(run, tmp_path, monkey
 def test_a_run_without_its_command_or_its_other_entries_has_a_page(run, undrawn):
     path = run / "run.json"
     record = json.loads(path.read_text())
-    kept = ("format", "version", "versions", "factors")
+    kept = ("format", "version", "versions", "n_samples", "verdict", "factors")
     path.write_text(json.dumps({key: record[key] for key in kept}))
     text = write_report(run).read_text()
     assert "has no record of its command" in text
@@ -303,6 +303,7 @@ def leave_out(run, name):
             "motions must each have topology, shown, blind",
         ),
         (lambda run: leave_out(run, "factors"), "it lacks 'factors'"),
+        (lambda run: leave_out(run, "n_samples"), "it lacks 'n_samples'"),
         (lambda run: change(run, factors=[]), "do not have the same factors"),
         (
             lambda run: cut(run / "factorization.npz"),

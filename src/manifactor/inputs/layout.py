@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from manifactor._support.parameters import as_number
+from manifactor._support.regular_files import require_regular_file
 
 # Column delimiters of tables in text; None for any white space.
 DELIMITERS: dict[str, str | None] = {".csv": ",", ".tsv": "\t", ".txt": None}
@@ -255,6 +256,7 @@ def lines(
     path: Path, delimiter: str | None, *, comments: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the numbers of lines, from 1, and their cells; not of empty lines."""
+    require_regular_file(path)
     try:
         # Spreadsheet programs start UTF-8 files with a mark that "utf-8-sig" skips.
         with path.open(encoding="utf-8-sig") as file:

@@ -21,7 +21,8 @@ from manifactor.runs.places import Place, fitted_places, from_table, table_as_cs
 from manifactor.runs.tree import ARCHIVE_VERSION
 from manifactor.runs.verdict import run_evidence
 
-# Entries of run.json and their types; an entry may be missing.
+REQUIRED = ("version", "n_samples", "verdict", "factors")
+# Entries of run.json and their types; others than those above may be missing.
 ENTRIES = {
     "input": str,
     "command": str,
@@ -30,6 +31,7 @@ ENTRIES = {
     "reproduce": str,
     "input_changed": str,
     "n_samples": int,
+    "verdict": str,
     "n_fitted": int,
     "parts": int,
     "images": dict,
@@ -131,6 +133,7 @@ def _summary(fit: ManifoldFactorizer, record: dict) -> dict:
     summary = {
         "format": f"{FORMAT} run",
         "version": ARCHIVE_VERSION,
+        "n_samples": len(fit.spectrum_.weights),
         **record,
         "verdict": evidence.verdict,
         "sense": evidence.sense,
@@ -184,7 +187,7 @@ def read_run(folder) -> tuple[dict, ManifoldFactorizer]:
             f"{folder / 'factorization.npz'} must hold factors; got a "
             f"{type(fit).__name__}. Fit again."
         )
-    recorded = [factor["topology"] for factor in record.get("factors", [])]
+    recorded = [factor["topology"] for factor in record["factors"]]
     if [factor.topology for factor in fit.factors_] != recorded:
         raise ValueError(
             f"{folder / 'run.json'} and factorization.npz do not have the same "
@@ -208,7 +211,7 @@ def read_record(folder: Path) -> dict:
         record = json.loads(path.read_text(encoding="utf-8"))
         if record["format"] != f"{FORMAT} run" or not dict(record["versions"]):
             raise ValueError("it is no record of a run")
-        version, _ = record["version"], record["factors"]
+        version, *_ = (record[name] for name in REQUIRED)
         problem = _misshapen(record)
     except KeyError as error:
         raise _damaged(path, f"it lacks {error}") from error
@@ -322,7 +325,7 @@ def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
 
 def _misplaced(columns: np.ndarray, places: Sequence[Place], record: dict) -> str:
     """Return what is wrong with places that were read, "" for nothing."""
-    expected = record.get("n_samples", len(columns))
+    expected = record["n_samples"]
     if len(columns) != expected:
         return f"it has {len(columns)} of {expected} samples"
     if not np.isfinite(columns).all():

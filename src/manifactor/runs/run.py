@@ -76,7 +76,7 @@ class Run:
             )
         found = everything[position[self.rows]]
         # A fingerprint is of all samples: it says nothing about some of them.
-        whole = len(self.rows) == self.record.get("n_samples")
+        whole = len(self.rows) == self.record["n_samples"]
         if whole and found.fingerprint != self.record.get("fingerprint"):
             raise ValueError(
                 f"{everything.path} holds other particles, or another order, than "
@@ -248,7 +248,7 @@ def open_run(folder, *, some: bool = False) -> Run:
     if not some:
         raise ValueError(
             f"this command reads the places of all samples, and {folder} has "
-            f"{record.get('n_samples', 0):,} in parts. Use report, explore or select, "
+            f"{record['n_samples']:,} in parts. Use report, explore or select, "
             f"or read {folder / PARTS_FOLDER} with pandas, polars or Dask."
         )
     rows, places = drawn_places(folder, record)

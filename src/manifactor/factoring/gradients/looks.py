@@ -66,7 +66,7 @@ def _halves(
 ) -> Iterator[Part]:
     """Random halves with their spectra under the same kernel.
 
-    A half that falls apart says nothing and is left out.
+    A half that falls apart, or has few functions, says nothing and is left out.
     """
     affinity, rough = diffusion.affinity, diffusion.settings.parts.spectrum
     for rows in np.array_split(rng.permutation(len(affinity.degree)), 2):
@@ -84,4 +84,6 @@ def _halves(
         spectrum = laplacian_spectrum(
             walk, count, solver=solver, settings=rough, rng=rng
         )
+        if len(spectrum.eigenvalues) < settings.fewest_functions:
+            continue
         yield Part(rows, walk, spectrum)

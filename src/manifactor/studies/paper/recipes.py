@@ -148,7 +148,7 @@ def _read(folder: Path) -> dict:
         if _is_whole(record, folder):
             return record
     # What a damaged or foreign file raises depends on where it is damaged.
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         pass
     raise ValueError(
         f"{folder} must be new, empty, or hold the {NUMBERS} that this command writes, "
