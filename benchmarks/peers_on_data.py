@@ -69,7 +69,7 @@ DATA: dict[str, Callable[[int, int], Samples]] = {
     "rectangle": named("rectangle"),
     "spectra, two moving peaks": named("moving_peaks"),
     "images, two turning objects": named("turning_objects"),
-    "images, robot arm": named("arm_images"),
+    "images, robot gripper": named("gripper_images"),
     "neurons, head direction x speed": spikes("direction_and_speed"),
     "neurons, grid cells x head direction": spikes("grid_and_direction"),
     "molecular dynamics, two torsions": pentane,

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from manifactor.datasets.arm import ArmImages
 from manifactor.datasets.field import FIELD
+from manifactor.datasets.gripper import GripperImages
 from manifactor.datasets.irreducible import (
     klein_bottle,
     moebius,
@@ -131,7 +131,7 @@ SHAPES: dict[str, Shape] = {
     "klein_bottle": klein_bottle,
     # Measurements of several fields, with noise.
     "moving_peaks": Spectra(),
-    "arm_images": ArmImages(),
+    "gripper_images": GripperImages(),
     **NEURONS,
     # Data as people have them.
     **{name: shape for group in FIELD.values() for name, shape in group.items()},
