@@ -30,7 +30,7 @@ phases = (
 )
 rate = GridCells().rates(phases, np.array([[1.0, 1.0]]))
 
-counts, truth = datasets.sample("grid_and_direction", 3000, random_state=0)
+counts, truth = datasets.sample("grid_and_direction", 2000, random_state=0)
 grid_counts = counts[:, :120]
 
 figure, axes = plt.subplots(
@@ -48,7 +48,7 @@ plt.show()
 #
 # Square roots of the counts have the same noise at all rates.
 
-alone = ManifoldFactorizer(random_state=0).fit(np.sqrt(grid_counts[:1500]))
+alone = ManifoldFactorizer(random_state=0).fit(np.sqrt(grid_counts[:1000]))
 print("verdict:", alone.verdict_)
 print(alone.factors_[0])
 print(alone.evidence_.reason)

@@ -93,7 +93,6 @@ for factor in fit.factors_:
 print(textwrap.fill(str(fit.evidence_), 88))
 
 # %%
-# The verdict is "none": the samples are no product of two circles. They are kept
-# together as one factor of two dimensions, which tells both torsions, and the text says
-# why it was not divided: samples of a rare combination are a cluster by themselves. That
-# is the right answer for this molecule, whose torsions are not independent.
+# The verdict is "none", and the text says "cannot tell": rare combinations of the
+# torsions make clusters. Nothing is divided that does not divide. The one factor has
+# two dimensions and tells both torsions, which are in fact coupled.

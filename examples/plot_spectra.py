@@ -25,8 +25,7 @@ ax.set(xlabel="channel", yticks=[], title="five of 2000 spectra")
 plt.show()
 
 # %%
-# The fit gets the spectra as they are. It finds two intervals. The spectra are a sum of
-# one function of each position, and that is the sense in which they are a product.
+# The fit gets the spectra as they are, and finds two intervals.
 
 fit = ManifoldFactorizer(random_state=0).fit(X)
 print("verdict:", fit.verdict_, "in the sense:", fit.evidence_.sense)
@@ -63,8 +62,8 @@ for row, (name, columns) in zip(axes, methods.items(), strict=True):
 plt.show()
 
 # %%
-# More components do not help ICA: it then divides each peak's path into several
-# components, and no single one is a position.
+# With more components, some of them follow a peak better. But no single one is a
+# position, and nothing says which of them belong to one peak.
 
 for count in (4, 8):
     components = FastICA(count, random_state=0).fit_transform(X)
