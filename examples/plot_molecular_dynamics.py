@@ -49,10 +49,15 @@ plt.show()
 
 # %%
 # Each torsion has three wells: trans at 180 degrees, and two gauche ones at 65 and -65.
-# With the full force field, two of the nine combinations are almost empty: with gauche
-# torsions of opposite sign, the ends of the chain overlap. Chemists call this the
-# pentane effect.
-#
+# With the full force field, gauche torsions of opposite sign are rare: the ends of the
+# chain would overlap. Chemists call this the pentane effect.
+
+for name, title in titles.items():
+    gauche = np.abs(data[name]).max(axis=1) < np.radians(120)
+    opposite = gauche & (data[name].prod(axis=1) < 0)
+    print(f"{title}: {100 * opposite.mean():.1f} % are gauche of opposite sign")
+
+# %%
 # Uncoupled torsions are two factors
 # ----------------------------------
 
