@@ -92,7 +92,8 @@ def _commands(parser: argparse.ArgumentParser) -> dict[str, Command]:
 
 
 def _command(text: str, parser: argparse.ArgumentParser) -> Command:
-    options, words = [], []
+    options: list[Option] = []
+    words: list[str] = []
     for action in parser._actions:
         choices = tuple(str(choice) for choice in action.choices or ())
         if not action.option_strings:
