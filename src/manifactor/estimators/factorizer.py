@@ -102,6 +102,11 @@ class ManifoldFactorizer(DisplayedEstimator):
         The evidence names the columns, too. With ``n_factors=1``, where no product is
         expected, columns are not looked at.
 
+    Notes
+    -----
+    `fit` takes no `sample_weight`: by default, the density of the samples is removed
+    from the result. Where it matters, draw samples by their weights and fit those.
+
     Examples
     --------
     >>> from manifactor import ManifoldFactorizer, datasets
