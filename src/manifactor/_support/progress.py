@@ -49,6 +49,9 @@ class ProgressBars:
         bar = self.open[stage]
         bar.update(fraction - bar.n)
         if fraction >= 1:
+            # The sum of all steps may be rounded to less, which notebooks mark as an
+            # error.
+            bar.n = 1.0
             self.open.pop(stage).close()
 
     def __enter__(self) -> "ProgressBars":
