@@ -10,10 +10,17 @@ orthogonal. The fit should leave it in one piece, and divide from it what is
 independent: here, the direction of the head.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 
-from manifactor import ManifoldFactorizer, datasets, plots
+from manifactor import (
+    ManifoldFactorizer,
+    NoProductStructureWarning,
+    datasets,
+    plots,
+)
 from manifactor.datasets.neurons import GridCells
 from manifactor.scores import score
 
@@ -48,7 +55,10 @@ plt.show()
 #
 # Square roots of the counts have the same noise at all rates.
 
-alone = ManifoldFactorizer(random_state=0).fit(np.sqrt(grid_counts[:1000]))
+with warnings.catch_warnings():
+    # That the module is no product is also said by a warning.
+    warnings.simplefilter("ignore", NoProductStructureWarning)
+    alone = ManifoldFactorizer(random_state=0).fit(np.sqrt(grid_counts[:1000]))
 print("verdict:", alone.verdict_)
 print(alone.factors_[0])
 print(alone.evidence_.reason)
