@@ -43,7 +43,7 @@ class GripperImages:
         across = direction[:, ::-1] * [-1, 1]
         finger = (self.closed + (self.open - self.closed) * opening) * across
         centres = (finger, -finger, self.lamp * direction)
-        clean = sum(self._spot(centre) for centre in centres)
+        clean = np.sum([self._spot(centre) for centre in centres], axis=0)
         X = clean + rng.normal(scale=self.noise, size=clean.shape)
         return X, (direction, opening)
 

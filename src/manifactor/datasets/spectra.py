@@ -57,6 +57,6 @@ class Spectra:
         """Draw spectra and the place of each peak."""
         channels = np.linspace(0, 1, self.n_channels)
         drawn = [peak.draw(n_samples, channels, rng) for peak in self.peaks]
-        clean = sum(spectra for spectra, _ in drawn)
+        clean = np.sum([spectra for spectra, _ in drawn], axis=0)
         X = clean + rng.normal(scale=self.noise, size=clean.shape)
         return X, tuple(place for _, place in drawn)
