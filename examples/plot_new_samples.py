@@ -37,17 +37,14 @@ print("coordinates:", fit.coordinates(X_new).shape)
 # 1 up to its sense, the angle up to its start and sense.
 
 kinds = [factor.topology for factor in fit.factors_]
-interval, circle = fit.coordinates(X_new)[
-    :, [kinds.index("interval"), kinds.index("circle")]
-].T
-true_angle = np.arctan2(truth[1][:, 1], truth[1][:, 0])
+found = dict(zip(kinds, fit.coordinates(X_new).T, strict=True))
+place, (cosine, sine) = truth[0][:, 0], truth[1].T
+angle = np.degrees(np.arctan2(sine, cosine)) % 360
 
 figure, axes = plt.subplots(1, 2, figsize=(6, 3), layout="constrained")
-axes[0].scatter(truth[0][:, 0], interval, s=1, color=plots.colour(0))
+axes[0].scatter(place, found["interval"], s=1, color=plots.colour(0))
 axes[0].set(xlabel="true place on the interval", ylabel="found, new samples")
-axes[1].scatter(
-    np.degrees(true_angle) % 360, np.degrees(circle), s=1, color=plots.colour(1)
-)
+axes[1].scatter(angle, np.degrees(found["circle"]), s=1, color=plots.colour(1))
 axes[1].set(xlabel="true angle, degrees", ylabel="found, new samples")
 axes[1].set(xticks=[0, 180, 360], yticks=[0, 180, 360])
 plt.show()
@@ -58,12 +55,12 @@ plt.show()
 #
 # ``locate`` returns embedding, coordinate and confidence on each factor. The confidence
 # of a new sample is that of the nearest fitted one. A sample far from all of them takes
-# the place of the nearest one, with confidence 0. "Far" is meant generously: it is
-# about as far as a fitted sample could lie off before it counts as an outlier.
+# the place of the nearest one, with confidence 0. "Far" is meant generously: farther
+# off than fitted samples may be that do not count as outliers.
 #
 # A cylinder is also a sum of a function of each factor, and ``method="sum"`` finds it
 # as such. Confidence then falls with the distance from the sum, so that samples beside
-# the manifold are told apart from those on it.
+# the manifold are told apart from those on it; but it falls slowly.
 
 as_sum = ManifoldFactorizer(method="sum", random_state=0).fit(X)
 print("verdict on the sum:", as_sum.verdict_)
@@ -84,6 +81,7 @@ y, z = (values.ravel() for values in np.meshgrid(grid, grid))
 plane = np.column_stack([np.full_like(y, 1.5), y, z])
 place, place_on_sum = on_circle(fit, plane), on_circle(as_sum, plane)
 
+# sphinx_gallery_thumbnail_number = 2
 figure, axes = plt.subplots(1, 3, figsize=(9, 2.9), layout="constrained")
 ends = (grid[0], grid[-1], grid[0], grid[-1])
 panels = [

@@ -49,7 +49,7 @@ for name, X in samples.items():
 #
 # ``verdict_`` is "product", "partial" or "none". ``evidence_.answer`` tells three kinds
 # of "none" apart. ``reason`` names the tests that failed, with their numbers.
-# ``advice`` says what to do next.
+# ``advice`` says what to do next; :doc:`/partial-or-none` says more.
 
 for name, fit in fits.items():
     evidence = fit.evidence_
@@ -89,15 +89,16 @@ for ax, (name, fit) in zip(axes.flat, fits.items(), strict=True):
         plots.points(ax, planes[name], factor.coordinate, cmap=cmap, size=4)
     words = [fit.verdict_, evidence.answer]
     ax.set_title(f"{name}\n" + ": ".join(dict.fromkeys(words)), fontsize=10)
-    ax.set_aspect("equal")
+    # Axes of equal size, so that all titles are at one height.
+    ax.set(aspect="equal", adjustable="datalim")
 plt.show()
 
 # %%
 # Partial, and still of use
 # -------------------------
 #
-# The coordinates of the rectangle without a corner against the true ones. They are
-# nearly right, as the advice says; the lines bend a little towards the missing corner.
+# The coordinates of the rectangle without a corner against the true ones. They are good
+# enough to be used, as the advice says; the first one bends towards the corner.
 
 _, truth = datasets.sample("cut_corner", 2000, random_state=0)
 factors = fits["rectangle without a corner"].factors_

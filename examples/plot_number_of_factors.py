@@ -43,14 +43,15 @@ for name, fit in fits.items():
 # What shows it
 # -------------
 #
-# Functions of different factors vary in directions that are orthogonal at every sample.
-# The upper row has the mean squared cosine between the gradients of the lowest
-# functions. Between factors it is white. The functions of the sphere do not divide into
-# such groups.
+# Functions of different factors (:doc:`/method`) vary in directions that are orthogonal
+# at every sample. The upper row has the mean squared cosine between the gradients of
+# the lowest functions. Between factors it is white. The functions of the sphere do not
+# divide into such groups.
 #
 # The lower row has the lowest eigenvalues. Those of single factors are filled, in the
-# colour of their factor. The others belong to functions that are products of functions
-# of several factors: their eigenvalues are sums, and they are no factors of their own.
+# colour of their factor. The others belong to products of functions of several factors:
+# their eigenvalues are sums, and they are no factors of their own. Functions with equal
+# eigenvalues may be mixtures: two of the lowest six of three equal circles are.
 
 figure, axes = plt.subplots(2, 3, figsize=(8, 5), layout="constrained")
 for (above, below), (name, fit) in zip(axes.T, fits.items(), strict=True):

@@ -129,6 +129,6 @@ for name, source in sources.items():
 # its parameters are chosen from the data. ``fit.choices_`` says how, and
 # ``fit.evidence_`` whether the result is good.
 
-for name in ("neighbours", "bandwidth", "functions"):
-    if name in fit.choices_:
-        print(f"{name}: {fit.choices_[name].value} ({fit.choices_[name].why})")
+for name in ("neighbours", "functions"):
+    choice = fit.choices_[name]
+    print(f"{name}: {choice.value} ({choice.why})")

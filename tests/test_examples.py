@@ -50,7 +50,7 @@ def test_an_example_runs_and_shows_text_and_figures(path, pyplot, capsys):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=by_name)
 def test_an_example_starts_with_a_title_and_a_paragraph(path):
-    text = ast.get_docstring(ast.parse(path.read_text()))
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     title, underline, empty, *paragraph = text.splitlines()
     assert title
     assert underline == "=" * len(title)
@@ -66,7 +66,7 @@ def test_an_example_imports_only_what_every_user_has(path):
 def imported(path):
     """Return the packages that a file imports, without the standard library."""
     names = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         if isinstance(node, ast.ImportFrom):
