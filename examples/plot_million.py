@@ -44,7 +44,8 @@ for size in (10_000, 100_000, 1_000_000):
 #
 # The open circles are the table of :doc:`scale </scale>`: the same torus on two cores
 # at 2.4 GHz that had nothing else to do. The dots are the fits above, on the machine
-# that made this page, which may have been busy with other work.
+# that made this page, which may have been busy with other work. Small fits take longer
+# than in proportion: some of the work does not depend on the number of samples.
 
 measured = {10_000: 2.9, 100_000: 16, 1_000_000: 3.6 * 60}
 
