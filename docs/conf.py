@@ -1,8 +1,11 @@
 """Configuration of the site; `make docs` builds it into build/docs."""
 
+import logging
 import os
 import sys
 from pathlib import Path
+
+from numpydoc.xref import DEFAULT_LINKS
 
 import manifactor
 from manifactor import plots
@@ -32,11 +35,14 @@ extensions = [
     "published",
 ]
 
+# A pattern in the contents may match no page yet; Sphinx has no setting that allows it.
+logging.getLogger("sphinx.sphinx.directives.other").addFilter(
+    lambda record: "toctree glob pattern" not in str(record.msg)
+)
+
 # Pages -------------------------------------------------------------------------------
 
 exclude_patterns = ["gallery/**/README.*", "gallery/*.py", "gallery/*.ipynb"]
-# Patterns in the contents may match no page: pages join by their names.
-suppress_warnings = ["toc.empty_glob"]
 templates_path = ["_templates"]
 highlight_language = "none"
 repository_files = "https://github.com/manifactor/manifactor/blob/main"
@@ -98,6 +104,9 @@ if ONLINE:
         "RandomState": "numpy.random.RandomState",
         "ndarray": "numpy.ndarray",
     }
+else:
+    # A word that stands for itself is no link: those of numpydoc lead to Python's site.
+    numpydoc_xref_aliases |= {word: word for word in DEFAULT_LINKS}
 
 # Gallery -----------------------------------------------------------------------------
 
