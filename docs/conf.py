@@ -50,6 +50,9 @@ myst_enable_extensions = ["dollarmath"]
 # As many levels as GitHub gives anchors, so that links to sections work in both.
 myst_heading_anchors = 6
 html_math_renderer = "mathml"
+# "auto" and "partial" are values, to be typed as they stand.
+smartquotes = False
+toc_object_entries_show_parents = "hide"
 
 # API ---------------------------------------------------------------------------------
 
@@ -153,10 +156,12 @@ html_theme_options = {
             "icon": "fa-brands fa-github",
         }
     ],
-    "pygments_light_style": "a11y-high-contrast-light",
-    "pygments_dark_style": "a11y-high-contrast-dark",
+    "pygments_light_style": "github-light",
+    "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": []}
+# Sections of a single page have nothing to show beside it.
+SINGLE = ("index", "start", "method", "parameters", "accuracy", "peers", "guarantees")
+html_sidebars = {page: [] for page in (*SINGLE, "reproduction/index")}
 
 # Links -------------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ def test_every_entry_of_the_contents_is_a_page_or_a_pattern():
 def described_names():
     """Names on the page of the API, without the leading `manifactor.`."""
     page = text_of("api")
-    listed = re.findall(r"^   ([\w.]+)$", page, re.M)
+    listed = re.findall(r"^   ~?([\w.]+)$", page, re.M)
     constants = re.findall(r"^\.\. py:data:: manifactor\.([\w.]+)$", page, re.M)
     return {*listed, *constants}
 
