@@ -77,9 +77,11 @@ numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = {
     "Choice": "manifactor._support.choices.Choice",
+    "DiffusionMap": "manifactor.DiffusionMap",
     "Evidence": "manifactor.Evidence",
     "Factor": "manifactor.Factor",
     "Forecast": "manifactor.spectral.forecast.Forecast",
+    "ManifoldFactorizer": "manifactor.ManifoldFactorizer",
     "Molecule": "manifactor.datasets.Molecule",
     "Placed": "manifactor.factoring.placement.Placed",
     "PlotSettings": "manifactor.plots.PlotSettings",

@@ -10,11 +10,14 @@ FOR_OTHER_ROOMS = frozenset(
         "is_of_term",
         "local_products",
         "locator",
+        "lowest",
         "of_term",
+        "on_device_of",
         "place",
         "place_by",
         "restore",
         "triple_products",
+        "with_copies",
         "with_test",
     }
 )
