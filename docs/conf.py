@@ -116,7 +116,7 @@ else:
 # Gallery -----------------------------------------------------------------------------
 
 # Without running the examples a build takes half a minute, for writing pages.
-plot_gallery = not os.environ.get("DOCS_WITHOUT_FIGURES")
+plot_gallery = "False" if os.environ.get("DOCS_WITHOUT_FIGURES") else "True"
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
