@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from manifactor.command.main import main
+from manifactor.factoring.judging.advice import ADVICE
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(
@@ -92,3 +93,15 @@ def test_code_of_a_page_prints_what_the_page_says(page, tmp_path, monkeypatch):
 def test_every_block_of_a_page_is_run_or_says_why_not():
     kinds = {kind for page in PAGES for kind, _ in blocks(page)}
     assert kinds <= {*COMMANDS, "text"}
+
+
+def test_every_piece_of_advice_has_a_row_in_the_guide_to_verdicts():
+    page = (DOCS / "partial-or-none.md").read_text(encoding="utf-8")
+    table = page.partition('| printed after "What to do:"')[2].partition("\n\n")[0]
+    cells = [row.split(" | ")[0].strip("| ") for row in table.splitlines()[2:]]
+    starts = [
+        text.partition("...")[0].strip() for cell in cells for text in cell.split("; ")
+    ]
+    unknown = [text for text in ADVICE.values() if not text.startswith(tuple(starts))]
+    assert len(starts) > 10
+    assert unknown == []
