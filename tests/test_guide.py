@@ -105,3 +105,11 @@ def test_every_piece_of_advice_has_a_row_in_the_guide_to_verdicts():
     unknown = [text for text in ADVICE.values() if not text.startswith(tuple(starts))]
     assert len(starts) > 10
     assert unknown == []
+
+
+def test_rates_on_the_page_of_the_verdict_are_those_that_were_measured():
+    rate = re.compile(r"\d+ of \d+")
+    promised = rate.findall((DOCS / "verdict.md").read_text(encoding="utf-8"))
+    measured = rate.findall((DOCS / "accuracy.md").read_text(encoding="utf-8"))
+    assert len(promised) > 2
+    assert set(promised) <= set(measured)
