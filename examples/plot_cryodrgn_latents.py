@@ -16,6 +16,7 @@ particles.star``; see :doc:`cryo-EM step by step </howto-cryoem>`.
 # The latents
 # -----------
 from pathlib import Path
+from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,7 +32,9 @@ with np.load(folder / "channel-latents.npz") as archive:
     latents = archive["z"].astype(float)
     stretch = archive["stretch"][:, None]
     angle = archive["angle"]
-    print(archive["provenance"])
+    provenance = str(archive["provenance"])
+
+print(fill(provenance, 79))
 
 # The channel has four equal parts: states repeat after a quarter of a turn.
 turn = np.column_stack([np.cos(4 * angle), np.sin(4 * angle)])
@@ -40,17 +43,21 @@ turn = np.column_stack([np.cos(4 * angle), np.sin(4 * angle)])
 # What the latents know
 # ---------------------
 # No method can find more of a motion than the latents tell. The measure is R^2 of the
-# true state, predicted by the mean of the 20 nearest particles (cross-validated).
-for name, true in {"stretch": stretch, "turn": turn}.items():
-    print(f"R^2 of the {name} from all 8 latents: {regression_r2(latents, true):.3f}")
+# true state, predicted by the mean of the 20 nearest particles (cross-validated). Half
+# of the particles are kept for comparisons.
+half = len(latents) // 2
+fitted, placed = latents[:half], latents[half:]
+truth = {"stretch": stretch[half:], "turn": turn[half:]}
+for name, true in truth.items():
+    print(f"R^2 of the {name} from all 8 latents: {regression_r2(placed, true):.2f}")
 
 # %%
 # The fit
 # -------
-# Half of the particles are fitted. The others are placed on the factors that these
-# show, so that they tell how good the places of new particles are.
-fitted, placed = latents[:5000], latents[5000:]
-fit = ManifoldFactorizer(random_state=0).fit(fitted)
+# The latents are taken for a sum of one function of each motion. The default,
+# ``sense="auto"``, looks for a product of lengths first. It comes to a sum, too, and to
+# the same verdict, in twice the time.
+fit = ManifoldFactorizer(sense="sum", random_state=0).fit(fitted)
 for number, factor in enumerate(fit.factors_, 1):
     print(f"factor {number}: {factor.shape}")
 print(f"verdict: {fit.verdict_}. {fit.evidence_.reason}")
@@ -61,8 +68,8 @@ print(f"verdict: {fit.verdict_}. {fit.evidence_.reason}")
 # One row for each motion, one column for each factor: R^2 of the true motion, predicted
 # from places on the factor, of the particles that were not fitted.
 places = [place.embedding for place in fit.locate(placed)]
-found = score(places, [stretch[5000:], turn[5000:]])
-for name, row in zip(("stretch", "turn"), found.r2, strict=True):
+found = score(places, list(truth.values()))
+for name, row in zip(truth, found.r2, strict=True):
     print(f"{name:8}", *(f"{value:.2f}" for value in row))
 assert fit.verdict_ == "partial"
 assert found.r2[0, 0] > 0.95
@@ -72,22 +79,32 @@ assert found.leak < 0.10
 # %%
 # Factor 1 is the stretch, factor 2 the turn: each has nearly all that the latents tell
 # of its motion, and next to nothing of the other.
-true_turn = np.degrees(np.arctan2(*turn[5000:].T[::-1])) / 4
-near = cross_val_predict(KNeighborsRegressor(20), places[1], turn[5000:])
-read_turn = np.degrees(np.arctan2(*near.T[::-1])) / 4
 
-figure, panels = plt.subplots(1, 3, figsize=(8.5, 2.8), layout="constrained")
-one, two, three = panels
-one.scatter(stretch[5000:], places[0], s=2)
-one.set(xlabel="true stretch, Angstrom", ylabel="factor 1")
-plots.points(two, places[1][:, :2], true_turn, cmap=plots.circle_map(), size=3)
-two.set(title="factor 2, coloured by the true turn")
-plots.points(
-    three,
-    np.column_stack([true_turn, read_turn]),
-    true_turn,
-    cmap=plots.circle_map(),
-    size=3,
-)
-three.set(title="turn read from factor 2 over the true turn")
+
+def degrees(cosine_sine):
+    """Return the turn in degrees, from -45 to 45."""
+    cosine, sine = cosine_sine.T
+    return np.degrees(np.arctan2(sine, cosine)) / 4
+
+
+true_turn = degrees(truth["turn"])
+near = cross_val_predict(KNeighborsRegressor(20), places[1], truth["turn"])
+cycle = {"c": true_turn, "s": 2, "cmap": plots.circle_map()}
+
+figure, (one, two, three) = plt.subplots(1, 3, figsize=(8.5, 2.9), layout="constrained")
+one.scatter(truth["stretch"], places[0], s=2)
+one.set(xlabel="true stretch, Angstrom", ylabel="factor 1", title="the stretch")
+two.scatter(*places[1][:, :2].T, **cycle)
+two.set(xticks=[], yticks=[], title="factor 2, coloured by the turn")
+three.scatter(true_turn, degrees(near), **cycle)
+three.set(xlabel="true turn, degrees", ylabel="read from factor 2", title="the turn")
 plt.show()
+
+# %%
+# The verdict
+# -----------
+# "Partial" is right. Factor 2 is no circle: the latents have further directions beside
+# the turn, and nothing but the truth says which angle around the factor is that of the
+# turn. The coordinates can be used, all columns of factor 2 together; that the two
+# motions are independent is more than the latents show. More on this, and a fit of all
+# 30,000 particles, is in :doc:`/cryoem`.
