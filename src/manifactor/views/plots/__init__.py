@@ -41,6 +41,9 @@ from manifactor.views.plots.fits import (
     joint,
     spectrum,
 )
+from manifactor.views.plots.overview import (
+    overview,
+)
 from manifactor.views.plots.rates import (
     Rate,
     reliability,
@@ -83,6 +86,7 @@ __all__ = [
     "matrix",
     "new_figure",
     "nothing",
+    "overview",
     "picture",
     "place",
     "points",
