@@ -28,6 +28,12 @@ def build(root, kind, out):
     return built
 
 
+def contents(wheel):
+    """The bytes of every file in a wheel."""
+    with zipfile.ZipFile(wheel) as opened:
+        return {name: opened.read(name) for name in opened.namelist()}
+
+
 def installed(wheel, folder):
     """Install a wheel into an empty environment that sees the dependencies."""
     command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
@@ -127,24 +133,21 @@ def test_the_source_archive_is_complete_and_builds_the_same_wheel(tmp_path):
         "docs/method.md",
     ]:
         assert (root / name).exists()
-    # Of the same files, hatchling makes the same bytes.
-    again = build(root, "wheel", tmp_path / "again")
-    first = build(ROOT, "wheel", tmp_path / "first")
-    assert again.read_bytes() == first.read_bytes()
+    again = contents(build(root, "wheel", tmp_path / "again"))
+    assert again == contents(build(ROOT, "wheel", tmp_path / "first"))
 
 
 def test_the_wheel_has_every_file_of_the_package_and_absolute_links(tmp_path):
-    wheel = zipfile.ZipFile(build(ROOT, "wheel", tmp_path))
-    names = set(wheel.namelist())
+    wheel = contents(build(ROOT, "wheel", tmp_path))
     given = {
         f"manifactor/{path.relative_to(SOURCE).as_posix()}"
         for path in SOURCE.rglob("*.*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    assert {name for name in names if name.startswith("manifactor/")} == given
+    assert {name for name in wheel if name.startswith("manifactor/")} == given
     assert "manifactor/views/explorer/page/index.html" in given
-    (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
-    text = wheel.read(metadata).decode()
+    (metadata,) = (name for name in wheel if name.endswith(".dist-info/METADATA"))
+    text = wheel[metadata].decode()
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert len(links) > 10
     assert all(link.startswith("https://") for link in links)
