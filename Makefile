@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explore quick test pytest coverage fuzz matrix reproduce lint clean
+.PHONY: help demo explore quick test pytest coverage fuzz matrix reproduce docs docs-links lint clean
 
 help:
 	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
@@ -20,6 +20,8 @@ help:
 	@echo "make matrix     install the wheel with the lowest and the latest dependencies on every Python, and test it"
 	@echo "make fuzz       set up, damage files at random and read them; CASES=20000 SEED=0 for many"
 	@echo "make reproduce  set up, make every figure and the table of the paper, with numbers; half an hour"
+	@echo "make docs       set up, run the examples and build the site: build/docs/index.html; no network needed"
+	@echo "make docs-links set up, and check every link to other sites; needs the network"
 	@echo "make lint       ruff and mypy only"
 	@echo "make clean      remove the virtual environment and caches"
 
@@ -44,6 +46,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.core $(VENV)/.plots
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	@echo "installing manifactor and what builds its site into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[docs]'
+	@touch $@ $(VENV)/.core $(VENV)/.plots
+
 demo: $(VENV)/.core
 	@$(BIN)/manifactor demo
 
@@ -55,6 +62,17 @@ explore: $(VENV)/.core demo-run/run.json
 
 reproduce: $(VENV)/.plots
 	@$(BIN)/manifactor reproduce
+
+# Every warning is an error: links between pages, names in docstrings and failing examples are checked.
+SPHINX := -m sphinx --fail-on-warning --keep-going --jobs 2 --doctree-dir build/doctrees
+
+# DOCS_WITHOUT_FIGURES=1 runs no examples; DOCS_ONLINE=1 adds links to the pages of numpy, scikit-learn and others.
+docs: $(VENV)/.docs
+	@$(BIN)/python $(SPHINX) --quiet --builder html docs build/docs
+	@echo "open build/docs/index.html"
+
+docs-links: $(VENV)/.docs
+	@DOCS_WITHOUT_FIGURES=1 $(BIN)/python $(SPHINX) --builder linkcheck docs build/links
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
@@ -98,3 +116,4 @@ test: $(VENV)/.dev # mypy takes one core for half a minute; the tests use the ot
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf build docs/api docs/gallery
