@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explore quick test pytest coverage fuzz reproduce docs docs-links lint clean
+.PHONY: help demo explore quick test pytest coverage fuzz matrix reproduce docs docs-links lint clean
 
 help:
 	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
@@ -17,6 +17,7 @@ help:
 	@echo "make quick      set up, lint and run the fast tests: under a minute, for the edit loop"
 	@echo "make test       set up, lint, type-check and run all tests"
 	@echo "make coverage   set up, run the fast tests and print their line coverage"
+	@echo "make matrix     install the wheel with the lowest and the latest dependencies on every Python, and test it"
 	@echo "make fuzz       set up, damage files at random and read them; CASES=20000 SEED=0 for many"
 	@echo "make reproduce  set up, make every figure and the table of the paper, with numbers; half an hour"
 	@echo "make docs       set up, run the examples and build the site: build/docs/index.html; no network needed"
@@ -91,6 +92,16 @@ quick: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/python -m pytest -p no:doctest -o addopts="-q -n 2 --dist worksteal" \
 	  -m "$(FAST)" tests
+
+PYTHONS ?= python3.11 python3.12 python3.13
+
+# Minutes for each environment; those of Pythons that are not installed are left out.
+matrix:
+	@$(PYTHON) .ci/environment.py --dependencies minimum
+	@for python in $(PYTHONS); do \
+	  if $$python --version > /dev/null 2>&1; \
+	  then $(PYTHON) .ci/environment.py --python $$python || exit 1; \
+	  else echo "$$python is not installed: left out"; fi; done
 
 CASES ?= 2000
 SEED  ?= 0

@@ -11,12 +11,13 @@ The command ``manifactor demo`` does the same on files in RELION's format, with 
 report. See :doc:`cryo-EM step by step </howto-cryoem>`.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # The images
 # ----------
-# The signal to noise is like that of easy data of the paper: the motions can hardly be
-# seen by eye. Images of 54 pixels of 4 Angstrom are large enough for motions of this
-# size.
+# The motions can hardly be seen in them by eye. Images of 54 pixels of 4 Angstrom are
+# large enough for motions of this size.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -27,7 +28,7 @@ particles = datasets.simulate_particles(
     2500, signal_to_noise=10, size=54, pixel_size=4.0, random_state=0
 )
 images = particles.images
-images.shape
+print(images.shape)
 
 # %%
 figure, axes = plt.subplots(figsize=(7, 1.3), layout="constrained")
