@@ -34,6 +34,7 @@ def pyplot(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.gallery
 @pytest.mark.parametrize("path", EXAMPLES, ids=by_name)
 def test_an_example_runs_and_shows_text_and_figures(path, pyplot, capsys):
     start = time.process_time()
