@@ -9,7 +9,7 @@ from manifactor.estimators.base import blas_threads
 from manifactor.estimators.column_words import column_labels
 from manifactor.estimators.drawing import drawn_samples
 from manifactor.estimators.finding import find_factors
-from manifactor.estimators.locating import LocatingEstimator
+from manifactor.estimators.inverting import InvertingEstimator
 from manifactor.factoring.noisy_places import checked_noise
 from manifactor.factoring.settings import (
     SUM_NAMES,
@@ -21,7 +21,7 @@ from manifactor.spectral.resident import device_memory, like
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
 
 
-class ManifoldFactorizer(LocatingEstimator):
+class ManifoldFactorizer(InvertingEstimator):
     """Independent factors of the manifold that samples were drawn from.
 
     Parameters
