@@ -3,8 +3,8 @@ A movie along a factor
 ======================
 
 A fit knows where every sample lies on each factor. It can also go back: ``along``
-returns samples at even steps along one factor, while the others stand still. Each frame
-is an average of the samples near its place, so that frames have less noise than samples.
+returns samples at even steps along one factor, while the others stand still. Each
+frame is an average of the samples near its place, and has less noise than they have.
 """
 
 # %%

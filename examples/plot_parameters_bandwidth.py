@@ -31,9 +31,9 @@ with warnings.catch_warnings():
     ]
 
 # %%
-# Left: the curve. For samples of a :math:`d`-dimensional manifold it has a plateau at
-# :math:`d`, here 2. Right: the error of the factors, where there are two of them.
-# Filled points have the verdict "product".
+# Left: the curve. For samples of a :math:`d`-dimensional manifold its highest point is
+# near :math:`d`, here 2, and the kernel sees the manifold best there. Right: the error
+# of the factors, where there are two of them. Filled points have the verdict "product".
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 3), layout="constrained")
 plots.bandwidth(left, automatic)
 for multiple, fit in zip(multiples, fits, strict=True):
@@ -45,7 +45,7 @@ for multiple, fit in zip(multiples, fits, strict=True):
         continue
     face = plots.colour(0) if fit.verdict_ == "product" else "white"
     right.plot(multiple, 1 - found.worst, "o", color=plots.colour(0), mfc=face)
-right.set(xscale="log", yscale="log", ylim=(1e-3, 1e-2))
+right.set(xscale="log", ylim=(0, 0.006))
 right.set(xlabel="multiple of the automatic bandwidth", ylabel="1 - R²")
 plt.show()
 

@@ -13,6 +13,7 @@ drifts to where samples are dense, and functions mix shape and density.
 import warnings
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 from manifactor import ManifoldFactorizer, datasets, plots
 from manifactor.scores import score
@@ -29,15 +30,20 @@ with warnings.catch_warnings():
     ]
 
 # %%
-# Colours are the place on the factor that should be the long side. They should change
-# from left to right only.
-figure, axes = plt.subplots(1, 3, figsize=(8, 2.2), layout="constrained")
+# Places on the factor that should be the short side, against the true ones. A factor
+# that depends on nothing else is a line.
+figure, axes = plt.subplots(1, 3, figsize=(8, 2.8), sharey=True, layout="constrained")
 for ax, alpha, fit in zip(axes, corrections, fits, strict=True):
     found = score([factor.embedding for factor in fit.factors_], truth)
-    long_side = found.match[found.match[:, 0] == 0, 1].item()
-    plots.points(ax, X, fit.factors_[long_side].embedding[:, 0], size=4)
-    ax.set_title(f"{alpha:g}: {fit.verdict_}")
+    short_side = found.match[found.match[:, 0] == 1, 1].item()
+    places = fit.factors_[short_side].embedding[:, 0]
+    # An interval may be found from either end.
+    rising = np.corrcoef(places, truth[1][:, 0])[0, 1] > 0
+    ax.scatter(truth[1], places if rising else 1 - places, s=2, color=plots.colour(0))
+    ax.set_title(f"density_correction={alpha:g}: {fit.verdict_}", fontsize=9)
+    ax.set(xlabel="true place", xticks=[0, 1], yticks=[0, 1])
     print(f"density_correction={alpha:g}: {fit.verdict_}, R² {found.worst:.3f}")
+axes[0].set_ylabel("found")
 plt.show()
 
 # %%

@@ -3,7 +3,8 @@ preparation
 ===========
 
 Principal components that are noise are dropped before neighbours are searched:
-distances in many noisy columns are all alike. ``preparation="none"`` keeps every column.
+distances in many noisy columns are all alike. ``preparation="none"`` keeps every
+column.
 """
 
 # %%
@@ -22,9 +23,9 @@ X, truth = datasets.sample(
 fits, seconds = {}, {}
 for preparation in ("auto", "none"):
     start = time.process_time()
-    fits[preparation] = ManifoldFactorizer(
-        preparation=preparation, random_state=0
-    ).fit(X)
+    fits[preparation] = ManifoldFactorizer(preparation=preparation, random_state=0).fit(
+        X
+    )
     seconds[preparation] = time.process_time() - start
 
 print(fits["auto"].choices_["preparation"].why)

@@ -53,8 +53,10 @@ for ax, (name, fit) in zip(axes, fits.items(), strict=True):
     # The factor whose places follow the true angle.
     places = max(
         (factor.embedding for factor in fit.factors_),
-        key=lambda z: abs(np.mean((z[:, 0] + 1j * z[:, 1]) * np.exp(-1j * angle)))
-        + abs(np.mean((z[:, 0] + 1j * z[:, 1]) * np.exp(1j * angle))),
+        key=lambda z: (
+            abs(np.mean((z[:, 0] + 1j * z[:, 1]) * np.exp(-1j * angle)))
+            + abs(np.mean((z[:, 0] + 1j * z[:, 1]) * np.exp(1j * angle)))
+        ),
     )
     plots.points(ax, places, angle, cmap=plots.circle_map(), size=3)
     ax.set_aspect("equal")

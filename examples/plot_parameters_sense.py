@@ -17,15 +17,15 @@ import numpy as np
 
 from manifactor import ManifoldFactorizer, datasets
 
-shapes = ["torus", "turning_objects", "exponential_map"]
+shapes = {"torus": 1000, "turning_objects": 500, "exponential_map": 600}
 senses = ["geometry", "sum", "volume", "density"]
 verdicts = ["none", "partial", "product"]
 
 table = np.zeros((len(shapes), len(senses)), dtype=int)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # most of these are no products in most senses
-    for row, shape in enumerate(shapes):
-        X, truth = datasets.sample(shape, 800, random_state=0)
+    for row, (shape, n_samples) in enumerate(shapes.items()):
+        X, truth = datasets.sample(shape, n_samples, random_state=0)
         for column, sense in enumerate(senses):
             fit = ManifoldFactorizer(sense=sense, random_state=0).fit(X)
             table[row, column] = verdicts.index(fit.verdict_)
