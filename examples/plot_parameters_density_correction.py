@@ -30,20 +30,18 @@ with warnings.catch_warnings():
     ]
 
 # %%
-# Places on the factor that should be the short side, against the true ones. A factor
-# that depends on nothing else is a line.
-figure, axes = plt.subplots(1, 3, figsize=(8, 2.8), sharey=True, layout="constrained")
+# Colours are places on the factor that should be the short side. They should change
+# from bottom to top only.
+figure, axes = plt.subplots(1, 3, figsize=(8, 2.4), layout="constrained")
 for ax, alpha, fit in zip(axes, corrections, fits, strict=True):
     found = score([factor.embedding for factor in fit.factors_], truth)
     short_side = found.match[found.match[:, 0] == 1, 1].item()
     places = fit.factors_[short_side].embedding[:, 0]
-    # An interval may be found from either end.
-    rising = np.corrcoef(places, truth[1][:, 0])[0, 1] > 0
-    ax.scatter(truth[1], places if rising else 1 - places, s=2, color=plots.colour(0))
+    # A factor may be found from either end.
+    rising = np.corrcoef(places, X[:, 1])[0, 1] > 0
+    plots.points(ax, X, places if rising else -places, size=5)
     ax.set_title(f"density_correction={alpha:g}: {fit.verdict_}", fontsize=9)
-    ax.set(xlabel="true place", xticks=[0, 1], yticks=[0, 1])
     print(f"density_correction={alpha:g}: {fit.verdict_}, R² {found.worst:.3f}")
-axes[0].set_ylabel("found")
 plt.show()
 
 # %%
