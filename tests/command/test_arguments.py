@@ -47,9 +47,10 @@ def test_the_help_names_every_default_and_fits_into_80_columns(
         "bench": "accuracy",
         "demo": "",
         "reproduce": "",
+        "completion": "bash",
     }
     arguments = parsed(f"{command} {required.get(command, 'X')}")
-    given = ("question", "run", "input", "shape", "to", "factor", "recipes")
+    given = ("question", "run", "input", "shape", "to", "factor", "recipes", "shell")
     for name, value in arguments.items():
         option = f"--{name.replace('_', '-')}"
         if isinstance(value, bool) or name in given:

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 
-from manifactor import ManifoldFactorizer
+from manifactor import DiffusionMap, ManifoldFactorizer
 
 X20 = np.random.default_rng(0).normal(size=(20, 3))
 
@@ -186,6 +189,46 @@ def test_what_cannot_be_used_is_refused_before_anything_is_computed(
 ):
     with pytest.raises(ValueError, match=message):
         ManifoldFactorizer(callback=never, **parameters).fit(torus[0])
+
+
+@pytest.mark.parametrize("verbose", [-1, "loud", None, 0.5])
+def test_what_verbose_cannot_mean_is_refused(torus, verbose):
+    with pytest.raises(ValueError, match="`verbose` must be True, False or a whole"):
+        ManifoldFactorizer(callback=never, verbose=verbose).fit(torus[0])
+
+
+def test_weights_are_refused_with_what_to_do_instead(torus):
+    weight = np.ones(len(torus[0]))
+    steps = make_pipeline(StandardScaler(), ManifoldFactorizer(callback=never))
+    passed = [
+        lambda: ManifoldFactorizer(callback=never).fit(torus[0], sample_weight=weight),
+        lambda: DiffusionMap(callback=never).fit_transform(
+            torus[0], sample_weight=weight
+        ),
+        lambda: steps.fit(torus[0], manifoldfactorizer__sample_weight=weight),
+    ]
+    for fit in passed:
+        with pytest.raises(TypeError, match="draw samples by their weights and fit"):
+            fit()
+    assert not has_fit_parameter(ManifoldFactorizer(), "sample_weight")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
+        ManifoldFactorizer().fit(torus[0], weights=weight)
+
+
+def test_columns_are_called_by_their_names(torus):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(torus[0][:300], columns=["x", "y", "z", "w"])
+    missing = table.copy()
+    missing.loc[7, "z"] = np.nan
+    with pytest.raises(ValueError, match="the first in row 7, column 'z'"):
+        ManifoldFactorizer().fit(missing)
+    with pytest.raises(ValueError, match="those of column 'mark' are"):
+        ManifoldFactorizer().fit(table.assign(mark=1e30))
+    fit = DiffusionMap(5, random_state=0).fit(table)
+    with pytest.raises(ValueError, match="the first in row 7, column 'z'"):
+        fit.transform(missing)
+    with pytest.raises(ValueError, match="the first in row 7, column 'c'"):
+        ManifoldFactorizer().fit(missing.to_numpy(), column_names=list("abcd"))
 
 
 @pytest.mark.parametrize(

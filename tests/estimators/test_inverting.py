@@ -76,6 +76,11 @@ def test_components_that_were_dropped_are_filled_with_their_mean(rng):
     assert off(back, 5 + clean @ axes.T) < 0.06
 
 
+def test_samples_have_the_precision_of_the_places(fit, torus):
+    places = fit.transform(torus[0][:5]).astype(np.float32)
+    assert fit.inverse_transform(places).dtype == np.float32
+
+
 def test_values_of_any_shape_are_returned_at_places(fit, torus):
     X, _ = torus
     values = X.reshape(-1, 2, 2)[:, :, :1]

@@ -237,6 +237,7 @@ def test_tensors_in_give_tensors_out(torus):
     ):
         assert isinstance(out, torch.Tensor)
     assert isinstance(fit.transform(torus[:9]), np.ndarray)
+    assert fit.transform(given[:9].float()).dtype == torch.float32
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Values of samples: finite, with squares that neither overflow nor vanish."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,7 +147,9 @@ def _blocks(X: np.ndarray, settings: ValueSettings) -> Iterator[np.ndarray]:
         yield X[start : start + step]
 
 
-def require_values(X: np.ndarray, *, first_row: int = 0) -> None:
+def require_values(
+    X: np.ndarray, *, first_row: int = 0, names: Sequence[str | int] | None = None
+) -> None:
     """Refuse values that are not finite, and those whose squares are not.
 
     Distances would be NaN or infinite, for which searches name samples that do not
@@ -158,17 +160,30 @@ def require_values(X: np.ndarray, *, first_row: int = 0) -> None:
     X : ndarray of floats of shape (n_samples, n_features) or (n,)
     first_row : int
         Number of the first row, where these are some of many.
+    names : sequence of str or int, or None
+        Labels of the columns; None for numbers from 0.
     """
     found = bad_values(X)
     if found is None:
         return
     row, *column = found.place
     row += first_row
-    place = f"row {row}, column {column[0]}" if column else f"entry {row}"
+    place = f"entry {row}"
+    if column:
+        place = f"row {row}, column {_label(column[0], names)}"
     raise ValueError(found.words("`X`", place, *REMEDIES))
 
 
-def require_spread(X: np.ndarray, *, settings: ValueSettings = ValueSettings()) -> None:
+def _label(column: int, names: Sequence[str | int] | None) -> str:
+    return str(column) if names is None else repr(names[column])
+
+
+def require_spread(
+    X: np.ndarray,
+    *,
+    names: Sequence[str | int] | None = None,
+    settings: ValueSettings = ValueSettings(),
+) -> None:
     """Refuse samples whose differences vanish, squared or beside their values.
 
     Samples that are all equal pass.
@@ -176,6 +191,8 @@ def require_spread(X: np.ndarray, *, settings: ValueSettings = ValueSettings()) 
     Parameters
     ----------
     X : ndarray of floats of shape (n_samples, n_features)
+    names : sequence of str or int, or None
+        Labels of the columns; None for numbers from 0.
     settings : ValueSettings
     """
     low, high = X.min(axis=0), X.max(axis=0)
@@ -193,7 +210,8 @@ def require_spread(X: np.ndarray, *, settings: ValueSettings = ValueSettings()) 
         raise ValueError(
             f"values of `X` must be smaller than {settings.most_offset:.0e} times "
             f"their differences, as numbers have 16 digits; those of column "
-            f"{size.argmax()} are {size.max():.2g} or more, and samples differ by "
+            f"{_label(int(size.argmax()), names)} are {size.max():.2g} or more, and "
+            f"samples differ by "
             f"{spread:.2g}. Such a number is a usual mark for missing values: leave "
             "the column out, or subtract a common number from it."
         )

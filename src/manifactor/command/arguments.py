@@ -9,6 +9,7 @@ from typing import NoReturn
 from manifactor._support.version import __version__
 from manifactor.command import EXIT_BAD_INPUT, terminal
 from manifactor.command.clusters import add_cluster
+from manifactor.command.completing import COMPLETION_FILES, completion_options
 from manifactor.command.fit_options import fit_options
 from manifactor.command.options import (
     add,
@@ -62,7 +63,8 @@ def parse_arguments(
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         grammar.add_options(command)
-        command.set_defaults(command=commands[name])
+        # The whole grammar is known to the command that completes it.
+        command.set_defaults(command=commands[name], parser=parser)
     return parser.parse_args(_with_joined_views(argv))
 
 
@@ -304,5 +306,12 @@ GRAMMAR: dict[str, Grammar] = {
         "are skipped.",
         reproduce_options,
         RECIPES,
+    ),
+    "completion": Grammar(
+        "print a script that completes commands and options in a shell",
+        "Print a script with which bash, zsh or fish complete commands, options and "
+        "their values. Write it to where the shell looks for such scripts.",
+        completion_options,
+        COMPLETION_FILES,
     ),
 }

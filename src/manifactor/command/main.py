@@ -15,6 +15,7 @@ from manifactor.command import (
     terminal,
 )
 from manifactor.command.arguments import parse_arguments
+from manifactor.command.completing import completion
 from manifactor.command.exporting import average, export, select
 from manifactor.command.fitting import fit
 from manifactor.command.showing import explore, report
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Callable[[Namespace], None]] = {
     "export": export,
     "bench": bench,
     "reproduce": reproduce,
+    "completion": completion,
 }
 
 BUG = (

@@ -3,15 +3,15 @@
 import os
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from tqdm import tqdm
 
 from manifactor._support.escapes import printable
+from manifactor._support.progress import BAR
+from manifactor._support.progress import ProgressBars as ProgressBars
 
-# The start of every progress bar, in tqdm's format.
-BAR = "{desc:<12} |{bar:24}|"
 # Of many pieces of one kind the remaining time can be told.
 COUNTED = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
 
@@ -96,41 +96,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(lines)
 
 
-class ProgressBars:
-    """One progress bar for each stage on a terminal, nothing in a pipe or a file.
-
-    Called as ``bars(stage, fraction)``; a bar is closed when its fraction reaches 1.
-
-    Parameters
-    ----------
-    steady : collection of str
-        Stages of many pieces of one kind, whose remaining time can be told.
-    """
-
-    def __init__(self, steady: Collection[str] = ("images", "places")) -> None:
-        """Start without bars."""
-        self.steady = steady
-        self.open: dict[str, tqdm] = {}
-
-    def __call__(self, stage: str, fraction: float) -> None:
-        """Show the fraction of a stage that is done."""
-        if stage not in self.open:
-            self.open[stage] = _bar(stage, steady=stage in self.steady)
-        bar = self.open[stage]
-        bar.update(fraction - bar.n)
-        if fraction >= 1:
-            self.open.pop(stage).close()
-
-    def __enter__(self) -> "ProgressBars":
-        return self
-
-    def __exit__(self, *_) -> None:
-        # A stage that was interrupted leaves its bar open; closing it ends its line, so
-        # that the message which follows starts on a line of its own.
-        for bar in self.open.values():
-            bar.close()
-
-
 def counted(items: Iterable, total: int, unit: str, *, n_done: int = 0) -> tqdm:
     """Return the items as an iterator with a progress bar that counts them.
 
@@ -163,12 +128,6 @@ def counted_pieces(
             bar.update(done - bar.n)
 
         yield report
-
-
-def _bar(stage: str, *, steady: bool) -> tqdm:
-    # The parts of most stages take unequal times, so a remaining time would mislead.
-    shown = "{elapsed}, {remaining} left" if steady else "{elapsed_s:.1f} s"
-    return _tqdm(total=1.0, desc=stage, bar_format=f"{BAR} {shown}")
 
 
 def _tqdm(*items: Iterable, **options) -> tqdm:

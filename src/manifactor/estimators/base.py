@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -17,9 +17,11 @@ from manifactor._support.parameters import (
     require_columns_of_numbers,
     require_unmasked,
 )
-from manifactor._support.stages import Stages
+from manifactor._support.progress import shown_progress
+from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
+from manifactor.estimators.column_words import Labels, column_labels
 from manifactor.estimators.drawing import most_that
 from manifactor.spectral.device_forecast import available_on, require_device_memory
 from manifactor.spectral.diffusion import Diffusion
@@ -62,18 +64,31 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _begin(self, X, stages: Stages | None) -> tuple:
+    def _progress(
+        self, callback: Callback | None
+    ) -> AbstractContextManager[Callback | None]:
+        """Return a context with a callback that also shows stages if `verbose`."""
+        name = type(self).__name__
+        return shown_progress(callback, verbose=self.verbose, name=name)
+
+    def _begin(
+        self,
+        X,
+        stages: Stages | None,
+        callback: Callback | None,
+        names: Labels | None = None,
+    ) -> tuple:
         """Check samples and parameters; return samples, cost, stages and a generator.
 
         A second fit of the same samples starts where the first one differs: `stages`
         keeps what was computed.
         """
-        X = self._owned(self._validated(X, reset=True), X)
+        X = self._owned(self._validated(X, reset=True, names=names), X)
         cost = self.forecast_shape(*_shape(X))
         seed = check_random_state(self.random_state).randint(2**31)
         stages = stages or Stages(getattr(self, "_kept", None))
         fixed = isinstance(self.random_state, Integral)
-        stages.start(self.callback, seed if fixed else None)
+        stages.start(callback, seed if fixed else None)
         # A child of the seed's generator: earlier versions drew the same numbers.
         (rng,) = np.random.default_rng(seed).spawn(1)
         return X, cost, stages, rng
@@ -141,7 +156,9 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         own = is_array and not np.may_share_memory(X, given)
         return X if mapped or own else X.copy()
 
-    def _validated(self, X, *, reset: bool, first_row: int = 0):
+    def _validated(
+        self, X, *, reset: bool, first_row: int = 0, names: Labels | None = None
+    ):
         """Return finite floats of the right shape."""
         X = from_tensor(X)
         require_unmasked(X)
@@ -162,11 +179,13 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             ensure_all_finite=False,
             ensure_min_samples=FEWEST_SAMPLES if reset else 1,
         )
-        require_values(X.data if precomputed else X, first_row=first_row)
+        names = column_labels(self, names)
+        values = X.data if precomputed else X
+        require_values(values, first_row=first_row, names=names)
         if precomputed:
             _require_distances(X, square=reset)
         elif reset:
-            require_spread(X)
+            require_spread(X, names=names)
         return X
 
     def restore(self) -> None:
@@ -203,6 +222,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         precomputed = self._diffusion_settings().precomputed
         tags.input_tags.sparse = tags.input_tags.pairwise = precomputed
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
     @property

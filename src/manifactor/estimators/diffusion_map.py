@@ -4,8 +4,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifactor.estimators.base import SpectralEstimator, blas_threads
+from manifactor.estimators.precision import given_precision
+from manifactor.estimators.weights import without_weights
 from manifactor.spectral.pipeline import diffuse
-from manifactor.spectral.resident import device_memory, like
+from manifactor.spectral.resident import device_memory
 
 
 class DiffusionMap(SpectralEstimator):
@@ -48,6 +50,9 @@ class DiffusionMap(SpectralEstimator):
     random_state : int, RandomState or None
     callback : callable or None
         Called as ``callback(stage, fraction)``.
+    verbose : bool or int
+        Whether to show the stages of a fit: a progress bar for each on a terminal and
+        in a notebook (with ipywidgets), elsewhere a line with its seconds.
 
     Attributes
     ----------
@@ -102,6 +107,7 @@ class DiffusionMap(SpectralEstimator):
         n_jobs=-1,
         random_state=None,
         callback=None,
+        verbose=False,
     ):
         self.n_functions = n_functions
         self.n_neighbors = n_neighbors
@@ -114,7 +120,9 @@ class DiffusionMap(SpectralEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.callback = callback
+        self.verbose = verbose
 
+    @without_weights
     def fit(self, X, y=None, *, stages=None):
         """Compute the spectrum of the samples.
 
@@ -130,24 +138,26 @@ class DiffusionMap(SpectralEstimator):
         -------
         self
         """
-        X, cost, stages, rng = self._begin(X, stages)
-        with device_memory(), blas_threads(X):
-            diffusion = diffuse(X, self._diffusion_settings(), stages=stages, rng=rng)
-            self.diffusion_ = diffusion.settled()
+        with self._progress(self.callback) as callback:
+            X, cost, stages, rng = self._begin(X, stages, callback)
+            settings = self._diffusion_settings()
+            with device_memory(), blas_threads(X):
+                diffusion = diffuse(X, settings, stages=stages, rng=rng)
+                self.diffusion_ = diffusion.settled()
         self._remember(self.diffusion_, cost, stages)
         return self
 
     def fit_transform(self, X, y=None, **fit_params):
         """Fit, and return the functions at the samples."""
         spectrum = self.fit(X, **fit_params).spectrum_
-        return like(X, spectrum.functions[:, 1:].copy())
+        return given_precision(X, spectrum.functions[:, 1:].copy())
 
     def transform(self, X):
         """Return the functions at new samples, (n_new, n_functions - 1).
 
-        The constant function is left out.
+        The constant function is left out. The precision is that of the samples.
         """
-        return like(X, self._functions_at(X)[:, 1:])
+        return given_precision(X, self._functions_at(X)[:, 1:])
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the columns that `transform` returns."""

@@ -7,9 +7,12 @@ import numpy as np
 
 from manifactor.estimators.base import blas_threads
 from manifactor.estimators.column_words import column_labels
+from manifactor.estimators.display import DisplayedEstimator
 from manifactor.estimators.drawing import drawn_samples
 from manifactor.estimators.finding import find_factors
 from manifactor.estimators.inverting import InvertingEstimator
+from manifactor.estimators.precision import given_precision
+from manifactor.estimators.weights import without_weights
 from manifactor.factoring.noisy_places import checked_noise
 from manifactor.factoring.settings import (
     SUM_NAMES,
@@ -17,11 +20,11 @@ from manifactor.factoring.settings import (
     require_factoring,
 )
 from manifactor.factoring.sums.peeling import SumSettings
-from manifactor.spectral.resident import device_memory, like
+from manifactor.spectral.resident import device_memory
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
 
 
-class ManifoldFactorizer(InvertingEstimator):
+class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
     """Independent factors of the manifold that samples were drawn from.
 
     Parameters
@@ -64,6 +67,8 @@ class ManifoldFactorizer(InvertingEstimator):
         the same random numbers in every fit.
     callback : callable or None
         Called as ``callback(stage, fraction)``.
+    verbose : bool or int
+        Whether to show the stages of `fit` and `locate`, as in `DiffusionMap`.
 
     Attributes
     ----------
@@ -98,6 +103,11 @@ class ManifoldFactorizer(InvertingEstimator):
         The evidence names the columns, too. With ``n_factors=1``, where no product is
         expected, columns are not looked at.
 
+    Notes
+    -----
+    `fit` takes no `sample_weight`: by default, the density of the samples is removed
+    from the result. Where it matters, draw samples by their weights and fit those.
+
     Examples
     --------
     >>> from manifactor import ManifoldFactorizer, datasets
@@ -127,6 +137,7 @@ class ManifoldFactorizer(InvertingEstimator):
         n_jobs=-1,
         random_state=None,
         callback=None,
+        verbose=False,
     ):
         self.n_factors = n_factors
         self.method = method
@@ -145,7 +156,9 @@ class ManifoldFactorizer(InvertingEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.callback = callback
+        self.verbose = verbose
 
+    @without_weights
     def fit(
         self,
         X,
@@ -173,7 +186,8 @@ class ManifoldFactorizer(InvertingEstimator):
             Where finished stages are kept and looked up; None for the estimator's own
             memory of its last fit.
         column_names : sequence of str or None
-            For warnings. None takes the names of a DataFrame, or numbers from 0.
+            For warnings and errors. None takes the names of a DataFrame, or numbers
+            from 0.
         fit_samples : int, "auto" or "all"
             How many samples to draw and fit. "auto" takes all that are in memory; of
             an array that is not, 20,000 or as many as fit into memory.
@@ -184,13 +198,14 @@ class ManifoldFactorizer(InvertingEstimator):
         """
         factoring = self._checked_settings()
         X, rows = drawn_samples(self, X, fit_samples)
-        self._find(X, factoring, noise, stages, column_names)
+        with self._progress(self.callback) as callback:
+            self._find(X, factoring, noise, stages, column_names, callback)
         self.rows_ = rows
         return self
 
-    def _find(self, X, factoring, noise, stages, column_names) -> None:
+    def _find(self, X, factoring, noise, stages, column_names, callback) -> None:
         """Find the factors of samples in memory, and remember them."""
-        X, cost, stages, rng = self._begin(X, stages)
+        X, cost, stages, rng = self._begin(X, stages, callback, column_names)
         noise = None if noise is None else checked_noise(noise, X)
         with device_memory(), blas_threads(X):
             found = find_factors(
@@ -286,7 +301,8 @@ class ManifoldFactorizer(InvertingEstimator):
         factors = self.fit(X, **fit_params).factors_
         if self.rows_ is not None:
             return self.transform(X)
-        return like(X, np.hstack([factor.embedding for factor in factors]))
+        embeddings = np.hstack([factor.embedding for factor in factors])
+        return given_precision(X, embeddings)
 
     def restore(self) -> None:
         """Make an estimator that was read from an archive ready for use."""

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from manifactor._support.parameters import require_count
 from manifactor._support.values import require_values
 from manifactor.estimators.locating import LocatingEstimator
+from manifactor.estimators.precision import given_precision
 from manifactor.factoring.factors.circles import on_circle, unit_vectors
 from manifactor.factoring.inversion import (
     PlaceSpace,
@@ -15,7 +16,7 @@ from manifactor.factoring.inversion import (
     place_space,
     values_at,
 )
-from manifactor.spectral.resident import from_tensor, like
+from manifactor.spectral.resident import from_tensor
 
 # The key of `choices_` under which the number of neighbours is remembered.
 CHOICE = "inverse neighbours"
@@ -48,6 +49,7 @@ class InvertingEstimator(LocatingEstimator):
         Returns
         -------
         array of shape (n_new, n_features) or (n_new, ...)
+            In the precision of the places.
 
         Examples
         --------
@@ -63,12 +65,14 @@ class InvertingEstimator(LocatingEstimator):
         rows = ~self.outliers_
         space = place_space(self.factors_, rows)
         if values is not None:
-            return like(X, self._given_at(places, values, space))
+            return given_precision(X, self._given_at(places, values, space))
         points = self._points()[rows]
         if CHOICE not in self.factorization_.choices:
             self._choose(choose_window(space, points))
         count = self.factorization_.choices[CHOICE].value
-        return like(X, self._unprepared(values_at(space, points, places, count)))
+        return given_precision(
+            X, self._unprepared(values_at(space, points, places, count))
+        )
 
     def along(self, factor, n_frames=20, *, others=None, values=None) -> np.ndarray:
         """Return samples along one factor, with the others held: frames of a movie.

@@ -14,7 +14,9 @@ from manifactor.factoring.placement import Placed
 Worker = Callable[[], Callable[[np.ndarray, int], np.ndarray]]
 
 
-def lazy_table(X: Any, worker: Worker, width: int):
+def lazy_table(
+    X: Any, worker: Worker, width: int, *, dtype: type[np.floating] = np.float64
+):
     """Return a Dask array with one row for each sample.
 
     Parameters
@@ -25,6 +27,8 @@ def lazy_table(X: Any, worker: Worker, width: int):
         once, and what it returns is in the graph once.
     width : int
         Number of columns of the table.
+    dtype : type
+        Of the numbers in the table.
 
     Returns
     -------
@@ -39,9 +43,9 @@ def lazy_table(X: Any, worker: Worker, width: int):
         _rows,
         whole_rows,
         work,
-        dtype=np.float64,
+        dtype=dtype,
         chunks=(whole_rows.chunks[0], (width,)),
-        meta=np.empty((0, 0)),
+        meta=np.empty((0, 0), dtype=dtype),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from manifactor._support.workers import ignored
 from manifactor.estimators.base import SpectralEstimator, rows_at_a_time
 from manifactor.estimators.drawing import is_lazy, require_known_shape
 from manifactor.estimators.lazy import (
@@ -16,6 +17,11 @@ from manifactor.estimators.lazy import (
     places_as_table,
     places_of_table,
     table_width,
+)
+from manifactor.estimators.precision import (
+    given_coordinates,
+    given_places,
+    precision_of,
 )
 from manifactor.factoring.placement import (
     Placed,
@@ -41,7 +47,13 @@ class Locator:
     estimator: Any
     placer: Placer
 
-    def __call__(self, X: Any, first_row: int = 0) -> list[Placed]:
+    def __call__(
+        self,
+        X: Any,
+        first_row: int = 0,
+        *,
+        report: Callable[[float], None] = ignored,
+    ) -> list[Placed]:
         """Return the places of samples, as `ManifoldFactorizer.locate`.
 
         Parameters
@@ -49,17 +61,21 @@ class Locator:
         X : array of shape (n_new, n_features)
         first_row : int
             Number of the first sample, for messages, where these are some of many.
+        report : callable
+            Called with the fraction of the samples that is placed.
         """
         if np.ndim(X) != 2:
             self.estimator._prepared(X)  # which refuses it
         # Blocks are checked and prepared one by one: X may be larger than the memory.
         settings = PlacementSettings(block=rows_at_a_time(X))
-        return place_blocks(
-            X,
-            self.placer,
-            prepare=lambda block, row: self.estimator._prepared(block, first_row + row),
-            settings=settings,
-        )
+
+        def prepare(block: Any, row: int) -> np.ndarray:
+            report(row / np.shape(X)[0])
+            return self.estimator._prepared(block, first_row + row)
+
+        places = place_blocks(X, self.placer, prepare=prepare, settings=settings)
+        report(1.0)
+        return places
 
 
 def block_work(
@@ -84,7 +100,8 @@ def block_work(
 
 
 def _located(locator: Locator, X: np.ndarray, first_row: int) -> np.ndarray:
-    return places_as_table(locator(X, first_row))
+    places = locator(X, first_row)
+    return places_as_table(given_places(X, places, locator.estimator.factors_))
 
 
 class LocatingEstimator(SpectralEstimator):
@@ -120,7 +137,7 @@ class LocatingEstimator(SpectralEstimator):
     def transform(self, X):
         """Return embeddings in all factors side by side, (n_new, sum of widths).
 
-        Those of a Dask array are a Dask array.
+        Those of a Dask array are a Dask array. The precision is that of the samples.
         """
         if is_lazy(X):
             return self._lazy(X, "transform", len(self.get_feature_names_out()))
@@ -128,7 +145,8 @@ class LocatingEstimator(SpectralEstimator):
 
     def _embeddings(self, X, first_row: int = 0) -> np.ndarray:
         """Return embeddings in all factors side by side; rows count from the first."""
-        return np.hstack([places for places, _ in self._placed(X, first_row)])
+        found = np.hstack([places for places, _ in self._placed(X, first_row)])
+        return found.astype(precision_of(X), copy=False)
 
     def _placed(self, X, first_row: int = 0) -> list[tuple]:
         """Return embedding and coordinate of new samples on each factor."""
@@ -163,7 +181,8 @@ class LocatingEstimator(SpectralEstimator):
         """Return the coordinates of new samples; rows count from the first."""
         placed = self._placed(X, first_row)
         columns = [coordinate for _, coordinate in placed]
-        return _side_by_side(columns, len(placed[0][0]))
+        found = _side_by_side(columns, len(placed[0][0]))
+        return given_coordinates(X, found, self.factors_)
 
     def locate(self, X) -> list[Placed]:
         """Return embedding, coordinate and confidence of new samples on each factor.
@@ -190,10 +209,15 @@ class LocatingEstimator(SpectralEstimator):
             table = self._lazy(X, "locate", table_width(self.factors_))
             return places_of_table(table, self.factors_)
         n_new = np.shape(X)[0] if np.ndim(X) else 1
-        return self.locator(n_new)(X)
+        with self._progress(None) as callback:
+            report = ignored if callback is None else partial(callback, "places")
+            places = self.locator(n_new)(X, report=report)
+        return given_places(X, places, self.factors_)
 
     def locator(self, n_new: int) -> Locator:
         """Return a function that does what `locate` does, for many calls.
+
+        Its places are in double precision, whatever that of the samples.
 
         Parameters
         ----------
@@ -206,7 +230,7 @@ class LocatingEstimator(SpectralEstimator):
 
     def _lean(self) -> "LocatingEstimator":
         """Return the same without what only a next fit needs; it goes to workers."""
-        lean = copy(self).set_params(callback=None)
+        lean = copy(self).set_params(callback=None, verbose=False)
         # As large as the fit itself.
         lean.__dict__.pop("_kept", None)
         return lean
@@ -218,7 +242,7 @@ class LocatingEstimator(SpectralEstimator):
         # The number of columns is checked now, not when the first block is computed.
         self._validated(np.zeros((1, X.shape[1])), reset=False)
         worker = partial(block_work, self._lean(), what, X.shape[0])
-        return lazy_table(X, worker, width)
+        return lazy_table(X, worker, width, dtype=precision_of(X))
 
 
 def _side_by_side(columns: Sequence[np.ndarray | None], n_samples: int) -> np.ndarray:

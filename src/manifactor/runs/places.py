@@ -141,7 +141,8 @@ def fitted_places(fit) -> tuple[Place, ...]:
 
 def all_places(fit, X: np.ndarray) -> tuple[Place, ...]:
     """Return the places of any samples on the factors of a ManifoldFactorizer."""
-    return as_places(fit, fit.locate(X))
+    # In double precision, as those of the fit are, also of samples in single.
+    return as_places(fit, fit.locator(len(X))(X))
 
 
 def as_places(fit, located: Sequence[Placed]) -> tuple[Place, ...]:

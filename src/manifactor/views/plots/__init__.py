@@ -42,6 +42,9 @@ from manifactor.views.plots.fits import (
     joint,
     spectrum,
 )
+from manifactor.views.plots.overview import (
+    overview,
+)
 from manifactor.views.plots.rates import (
     Rate,
     reliability,
@@ -84,6 +87,7 @@ __all__ = [
     "matrix",
     "new_figure",
     "nothing",
+    "overview",
     "picture",
     "place",
     "points",
