@@ -43,7 +43,7 @@ for ax, number, fit in zip(axes, numbers, fits, strict=True):
     ax.set_title(f"n_factors={number!r}", fontsize=9)
     ax.set_xticks(range(fit.n_factors_), range(1, fit.n_factors_ + 1))
     ax.set_xlabel("factor")
-axes[0].set_yticks(range(3), ["side of 3.1", "side of 1.5", "side of 7"])
+axes[0].set_yticks(range(3), ["side of 2.8", "side of 1.5", "side of 7"])
 plt.show()
 
 # %%

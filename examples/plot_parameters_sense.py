@@ -29,6 +29,7 @@ with warnings.catch_warnings():
         for column, sense in enumerate(senses):
             fit = ManifoldFactorizer(sense=sense, random_state=0).fit(X)
             table[row, column] = verdicts.index(fit.verdict_)
+            print(f"{shape}, {sense}: {fit.verdict_}, {fit.n_factors_} factor(s)")
 
 figure, ax = plt.subplots(figsize=(5.5, 2.4), layout="constrained")
 ax.imshow(table, cmap="Blues", vmin=0, vmax=3, aspect="auto")
