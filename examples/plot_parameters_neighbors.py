@@ -67,6 +67,6 @@ plt.show()
 
 # %%
 # Change it if layers lie near each other (fewer), or if there is much noise (more: up
-# to 128). More samples are better than either: of 2,000 samples of the roll, the 64
-# nearest lie on one layer. By default, other senses are tried where the geometry is no
-# product, and the roll of 1,000 samples is found as a sum.
+# to 128). More samples are better than either: 2,000 samples of the roll are found to
+# be a product with 64 neighbours. By default, other senses are tried where the geometry
+# is no product, and the roll of 1,000 samples is found as a sum.

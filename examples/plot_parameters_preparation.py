@@ -36,7 +36,8 @@ for name, fit in fits.items():
 # %%
 # Left: the variance of all principal components. Those that are kept stand out of the
 # noise. Right: squared distances of one sample to all others. With noise in 96 more
-# columns, the nearest neighbours are hardly nearer than the rest.
+# columns, no other sample is near any more. Both fits find the factors here, but
+# without the preparation it takes longer.
 variance = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2 / len(X)
 n_kept = fits["auto"].preparation_.components.shape[1]
 
