@@ -9,16 +9,20 @@ BIN    := $(VENV)/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo explore quick test pytest coverage fuzz reproduce lint clean
+.PHONY: help demo explore quick test pytest examples coverage fuzz matrix reproduce docs docs-links lint clean
 
 help:
 	@echo "make demo       set up, simulate a molecule with two motions, factor its images, average them"
 	@echo "make explore    serve a page on the demo's result, at the address it prints; Ctrl-C stops it"
 	@echo "make quick      set up, lint and run the fast tests: under a minute, for the edit loop"
 	@echo "make test       set up, lint, type-check and run all tests"
+	@echo "make examples   set up and run every example of the gallery as a test"
 	@echo "make coverage   set up, run the fast tests and print their line coverage"
+	@echo "make matrix     install the wheel with the lowest and the latest dependencies on every Python, and test it"
 	@echo "make fuzz       set up, damage files at random and read them; CASES=20000 SEED=0 for many"
 	@echo "make reproduce  set up, make every figure and the table of the paper, with numbers; half an hour"
+	@echo "make docs       set up, run the examples and build the site: build/docs/index.html; no network needed"
+	@echo "make docs-links set up, and check every link to other sites; needs the network"
 	@echo "make lint       ruff and mypy only"
 	@echo "make clean      remove the virtual environment and caches"
 
@@ -43,6 +47,11 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.core $(VENV)/.plots
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	@echo "installing manifactor and what builds its site into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable '.[docs]'
+	@touch $@ $(VENV)/.core $(VENV)/.plots
+
 demo: $(VENV)/.core
 	@$(BIN)/manifactor demo
 
@@ -55,6 +64,17 @@ explore: $(VENV)/.core demo-run/run.json
 reproduce: $(VENV)/.plots
 	@$(BIN)/manifactor reproduce
 
+# Every warning is an error: links between pages, names in docstrings and failing examples are checked.
+SPHINX := -m sphinx --fail-on-warning --keep-going --jobs 2 --doctree-dir build/doctrees
+
+# DOCS_WITHOUT_FIGURES=1 runs no examples; DOCS_ONLINE=1 adds links to the pages of numpy, scikit-learn and others.
+docs: $(VENV)/.docs
+	@$(BIN)/python $(SPHINX) --quiet --builder html docs build/docs
+	@echo "open build/docs/index.html"
+
+docs-links: $(VENV)/.docs
+	@DOCS_WITHOUT_FIGURES=1 $(BIN)/python $(SPHINX) --builder linkcheck docs build/links
+
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -63,7 +83,10 @@ lint: $(VENV)/.dev
 FAST := not slow and not browser and not torch
 
 pytest: $(VENV)/.dev
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -m "not gallery"
+
+examples: $(VENV)/.dev # `make docs` runs them, too
+	@$(BIN)/python -m pytest -m gallery tests/test_examples.py
 
 coverage: $(VENV)/.dev # not part of `make test`: traced tests take half as long again
 	@$(BIN)/python -m pytest -m "$(FAST)" --cov --cov-report=
@@ -73,6 +96,16 @@ quick: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/python -m pytest -p no:doctest -o addopts="-q -n 2 --dist worksteal" \
 	  -m "$(FAST)" tests
+
+PYTHONS ?= python3.11 python3.12 python3.13
+
+# Minutes for each environment; those of Pythons that are not installed are left out.
+matrix:
+	@$(PYTHON) .ci/environment.py --dependencies minimum
+	@for python in $(PYTHONS); do \
+	  if $$python --version > /dev/null 2>&1; \
+	  then $(PYTHON) .ci/environment.py --python $$python || exit 1; \
+	  else echo "$$python is not installed: left out"; fi; done
 
 CASES ?= 2000
 SEED  ?= 0
@@ -87,3 +120,4 @@ test: $(VENV)/.dev # mypy takes one core for half a minute; the tests use the ot
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage
+	rm -rf build docs/api docs/gallery

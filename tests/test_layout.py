@@ -202,7 +202,7 @@ def test_public_names_exist_and_are_documented():
 
 
 def test_links_in_the_documentation_lead_somewhere():
-    root = SOURCE.parents[1]
+    root = Path(__file__).parents[1]  # the package may be installed elsewhere
     pages = [
         root / "README.md",
         root / "CONTRIBUTING.md",

@@ -116,6 +116,12 @@ def regression_r2(
     """Return the cross-validated R^2 of k-nearest-neighbour regression.
 
     It is the mean over the target's columns, each at least 0.
+
+    Parameters
+    ----------
+    source : ndarray of shape (n, d)
+    target : ndarray of shape (n, c)
+    n_neighbors : int
     """
     return float(column_r2(source, target, n_neighbors).mean())
 
@@ -128,6 +134,12 @@ def column_r2(
     """Return the R^2 of `regression_r2` for each column of the target.
 
     A constant column has an R^2 of 0.
+
+    Parameters
+    ----------
+    source : ndarray of shape (n, d)
+    target : ndarray of shape (n, c)
+    n_neighbors : int
     """
     # Shuffled, since samples may come ordered; with a fixed seed, so that a score is a
     # function of its arguments.
@@ -195,6 +207,12 @@ def wilson_interval(
     z: float = 1.96,
 ) -> tuple[float, float]:
     """Return Wilson's confidence interval of a rate (95 % for z = 1.96).
+
+    Parameters
+    ----------
+    successes, trials : int
+    z : float
+        Quantile of the normal distribution.
 
     Examples
     --------

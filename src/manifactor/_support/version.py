@@ -1,3 +1,3 @@
 """The version, alone so that any module can name it."""
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"

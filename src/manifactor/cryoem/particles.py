@@ -227,6 +227,8 @@ def euler_matrices(angles: ArrayLike) -> np.ndarray:
 
     They take the molecule to the image.
     """
+    if np.size(angles) == 0:  # SciPy before 1.16 has no empty rotations
+        return np.zeros((0, 3, 3))
     # SciPy's rotations turn vectors, RELION's the frame: hence the transpose.
     image_to_molecule = Rotation.from_euler("ZYZ", angles, degrees=True)
     return image_to_molecule.as_matrix().transpose(0, 2, 1)

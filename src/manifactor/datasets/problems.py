@@ -50,6 +50,11 @@ def random_problem(
 
     ``settings=EVEN_PROBLEMS`` draws even products and the simplest irreducible shapes
     only.
+
+    Parameters
+    ----------
+    seed : int
+    settings : ProblemSettings
     """
     rng = np.random.RandomState(seed)
     fewest, most = np.log(settings.n_samples)

@@ -38,6 +38,12 @@ def save(fit, path) -> None:
     The file is written whole or not at all. A `neighbors` object of the caller's own, a
     RandomState and the `callback` are not written: after loading, a fit with such a
     search has all its results but cannot place new samples.
+
+    Parameters
+    ----------
+    fit : ManifoldFactorizer or DiffusionMap
+        Fitted.
+    path : str or Path
     """
     name = type(fit).__name__
     fitted = {
@@ -65,7 +71,13 @@ def save(fit, path) -> None:
 
 
 def load(path):
-    """Return the fitted estimator that `save` wrote, or the one in a run folder."""
+    """Return the fitted estimator that `save` wrote, or the one in a run folder.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file of `save`, or a run folder.
+    """
     path = Path(path)
     path = path / "factorization.npz" if is_run(path) else path
     if path.is_dir():

@@ -138,7 +138,8 @@ def _footer(record: dict) -> str:
         f"{name} {version}" for name, version in record["versions"].items()
     )
     # Recipes that were kept from an earlier run count with the time they took then.
+    # `round` raises for a damaged time beyond all numbers; the record is then refused.
     minutes = sum(section["took"] for section in record["sections"].values()) / 60
     seed = record["settings"]["seed"]
     python = f"Python {record['python']}"
-    return f"Seed {seed}; {minutes:.0f} minutes; {python}, {versions}."
+    return f"Seed {seed}; {round(minutes)} minutes; {python}, {versions}."

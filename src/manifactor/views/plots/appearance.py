@@ -108,6 +108,11 @@ def style(settings: dict = STYLE) -> Iterator[None]:
     """Draw and save in one style, whatever the user's own settings of matplotlib.
 
     `PAGE` is the style of drawings that `svg` saves.
+
+    Parameters
+    ----------
+    settings : dict
+        Settings of matplotlib, such as `STYLE`, `PAGE` or `CLEAR`.
     """
     matplotlib = extra("matplotlib")
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **settings}):

@@ -29,6 +29,18 @@ def points(
     """Draw samples, (n, 2), coloured by one value each; return the Axes.
 
     No axes are shown. Samples beyond `settings.most_points` are thinned.
+
+    Parameters
+    ----------
+    ax : Axes
+    xy : ndarray of shape (n, 2)
+    values : ndarray of shape (n,)
+    cmap : str or Colormap
+    limits : (float, float) or None
+        Values at the ends of the colour map; None for the smallest and the largest.
+    size : float
+        Area of a point, in square points.
+    settings : PlotSettings
     """
     low, high = limits or (values.min(), values.max())
     shown = _thinned(len(xy), settings)
@@ -49,7 +61,13 @@ def points(
 
 
 def drawn(n_samples: int, *, settings: PlotSettings = PlotSettings()) -> int:
-    """Return how many of the samples `points` draws."""
+    """Return how many of the samples `points` draws.
+
+    Parameters
+    ----------
+    n_samples : int
+    settings : PlotSettings
+    """
     return len(range(n_samples)[_thinned(n_samples, settings)])
 
 
@@ -69,6 +87,14 @@ def function(
     """Draw a function over two true coordinates of the samples; return the Axes.
 
     Zero is white.
+
+    Parameters
+    ----------
+    ax : Axes
+    xy : ndarray of shape (n, 2)
+    values : ndarray of shape (n,)
+    title : str
+    settings : PlotSettings
     """
     quantile = np.quantile(np.abs(values), settings.function_quantile)
     # A function that is zero everywhere still needs limits.
@@ -84,6 +110,13 @@ def place(ax, embedding: np.ndarray, truth: np.ndarray):
 
     The colours are cyclic where the truth has the two columns of a circle. An embedding
     of a single column is drawn against the truth itself.
+
+    Parameters
+    ----------
+    ax : Axes
+    embedding : ndarray of shape (n, d)
+    truth : ndarray of shape (n, 1) or (n, 2)
+        An interval's latent, or a circle's cosine and sine.
     """
     circle = truth.shape[1] == 2
     colour = truth[:, -1]
@@ -147,7 +180,13 @@ def _write_numbers(ax, values: np.ndarray, settings: PlotSettings) -> None:
 
 
 def nothing(ax, text: str):
-    """Write into empty axes why there is no drawing; return the Axes."""
+    """Write into empty axes why there is no drawing; return the Axes.
+
+    Parameters
+    ----------
+    ax : Axes
+    text : str
+    """
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     middle = {"ha": "center", "va": "center", "transform": ax.transAxes}
@@ -159,6 +198,13 @@ def averages(ax, images: np.ndarray, *, labels: Sequence[str] = ()):
     """Draw mean images, (n, height, width), in one row and one scale of grey.
 
     Return the Axes.
+
+    Parameters
+    ----------
+    ax : Axes
+    images : ndarray of shape (n, height, width)
+    labels : sequence of str
+        One below each image, or none.
     """
     n, _, width = images.shape
     # One scale for all, so that brightness can be compared.

@@ -27,6 +27,12 @@ def spectrum(ax, fit):
     """Draw the eigenvalues of a fit; return the Axes.
 
     Pure functions are filled, in the colour of their factor; the others are open.
+
+    Parameters
+    ----------
+    ax : Axes
+    fit : ManifoldFactorizer
+        Fitted.
     """
     # The constant function belongs to no factor.
     values = fit.spectrum_.eigenvalues[1:]
@@ -50,6 +56,12 @@ def angles(ax, fit):
     """Draw angles between gradients of the factors' functions; return the Axes.
 
     A cell is the mean squared cosine of two functions, ordered by factor.
+
+    Parameters
+    ----------
+    ax : Axes
+    fit : ManifoldFactorizer
+        Fitted.
     """
     values, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
     if not sizes:
@@ -79,6 +91,17 @@ def embedding(
 
     They are coloured by the coordinate, or by one value for each sample. Confidence is
     drawn upwards on an interval and outwards on a circle.
+
+    Parameters
+    ----------
+    ax : Axes
+    fit : ManifoldFactorizer
+        Fitted.
+    factor : int
+        Counted from 0.
+    values : ndarray of shape (n_samples,) or None
+        What colours show; None for the coordinate.
+    settings : PlotSettings
     """
     found = fit.factors_[factor]
     xy = _plane(found)
@@ -111,7 +134,17 @@ def _plane(factor) -> np.ndarray:
 
 
 def confidence(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings()):
-    """Draw places on a factor, coloured by confidence from 0 to 1; return the Axes."""
+    """Draw places on a factor, coloured by confidence from 0 to 1; return the Axes.
+
+    Parameters
+    ----------
+    ax : Axes
+    fit : ManifoldFactorizer
+        Fitted.
+    factor : int
+        Counted from 0.
+    settings : PlotSettings
+    """
     found = fit.factors_[factor]
     embedding(ax, fit, factor, values=found.confidence, settings=settings)
     # The same colours for every factor, however sure its places are.
@@ -123,6 +156,13 @@ def deviation(ax, place: Place, *, settings: PlotSettings = PlotSettings()):
     """Draw the deviation of every place on a factor; return the Axes.
 
     Coloured by the place, as in `embedding`.
+
+    Parameters
+    ----------
+    ax : Axes
+    place : Place
+        Of a run of all views.
+    settings : PlotSettings
     """
     spread = place.displayed_deviation
     if spread is None:
@@ -148,6 +188,15 @@ def coordinate(ax, fit, factor: int, *, settings: PlotSettings = PlotSettings())
     """Draw the histogram of a factor's coordinate; return the Axes.
 
     A circle's coordinate is shown in degrees.
+
+    Parameters
+    ----------
+    ax : Axes
+    fit : ManifoldFactorizer
+        Fitted.
+    factor : int
+        Counted from 0.
+    settings : PlotSettings
     """
     found = fit.factors_[factor]
     if found.coordinate is None:
@@ -165,6 +214,15 @@ def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSetting
     """Draw the joint histogram of two factors' coordinates; return the Axes.
 
     It is even where the samples fill the product evenly.
+
+    Parameters
+    ----------
+    ax : Axes
+    fit : ManifoldFactorizer
+        Fitted.
+    one, other : int
+        Two factors, counted from 0.
+    settings : PlotSettings
     """
     pair = [fit.factors_[one], fit.factors_[other]]
     if any(found.coordinate is None for found in pair):
@@ -187,7 +245,14 @@ def joint(ax, fit, one: int, other: int, *, settings: PlotSettings = PlotSetting
 
 
 def bandwidth(ax, fit):
-    """Draw the curve that bandwidth and dimension were read from; return the Axes."""
+    """Draw the curve that bandwidth and dimension were read from; return the Axes.
+
+    Parameters
+    ----------
+    ax : Axes
+    fit : ManifoldFactorizer or DiffusionMap
+        Fitted.
+    """
     curve = fit.bandwidth_curve_
     # The kernel sum grows as bandwidth^(dimension / 2), so twice its slope is the
     # dimension.

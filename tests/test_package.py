@@ -1,0 +1,156 @@
+"""What is published works by itself: the wheel and the source archive."""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+from urllib.request import HTTPCookieProcessor, ProxyHandler, build_opener
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "manifactor"
+
+pytest.importorskip("hatchling")
+
+
+def build(root, kind, out):
+    """Build a wheel or a source archive and return its path."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(out)]
+    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    (built,) = out.glob("manifactor-*")
+    return built
+
+
+def contents(wheel):
+    """The bytes of every file in a wheel."""
+    with zipfile.ZipFile(wheel) as opened:
+        return {name: opened.read(name) for name in opened.namelist()}
+
+
+def installed(wheel, folder):
+    """Install a wheel into an empty environment that sees the dependencies."""
+    command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
+    subprocess.run(command, check=True)
+    python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    options = ["--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check"]
+    subprocess.run([*pip, *options, str(wheel)], check=True)
+    # Files of the test environment's packages, without its links to this source: files
+    # that name folders are not read in folders that such a file names.
+    (packages,) = folder.rglob("site-packages")
+    given = [path for path in sys.path if Path(path).name == "site-packages"]
+    (packages / "dependencies.pth").write_text("\n".join(given))
+    return python
+
+
+def elsewhere(command, folder):
+    """Run a command in a folder that has nothing to do with the source."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    return subprocess.Popen(
+        [str(part) for part in command],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def output(command, folder):
+    with elsewhere(command, folder) as process:
+        out, error = process.communicate(timeout=300)
+    assert process.returncode == 0, error
+    return out
+
+
+@contextmanager
+def serving(program, run, folder):
+    """The address at which the explorer serves a run."""
+    with elsewhere([program, "explore", run, "--port", "0"], folder) as process:
+        guard = Timer(300, process.kill)  # against a hang only
+        guard.start()
+        try:
+            yield re.search(r"http://\S+", process.stdout.readline()).group()
+        finally:
+            process.terminate()
+            process.communicate()
+            guard.cancel()
+
+
+def page_files(address):
+    """The explorer's page and the files that it asks for."""
+    # The address with its token is answered by a cookie and a redirection.
+    browser = build_opener(HTTPCookieProcessor(), ProxyHandler({}))
+
+    def fetched(address):
+        with browser.open(address, timeout=60) as answer:
+            return answer.read().decode()
+
+    page = fetched(address)
+    base = address.partition("?")[0]
+    names = re.findall(r'(?:src|href)="/?([^"#:]+)"', page)
+    return {"": page, **{name: fetched(base + name) for name in names}}
+
+
+@pytest.mark.slow
+def test_the_wheel_works_in_an_empty_environment(tmp_path, torus):
+    wheel = build(ROOT, "wheel", tmp_path / "dist")
+    python = installed(wheel, tmp_path / "environment")
+    program = python.with_name("manifactor")
+    where = "import manifactor; print(manifactor.__file__)"
+    assert str(tmp_path) in output([python, "-c", where], tmp_path)
+    np.save(tmp_path / "samples.npy", torus[0])
+    out = output([program, "fit", "samples.npy", "--out", "run"], tmp_path)
+    assert "Factor 2: a circle" in out
+    assert (tmp_path / "run" / "coordinates.csv").exists()
+    with serving(program, "run", tmp_path) as address:
+        files = page_files(address)
+    assert any(name.endswith(".js") for name in files)
+    assert all(files.values())
+
+
+@pytest.mark.slow
+def test_the_source_archive_is_complete_and_builds_the_same_wheel(tmp_path):
+    archive = build(ROOT, "sdist", tmp_path / "sdist")
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    (root,) = tmp_path.glob("manifactor-*")
+    for folder in ["benchmarks", "docs", "examples", "src", "tests"]:
+        given = {p.relative_to(ROOT) for p in (ROOT / folder).rglob("*.py")}
+        assert given <= {p.relative_to(root) for p in root.rglob("*.py")}
+    for name in [
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "LICENSE",
+        "Makefile",
+        "docs/method.md",
+    ]:
+        assert (root / name).exists()
+    again = contents(build(root, "wheel", tmp_path / "again"))
+    assert again == contents(build(ROOT, "wheel", tmp_path / "first"))
+
+
+def test_the_wheel_has_every_file_of_the_package_and_absolute_links(tmp_path):
+    wheel = contents(build(ROOT, "wheel", tmp_path))
+    given = {
+        f"manifactor/{path.relative_to(SOURCE).as_posix()}"
+        for path in SOURCE.rglob("*.*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    assert {name for name in wheel if name.startswith("manifactor/")} == given
+    assert "manifactor/views/explorer/page/index.html" in given
+    (metadata,) = (name for name in wheel if name.endswith(".dist-info/METADATA"))
+    text = wheel[metadata].decode()
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) > 10
+    assert all(link.startswith("https://") for link in links)
+    image = r"!\[[^\]]+\]\(https://raw\.githubusercontent\.com/\S+/docs/(\S+)\)"
+    assert all((ROOT / "docs" / name).exists() for name in re.findall(image, text))
+    assert re.search(image, text)

@@ -1,0 +1,154 @@
+"""Facts about the site that hold before it is built."""
+
+import re
+import sys
+from fnmatch import fnmatch
+from functools import reduce
+from pathlib import Path
+
+import pytest
+from sklearn.base import BaseEstimator
+
+import manifactor
+from manifactor import ManifoldFactorizer, datasets, plots
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+# Folders of docs/ that a build writes, and those that hold no pages.
+NO_PAGES = {"api", "gallery", "_static", "_templates", "_extensions"}
+REPOSITORY = "https://example.org"
+
+sys.path.insert(0, str(DOCS / "_extensions"))
+
+from gallery_order import GalleryOrder  # noqa: E402
+from outside_links import on_the_site  # noqa: E402
+from published import FOR_OTHER_ROOMS, is_published  # noqa: E402
+
+
+def pages():
+    """Names of all pages, without suffix."""
+    found = (page.relative_to(DOCS) for page in DOCS.rglob("*.md"))
+    return {
+        page.with_suffix("").as_posix()
+        for page in found
+        if page.parts[0] not in NO_PAGES
+    }
+
+
+def text_of(page):
+    return (DOCS / f"{page}.md").read_text(encoding="utf-8")
+
+
+def entries(page):
+    """Entries of the toctrees of a page, as names or patterns."""
+    for toctree in re.findall(
+        r"^```\{toctree\}\n(.*?)^```", text_of(page), re.M | re.S
+    ):
+        lines = [line for line in toctree.splitlines() if line and line[0] != ":"]
+        for line in lines:
+            titled = re.fullmatch(r".* <(.*)>", line)
+            yield (titled.group(1) if titled else line).removeprefix("/")
+
+
+def reached(page, known):
+    """Pages that the toctrees of a page lead to, directly or not."""
+    children = {
+        child for entry in entries(page) for child in known if fnmatch(child, entry)
+    }
+    return children.union(*(reached(child, known) for child in children))
+
+
+def test_every_page_is_in_the_contents():
+    assert reached("index", pages()) == pages() - {"index"}
+
+
+def test_every_entry_of_the_contents_is_a_page_or_a_pattern():
+    for page in pages():
+        for entry in entries(page):
+            known = "*" in entry or entry in pages() or entry == "gallery/index"
+            assert known, f"{page} lists {entry}"
+
+
+def described_names():
+    """Names on the page of the API, without the leading `manifactor.`."""
+    page = text_of("api")
+    listed = re.findall(r"^   ~?([\w.]+)$", page, re.M)
+    constants = re.findall(r"^\.\. py:data:: manifactor\.([\w.]+)$", page, re.M)
+    return {*listed, *constants}
+
+
+def test_every_public_name_is_on_the_page_of_the_api():
+    modules = {"datasets", "plots", "scores"}
+    public = set(manifactor.__all__) - modules - {"__version__"}
+    public |= {f"datasets.{name}" for name in datasets.__all__}
+    public |= {f"plots.{name}" for name in plots.__all__}
+    assert public - described_names() == set()
+
+
+def test_every_name_on_the_page_of_the_api_exists():
+    for name in described_names():
+        assert reduce(getattr, name.split("."), manifactor) is not None
+
+
+def test_methods_of_our_own_are_published_and_those_of_scikit_learn_are_not():
+    for name in ("fit", "transform", "coordinates", "locate"):
+        assert is_published(name, getattr(ManifoldFactorizer, name))
+    for name in ("get_params", "set_output", "set_fit_request"):
+        assert not is_published(name, getattr(ManifoldFactorizer, name))
+
+
+def test_members_that_are_left_out_exist():
+    classes = [
+        ManifoldFactorizer,
+        *(getattr(manifactor, n) for n in ("Factor", "Spectrum", "Evidence")),
+    ]
+    classes.append(manifactor.factoring.judging.criterion.Test)
+    members = {name for one in classes for name in dir(one)}
+    assert FOR_OTHER_ROOMS - members == set()
+    assert FOR_OTHER_ROOMS.isdisjoint(dir(BaseEstimator))
+
+
+def moved(link, *, page="method.md", folder=DOCS):
+    return on_the_site(
+        f"[a]({link})", folder=folder, page=DOCS / page, repository=REPOSITORY
+    )[4:-1]
+
+
+@pytest.mark.parametrize(
+    ("link", "expected"),
+    [
+        ("cryoem.md#using-a-run", "cryoem.md#using-a-run"),
+        ("#sums", "#sums"),
+        ("https://semver.org", "https://semver.org"),
+        ("../CHANGELOG.md", "changelog.md"),
+        ("../examples/plot_torus.py", "gallery/plot_torus.rst"),
+        ("../benchmarks/growth.py", f"{REPOSITORY}/benchmarks/growth.py"),
+    ],
+)
+def test_links_out_of_the_documentation_stay_on_the_site_where_they_can(link, expected):
+    assert moved(link) == expected
+
+
+def test_links_of_included_files_start_from_their_own_folder():
+    included = {"page": "changelog.md", "folder": ROOT}
+    assert (
+        moved("docs/guarantees.md#commands-end", **included)
+        == "guarantees.md#commands-end"
+    )
+    assert moved("SECURITY.md", **included) == "security.md"
+
+
+def test_links_of_a_page_in_a_folder_start_from_that_folder():
+    deeper = {"page": "reproduction/index.md", "folder": DOCS / "reproduction"}
+    assert moved("../../CHANGELOG.md", **deeper) == "../changelog.md"
+    assert moved("fig1.png", **deeper) == "fig1.png"
+
+
+def test_the_torus_comes_first_in_the_gallery_and_unknown_examples_last():
+    names = ["plot_other.py", "plot_million.py", "plot_torus.py", "plot_another.py"]
+    assert sorted(names, key=GalleryOrder("")) == [
+        "plot_torus.py",
+        "plot_million.py",
+        "plot_another.py",
+        "plot_other.py",
+    ]
