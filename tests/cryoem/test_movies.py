@@ -51,6 +51,15 @@ def test_a_movie_leaves_empty_bins_out(tmp_path):
     assert len(list(frames(tmp_path / "b.gif"))) == 1
 
 
+def test_the_ending_of_the_path_decides_the_format(tmp_path):
+    write_movie(tmp_path / "a.mp4", moving_blob(3), circular=True)
+    assert (tmp_path / "a.mp4").read_bytes()[4:12] == b"ftypisom"
+    with pytest.raises(ValueError, match=r"must end in \.gif or \.mp4; got .*a\.avi"):
+        write_movie(tmp_path / "a.avi", moving_blob(3), circular=True)
+    with pytest.raises(ValueError, match=r"two images or more.*Write a \.gif"):
+        write_movie(tmp_path / "b.mp4", moving_blob(1), circular=True)
+
+
 def test_a_script_opens_the_maps_as_a_series_and_plays_it():
     text = chimerax_script(
         ["bin 0.mrc", "bin1.mrc"], circular=False, level=0.25, frames_per_second=8

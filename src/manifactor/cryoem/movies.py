@@ -12,6 +12,8 @@ from manifactor._support.parameters import require_number
 from manifactor.cryoem.mp4 import mp4_bytes
 from manifactor.cryoem.pictures import constant_images, enlarged, require_images
 
+MOVIE_ENDINGS = (".gif", ".mp4")
+
 
 @dataclass(frozen=True)
 class MovieSettings:
@@ -33,11 +35,12 @@ def write_movie(
     seconds_per_frame: float = 0.1,
     settings: MovieSettings = MovieSettings(),
 ) -> None:
-    """Write images as a GIF that plays for ever.
+    """Write images as a GIF that plays for ever, or as an MP4 that plays once.
 
     Parameters
     ----------
     path : Path or str
+        Ends in .gif or .mp4.
     images : ndarray of shape (n, height, width)
         Constant ones, such as the mean of an empty bin, are left out.
     circular : bool
@@ -47,14 +50,24 @@ def write_movie(
         GIF counts hundredths of a second.
     settings : MovieSettings
     """
+    kind = Path(path).suffix.lower()
+    if kind not in MOVIE_ENDINGS:
+        raise ValueError(
+            f"`path` must end in {' or '.join(MOVIE_ENDINGS)}; got {str(path)!r}."
+        )
     movies = movie_bytes(
         images,
         circular=circular,
         seconds_per_frame=seconds_per_frame,
         settings=settings,
-        kinds=(".gif",),
+        kinds=(kind,),
     )
-    Path(path).write_bytes(movies[".gif"])
+    if kind not in movies:
+        raise ValueError(
+            f"{path} cannot be written: an MP4 must have two images or more, and the "
+            "installed Pillow an encoder of AVIF. Write a .gif instead."
+        )
+    Path(path).write_bytes(movies[kind])
 
 
 def movie_bytes(
@@ -63,7 +76,7 @@ def movie_bytes(
     circular: bool,
     seconds_per_frame: float = 0.1,
     settings: MovieSettings = MovieSettings(),
-    kinds: Sequence[str] = (".gif", ".mp4"),
+    kinds: Sequence[str] = MOVIE_ENDINGS,
 ) -> dict[str, bytes]:
     """Return images as a GIF that plays for ever, and as an MP4 that plays once.
 

@@ -10,6 +10,7 @@ from manifactor.estimators.column_words import column_labels
 from manifactor.estimators.display import DisplayedEstimator
 from manifactor.estimators.drawing import drawn_samples
 from manifactor.estimators.finding import find_factors
+from manifactor.estimators.inverting import InvertingEstimator
 from manifactor.estimators.precision import given_precision
 from manifactor.estimators.weights import without_weights
 from manifactor.factoring.noisy_places import checked_noise
@@ -23,7 +24,7 @@ from manifactor.spectral.resident import device_memory
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
 
 
-class ManifoldFactorizer(DisplayedEstimator):
+class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
     """Independent factors of the manifold that samples were drawn from.
 
     Parameters

@@ -5,6 +5,7 @@ through white for functions, viridis for intervals, a cyclic map for circles, an
 palette of Okabe and Ito for categories.
 """
 
+from manifactor.cryoem.movies import write_movie
 from manifactor.views.plots.appearance import (
     CATEGORIES,
     CLEAR,
@@ -95,4 +96,5 @@ __all__ = [
     "sphere",
     "style",
     "svg",
+    "write_movie",
 ]

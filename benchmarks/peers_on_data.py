@@ -1,0 +1,261 @@
+"""How well do other methods find the factors of the gallery's data?
+
+    pip install umap-learn
+    python benchmarks/peers_on_data.py [--seeds 3] [--page docs/peers.md]
+
+Other methods are told the number of factors and the number of columns of each. Those
+that give columns instead of factors get the best division of their columns, by the
+truth. manifactor is told nothing. Factors are scored as in docs/accuracy.md. The table
+replaces that between the marks of the page. UMAP is left out if it is not installed.
+"""
+
+import argparse
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import combinations
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from sklearn.decomposition import PCA, FastICA
+
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets
+from manifactor.scores import Score, regression_r2, score
+
+from record import record
+
+ROOT = Path(__file__).parents[1]
+START, END = "<!-- peers -->", "<!-- /peers -->"
+
+Samples = tuple[np.ndarray, Sequence[np.ndarray]]
+
+
+def named(name: str) -> Callable[[int, int], Samples]:
+    def draw(n_samples: int, seed: int) -> Samples:
+        return datasets.sample(name, n_samples, random_state=seed)
+
+    return draw
+
+
+def spikes(name: str) -> Callable[[int, int], Samples]:
+    """Square roots of counts, whose noise is even."""
+
+    def draw(n_samples: int, seed: int) -> Samples:
+        counts, truth = datasets.sample(name, n_samples, random_state=seed)
+        return np.sqrt(counts), truth
+
+    return draw
+
+
+def pentane(n_samples: int, seed: int) -> Samples:
+    """Draw positions of both ends, simulated without their interaction."""
+    with np.load(ROOT / "examples" / "data" / "pentane.npz") as archive:
+        positions = archive["free_positions"].astype(float)
+        torsions = archive["free_torsions"].astype(float)
+    rows = np.random.default_rng(seed).permutation(len(positions))[:n_samples]
+    X = positions[rows][:, [0, 4]].reshape(len(rows), -1)
+    truth = [np.column_stack([np.cos(a), np.sin(a)]) for a in torsions[rows].T]
+    return X, truth
+
+
+def latents(n_samples: int, seed: int) -> Samples:
+    """Draw latents of cryoDRGN of a channel with a stretch and a four-fold turn."""
+    with np.load(ROOT / "examples" / "data" / "channel-latents.npz") as archive:
+        X = archive["z"].astype(float)
+        stretch = archive["stretch"].astype(float)[:, None]
+        turn = 4 * archive["angle"].astype(float)
+    rows = np.random.default_rng(seed).permutation(len(X))[:n_samples]
+    turned = np.column_stack([np.cos(turn), np.sin(turn)])
+    return X[rows], [stretch[rows], turned[rows]]
+
+
+DATA: dict[str, Callable[[int, int], Samples]] = {
+    "torus": named("torus"),
+    "rectangle": named("rectangle"),
+    "spectra, two moving peaks": named("moving_peaks"),
+    "images, two turning objects": named("turning_objects"),
+    "images, robot gripper": named("gripper_images"),
+    "neurons, head direction x speed": spikes("direction_and_speed"),
+    "neurons, grid cells x head direction": spikes("grid_and_direction"),
+    "molecular dynamics, two torsions": pentane,
+    "latents of cryoDRGN, stretch x turn": latents,
+}
+
+
+def by_ica(X: np.ndarray, sizes: Sequence[int], seed: int) -> np.ndarray:
+    count = min(sum(sizes), X.shape[1])
+    reduced = PCA(count, random_state=seed).fit_transform(X)
+    return FastICA(count, random_state=seed, max_iter=1000).fit_transform(reduced)
+
+
+def by_umap(X: np.ndarray, sizes: Sequence[int], seed: int) -> np.ndarray:
+    from umap import UMAP
+
+    return UMAP(n_components=sum(sizes), random_state=seed, n_jobs=1).fit_transform(X)
+
+
+def by_diffusion(X: np.ndarray, sizes: Sequence[int], seed: int) -> np.ndarray:
+    # The first function is constant, and left out by `fit_transform`.
+    count = sum(sizes) + 1
+    return DiffusionMap(count, random_state=seed, n_jobs=1).fit_transform(X)
+
+
+def by_published(X: np.ndarray, sizes: Sequence[int], seed: int) -> list[np.ndarray]:
+    """Run the published algorithm: its dense kernel, its threshold of similarity."""
+    settings = {
+        "n_neighbors": "all",
+        "density_correction": 0,
+        "similarity_threshold": 0.85,
+    }
+    return by_triplets(X, sizes, seed, **settings)
+
+
+def by_triplets(
+    X: np.ndarray, sizes: Sequence[int], seed: int, **settings
+) -> list[np.ndarray]:
+    """Run the published algorithm on the kernel and with the defaults of manifactor."""
+    fit = ManifoldFactorizer(
+        len(sizes), method="triplets", random_state=seed, n_jobs=1, **settings
+    ).fit(X)
+    return [factor.embedding for factor in fit.factors_]
+
+
+def by_manifactor(X: np.ndarray, sizes: Sequence[int], seed: int) -> list[np.ndarray]:
+    fit = ManifoldFactorizer(random_state=seed, n_jobs=1).fit(X)
+    return [factor.embedding for factor in fit.factors_]
+
+
+METHODS: dict[str, Callable] = {
+    "PCA + FastICA": by_ica,
+    "UMAP": by_umap,
+    "diffusion map": by_diffusion,
+    "published algorithm": by_published,
+    "the same, manifactor's kernel": by_triplets,
+    "manifactor": by_manifactor,
+}
+
+
+def divisions(columns: Sequence[int], sizes: Sequence[int]) -> Iterator[list]:
+    """All ways to give each factor its number of columns."""
+    if not sizes:
+        yield []
+        return
+    for first in combinations(columns, sizes[0]):
+        rest = [column for column in columns if column not in first]
+        yield from ([first, *others] for others in divisions(rest, sizes[1:]))
+
+
+def best_division(columns: np.ndarray, truth: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Divide columns so that they explain the true factors best."""
+    known: dict = {}
+
+    def explained(chosen: tuple[int, ...], factor: int) -> float:
+        if (chosen, factor) not in known:
+            source = columns[:, list(chosen)]
+            known[chosen, factor] = regression_r2(source, truth[factor])
+        return known[chosen, factor]
+
+    sizes = [true.shape[1] for true in truth]
+    best = max(
+        divisions(range(columns.shape[1]), sizes),
+        key=lambda groups: sum(explained(g, k) for k, g in enumerate(groups)),
+    )
+    return [columns[:, list(group)] for group in best]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A method's score on one draw; `own` has 0 for a factor that was not found."""
+
+    own: list[float]
+    leak: float
+    solved: bool
+    seconds: float
+
+
+def result(method: str, X: np.ndarray, truth, seed: int) -> Result:
+    sizes = [true.shape[1] for true in truth]
+    start = time.process_time()
+    found = METHODS[method](X, sizes, seed)
+    seconds = time.process_time() - start
+    if isinstance(found, np.ndarray):
+        found = best_division(found, truth)
+    scored = score(found, truth)
+    return Result(own_of(scored), scored.leak, scored.solved, seconds)
+
+
+def own_of(scored: Score) -> list[float]:
+    matched = {true: scored.r2[true, found] for true, found in scored.match}
+    return [float(matched.get(true, 0.0)) for true in range(len(scored.r2))]
+
+
+def row(data: str, method: str, results: Sequence[Result]) -> str:
+    own = np.mean([each.own for each in results], axis=0)
+    leak = np.mean([each.leak for each in results])
+    solved = sum(each.solved for each in results)
+    seconds = np.median([each.seconds for each in results])
+    shown = ", ".join(f"{value:.2f}" for value in own)
+    return (
+        f"| {data} | {method} | {shown} | {leak:.2f} | {solved} of {len(results)} "
+        f"| {seconds:.1f} |"
+    )
+
+
+def write_table(page: Path, lines: Sequence[str]) -> None:
+    text = page.read_text(encoding="utf-8")
+    before, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    table = "\n".join([START, *lines, END])
+    page.write_text(before + table + after, encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--samples", type=int, default=1500)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--data", choices=list(DATA), nargs="*", default=list(DATA))
+    parser.add_argument(
+        "--methods", choices=list(METHODS), nargs="*", default=list(METHODS)
+    )
+    parser.add_argument("--page", type=Path, help="page whose table is replaced")
+    arguments = parser.parse_args()
+    there = [name for name in METHODS if name != "UMAP" or find_spec("umap")]
+    methods = [name for name in arguments.methods if name in there]
+    warnings.simplefilter("ignore")
+    if "UMAP" in methods:  # compiles its functions, which takes half a minute
+        by_umap(np.random.default_rng(0).normal(size=(200, 5)), [2], 0)
+    lines = [
+        "| data | method | R^2 of each factor | leak | solved | CPU seconds |",
+        "|---|---|---|---|---|---|",
+    ]
+    for data in arguments.data:
+        draws = [DATA[data](arguments.samples, seed) for seed in range(arguments.seeds)]
+        for method in methods:
+            results = [
+                result(method, X, truth, seed) for seed, (X, truth) in enumerate(draws)
+            ]
+            lines.append(row(data, method, results))
+            own = np.mean([each.own for each in results], axis=0)
+            record(
+                "peers on data",
+                data=data,
+                method=method,
+                samples=len(draws[0][0]),
+                own=own.round(3).tolist(),
+                leak=[round(each.leak, 3) for each in results],
+                solved=[each.solved for each in results],
+                seconds=[round(each.seconds, 2) for each in results],
+            )
+    print("\n".join(lines))
+    if arguments.page is not None:
+        write_table(arguments.page, lines)
+
+
+if __name__ == "__main__":
+    main()

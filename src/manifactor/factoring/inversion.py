@@ -1,0 +1,252 @@
+"""Samples at places on the factors: local regression of samples on their places."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial import KDTree
+from sklearn.utils import gen_batches
+
+from manifactor._support.arithmetic import quotient
+from manifactor._support.choices import Choice
+from manifactor._support.regression import neighbour_sums, without_itself
+from manifactor.factoring.factors.circles import angle_of, on_circle
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.prediction import thinned
+
+
+@dataclass(frozen=True)
+class InversionSettings:
+    """Settings of `choose_window` and `values_at`."""
+
+    # Samples in a window, for each coefficient of the linear function that is fitted to
+    # them: few where samples bend strongly, many where noise is to be averaged. Near
+    # its minimum the error hardly depends on their number, so that a ratio of 2 will
+    # do. Fewer than 4 follow single samples.
+    ladder: tuple[int, ...] = (4, 8, 16, 32, 64, 128)
+    # Share of the samples that a window may hold at most: more would be no local fit.
+    widest: float = 1 / 2
+    # Samples that are left out, one at a time, to compare windows: the mean square of
+    # 300 is accurate to 8 %.
+    left_out: int = 300
+    # Ridge, of the mean variance of the columns in a window: places on a surface extend
+    # in fewer directions than they have columns, and have no slope along the others.
+    ridge: float = 1e-3
+    # Farthest from the mean place of a window that its linear function is used, in
+    # standard deviations along each dimension. At the end of an interval, or in a
+    # corner, it is sqrt(3); beyond, where there are no samples, slopes would be
+    # extrapolated.
+    reach: float = 2.0
+    # Places at a time, which bounds memory.
+    block: int = 2000
+
+
+@dataclass(frozen=True)
+class PlaceSpace:
+    """Places of samples on all factors, side by side, with distances between them.
+
+    Distances on each factor are in units of the root mean square distance of its places
+    from their mean, so that neighbourhoods are as wide on a short factor as on a long
+    one. On a circle they are angles.
+
+    Attributes
+    ----------
+    topologies : tuple of str
+        Of each factor: "interval", "circle" or "other".
+    widths : tuple of int
+        Columns of each factor.
+    places : ndarray of shape (n, sum of widths)
+    """
+
+    topologies: tuple[str, ...]
+    widths: tuple[int, ...]
+    places: np.ndarray
+
+    @cached_property
+    def units(self) -> list[float]:
+        """Unit of length on each factor."""
+        parts = self.columns(self.places)
+        # A factor without extent has no unit of its own.
+        return [float(np.sqrt(part.var(axis=0).sum())) or 1.0 for part in parts]
+
+    @cached_property
+    def tree(self) -> KDTree:
+        """Search for neighbours among the places."""
+        return KDTree(self._scaled(self.places))
+
+    @property
+    def n_slopes(self) -> int:
+        """Directions in which a place can move: one on a circle."""
+        pairs = zip(self.topologies, self.widths, strict=True)
+        return sum(1 if topology == "circle" else width for topology, width in pairs)
+
+    def nearest(self, at: np.ndarray, count: int) -> np.ndarray:
+        """Return indices of the nearest places, the nearest first, (m, count)."""
+        ranks = np.arange(1, count + 1)
+        return self.tree.query(self._scaled(at), ranks)[1]
+
+    def offsets(self, at: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Return how neighbours lie from places, (m, n_slopes, k)."""
+        around, centres = self.columns(self.places[near]), self.columns(at)
+        parts = [
+            _offsets(topology, there, here) / unit
+            for topology, there, here, unit in zip(
+                self.topologies, around, centres, self.units, strict=True
+            )
+        ]
+        return np.concatenate(parts, axis=2).transpose(0, 2, 1)
+
+    def inside(self, at: np.ndarray) -> np.ndarray:
+        """Return places with intervals cut at their ends and circles of radius 1."""
+        parts = [
+            _inside(topology, part)
+            for topology, part in zip(self.topologies, self.columns(at), strict=True)
+        ]
+        return np.hstack(parts)
+
+    def columns(self, table: np.ndarray) -> list[np.ndarray]:
+        """Return the columns of each factor."""
+        return np.split(table, np.cumsum(self.widths)[:-1], axis=-1)
+
+    def _scaled(self, places: np.ndarray) -> np.ndarray:
+        return places / np.repeat(self.units, self.widths)
+
+
+def place_space(factors: Sequence[Factor], rows: np.ndarray | slice) -> PlaceSpace:
+    """Return the places of some of the fitted samples."""
+    return PlaceSpace(
+        topologies=tuple(factor.topology for factor in factors),
+        widths=tuple(factor.embedding.shape[1] for factor in factors),
+        places=np.hstack([factor.embedding[rows] for factor in factors]),
+    )
+
+
+def _offsets(topology: str, there: np.ndarray, here: np.ndarray) -> np.ndarray:
+    """Return how neighbours, (m, k, c), lie from places, (m, c), on one factor.
+
+    On a circle this is one angle, from -pi to pi.
+    """
+    if topology != "circle":
+        return there - here[:, None]
+    cosine = (there * here[:, None]).sum(axis=2)
+    sine = here[:, None, 0] * there[:, :, 1] - here[:, None, 1] * there[:, :, 0]
+    return np.arctan2(sine, cosine)[:, :, None]
+
+
+def _inside(topology: str, places: np.ndarray) -> np.ndarray:
+    """Return places of one factor, moved to the nearest ones that there are."""
+    if topology == "circle":
+        return on_circle(angle_of(places))
+    return np.clip(places, 0, 1) if topology == "interval" else places
+
+
+def choose_window(
+    space: PlaceSpace,
+    values: np.ndarray,
+    *,
+    settings: InversionSettings = InversionSettings(),
+) -> Choice:
+    """Choose the number of samples in a window, by predicting samples left out.
+
+    Parameters
+    ----------
+    space : PlaceSpace
+        Places of n samples.
+    values : ndarray of shape (n, q)
+
+    Returns
+    -------
+    Choice
+        Number of neighbours, with the share of the variance that is left.
+    """
+    n = len(values)
+    some = thinned(n, settings.left_out)
+    ladder = _ladder(space.n_slopes, n, settings)
+    at = space.places[some]
+    near = space.nearest(at, ladder[-1] + 1)
+    near = without_itself(near, some)
+    total = float(((values[some] - values.mean(axis=0)) ** 2).sum())
+    left = {}
+    for count in ladder:
+        weights = _weights(space, at, near[:, :count], settings)
+        predicted = neighbour_sums(weights, near[:, :count], values)[:, 0]
+        left[count] = quotient(float(((values[some] - predicted) ** 2).sum()), total)
+    best = min(ladder, key=lambda count: left[count])
+    tried = ", ".join(f"{count}: {share:.2g}" for count, share in left.items())
+    return Choice(
+        best,
+        "of samples left out, it predicts most (share of the variance not predicted, "
+        f"by the number of neighbours: {tried})",
+    )
+
+
+def _ladder(n_slopes: int, n: int, settings: InversionSettings) -> list[int]:
+    """Return numbers of neighbours to compare, the smallest in any case."""
+    counts = [factor * (n_slopes + 1) for factor in settings.ladder]
+    most = max(counts[0], int(settings.widest * n))
+    return [min(count, n - 1) for count in counts if count <= most]
+
+
+def values_at(
+    space: PlaceSpace,
+    values: np.ndarray,
+    at: np.ndarray,
+    n_neighbors: int,
+    *,
+    settings: InversionSettings = InversionSettings(),
+) -> np.ndarray:
+    """Return values at places, by local linear regression, (m, q).
+
+    A linear function of the place is fitted to the values of the nearest samples, with
+    tricube weights that fall to 0 at the farthest of them (Cleveland, 1979).
+
+    Parameters
+    ----------
+    space : PlaceSpace
+        Places of n samples.
+    values : ndarray of shape (n, q)
+    at : ndarray of shape (m, sum of widths)
+        Outside of an interval, its end counts.
+    n_neighbors : int
+    """
+    at = space.inside(at)
+    out = np.empty((len(at), values.shape[1]))
+    for rows in gen_batches(len(at), settings.block):
+        near = space.nearest(at[rows], min(n_neighbors, len(values)))
+        weights = _weights(space, at[rows], near, settings)
+        out[rows] = neighbour_sums(weights, near, values)[:, 0]
+    return out
+
+
+def _weights(
+    space: PlaceSpace, at: np.ndarray, near: np.ndarray, settings: InversionSettings
+) -> np.ndarray:
+    """Return the weights with which neighbours' values add up to a fit, (m, 1, k)."""
+    offsets = space.offsets(at, near)
+    kernel = _tricube(np.linalg.norm(offsets, axis=1))[:, None]
+    kernel = kernel / kernel.sum(axis=2, keepdims=True)
+    centre = (offsets * kernel).sum(axis=2, keepdims=True)
+    off = offsets - centre
+    spread = (off * kernel) @ off.transpose(0, 2, 1)
+    n_slopes = spread.shape[1]
+    ridge = settings.ridge * np.trace(spread, axis1=1, axis2=2) / n_slopes
+    ridge = ridge + np.finfo(float).tiny
+    spread = spread + ridge[:, None, None] * np.eye(n_slopes)
+    shift = np.linalg.solve(spread, -centre)
+    # The squared distance from the mean place, in variances.
+    far = -(centre * shift).sum(axis=1, keepdims=True)
+    most = settings.reach**2 * n_slopes
+    shift = shift * np.sqrt(np.minimum(1, most / np.maximum(far, most)))
+    return kernel * (1 + shift.transpose(0, 2, 1) @ off)
+
+
+def _tricube(distances: np.ndarray) -> np.ndarray:
+    """Return weights of neighbours, (m, k), which fall to 0 at the farthest."""
+    farthest = distances.max(axis=1, keepdims=True)
+    # All of them are copies where the farthest is at the place itself.
+    share = quotient(distances, farthest)
+    weights = (1 - share**3) ** 3
+    # Where all are equally far, none is nearer than another.
+    weights[weights.sum(axis=1) == 0] = 1.0
+    return weights
