@@ -91,8 +91,8 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def map_threads(work: Callable[..., T], *items: Sequence) -> list[T]:
-    """Map `work` over items concurrently, a thread each, in input order."""
-    return _mapped(work, *items, n_threads=max(1, len(items[0])))
+    """Map `work` over items concurrently, a thread for each core, in input order."""
+    return _mapped(work, *items, n_threads=max(1, min(len(items[0]), cores())))
 
 
 def _mapped(work: Callable[..., T], *items: Sequence, n_threads: int | None) -> list[T]:
