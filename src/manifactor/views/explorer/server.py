@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.extras import extra
-from manifactor._support.threads import cores
+from manifactor._support.threads import cores, one_blas_thread
 from manifactor.views.explorer import requests
 from manifactor.views.explorer.connections import (
     Connections,
@@ -313,7 +313,9 @@ def serve(
     settings: ServerSettings = ServerSettings(),
 ) -> None:
     """Answer requests until interrupted."""
-    web_server(app, settings=settings).run(sockets=[bound])
+    # Requests are answered in threads; those of BLAS would wait for each other.
+    with one_blas_thread():
+        web_server(app, settings=settings).run(sockets=[bound])
 
 
 def warm_up(scene: Scene) -> Thread:
