@@ -271,10 +271,12 @@ function listen() {
     }),
   );
   dark.addEventListener("change", colourViews);
-  addEventListener("hashchange", () => {
-    state = restored(location.hash.slice(1), about);
+  addEventListener("hashchange", ({ newURL }) => {
+    // `changed` may have replaced the address between the change and this event.
+    state = restored(new URL(newURL).hash.slice(1), about);
     askNear();
     show();
+    changed();
   });
 }
 
