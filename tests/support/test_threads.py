@@ -3,7 +3,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from threading import Barrier
+from threading import Barrier, get_ident
 
 import joblib
 import pytest
@@ -89,6 +89,11 @@ def test_a_worker_forked_inside_the_context_does_not_deadlock():
 
 def test_results_come_in_the_order_of_the_items():
     assert map_threads(lambda a, b: a * b, [1, 2, 3], [4, 5, 6]) == [4, 10, 18]
+
+
+def test_items_are_mapped_in_no_more_threads_than_there_are_cores(monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: 1)
+    assert len(set(map_threads(lambda _: get_ident(), range(20)))) == 1
 
 
 @pytest.mark.parametrize("n_rows", [1, 19_999, 40_000, 300_001])

@@ -91,7 +91,7 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def map_threads(work: Callable[..., T], *items: Sequence) -> list[T]:
-    """Map `work` over items concurrently, a thread for each core, in input order."""
+    """Map `work` over items, in input order, in at most a thread for each core."""
     return _mapped(work, *items, n_threads=max(1, min(len(items[0]), cores())))
 
 

@@ -167,14 +167,12 @@ class AllViewsTask:
             workers=workers,
         )
         places = places_of(found)
-        own = self._record(particles, transforms, found, places)
-        record = {**own, **before.record}
+        record = {**self._record(particles, transforms, found, places), **before.record}
         record["all_views"]["seconds"] = stages.timings
         trees = {}
         if found.placed is not None:
-            model = model_of(transforms, found.placed)
+            model = trees[MODEL_FILE] = model_of(transforms, found.placed)
             record["all_views"]["motions"] = motion_records(model.views, places)
-            trees[MODEL_FILE] = model
         files = particle_file(particles, places, before)
         warn_of_changes(before)
         write_run(
