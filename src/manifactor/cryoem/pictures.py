@@ -186,12 +186,17 @@ def _levels(
     settings: PictureSettings,
 ) -> np.ndarray:
     """Return grey levels, from black at `low` to white at `high`."""
+    kind = np.result_type(images, np.float32)
+    low, high = np.asarray(low, kind), np.asarray(high, kind)
     # Percentiles may coincide where nearly all pixels are equal.
-    contrast = np.maximum(high - low, np.finfo(float).tiny)
-    scaled = (images - low) / contrast
-    levels = 255 * np.clip(scaled, 0, 1)
-    shown = np.where(blank[:, None, None], settings.blank, levels)
-    return shown.round().astype(np.uint8)
+    high = np.maximum(high, np.nextafter(low, np.inf, dtype=kind))
+    levels = np.clip(images, low, high, dtype=kind)
+    levels -= low
+    levels /= high - low
+    levels *= 255
+    grey = np.rint(levels, out=levels).astype(np.uint8)
+    grey[blank] = settings.blank
+    return grey
 
 
 def constant_images(images: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """The numbers of images in a stack, or of a volume."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -35,12 +36,17 @@ def _read_runs(
     """
     gaps = np.flatnonzero(np.diff(slices) != 1) + 1
     starts, ends = [0, *gaps.tolist()], [*gaps.tolist(), len(slices)]
+    kind, offset = stack.dtype, stack.offset
+    step = kind.itemsize * math.prod(stack.shape[-2:])
     with path.open("rb", buffering=0) as file:
         for start, end in zip(starts, ends, strict=True):
-            images = np.empty((end - start, *stack.shape[-2:]), dtype=stack.dtype)
-            file.seek(stack.offset + int(slices[start]) * images[0].nbytes)
+            place = out[start:end]
+            same = place.dtype == kind
+            images = place if same else np.empty_like(place, dtype=kind)
+            file.seek(offset + int(slices[start]) * step)
             if file.readinto(images.data) != images.nbytes:
                 raise ValueError(
                     f"{path} must not change while it is read; it was cut short."
                 )
-            out[start:end] = images
+            if not same:
+                place[:] = images

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from manifactor.command.main import main
+from manifactor.views.explorer import requests
 from manifactor.views.explorer.guard import HEADERS
 from manifactor.views.explorer.saving import save_new
 from manifactor.views.explorer.server import listening
@@ -251,6 +252,16 @@ def test_an_answer_that_was_made_is_not_made_again(scene, monkeypatch):
             body = {"at": [[0.5], [turn]]}
             assert asked(port, "near", body) == (200, {"at": [[0.5], [turn]]})
     assert len(made) == 2
+
+
+def test_pictures_arrive_as_they_were_made(port, scene):
+    body = {"at": [[0.5], [40.0]], "mode": "held"}
+    made = scene.near(**requests.place(body, scene))
+    status, sent = asked(port, "near", body)
+    assert status == 200
+    assert sent["image"] == made["image"]
+    assert sent["thumbnails"] == made["thumbnails"]
+    assert sent["samples"] == made["samples"]
 
 
 def test_places_beyond_a_factor_are_those_at_its_end(port):

@@ -304,16 +304,13 @@ def pictures(
     thumbnails = [_shrunk(grey, settings.thumbnail) for grey in each_as_grey(singles)]
     return {
         "image": data_url(mean, largest=settings.largest_picture),
-        # With a palette of greys, since rows are not filtered then: noise cannot be
-        # compressed, and trying to takes longer than all else.
-        "thumbnails": [_address(each.convert("P"), level=0) for each in thumbnails],
+        "thumbnails": [_address(each) for each in thumbnails],
     }
 
 
 def data_url(image: np.ndarray, *, largest: int) -> str:
     """Return a picture in its own grey scale as a data: address of a .png file."""
-    # Sent to this machine only: small matters less than soon.
-    return _address(_shrunk(as_grey(image[None])[0], largest), level=1)
+    return _address(_shrunk(as_grey(image[None])[0], largest))
 
 
 def _shrunk(grey: np.ndarray, largest: int):
@@ -322,7 +319,9 @@ def _shrunk(grey: np.ndarray, largest: int):
     return picture
 
 
-def _address(picture, *, level: int) -> str:
+def _address(picture) -> str:
     buffer = io.BytesIO()
-    picture.save(buffer, format="PNG", compress_level=level)
+    # Sent to this machine only: small matters less than soon, and noise cannot be
+    # compressed. Rows are not filtered either if the greys are a palette.
+    picture.convert("P").save(buffer, format="PNG", compress_level=0)
     return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"
