@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 import threading
@@ -25,6 +26,8 @@ def limited(folder, line, **limits):
         capture_output=True,
         text=True,
         preexec_fn=set_limits,
+        # Each thread takes addresses: the limits are those of a machine of two cores.
+        env={**os.environ, "OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"},
     )
     return found.returncode, found.stderr
 
