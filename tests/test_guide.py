@@ -18,6 +18,8 @@ import pytest
 
 from manifactor.command.main import main
 from manifactor.factoring.judging.advice import ADVICE
+from manifactor.factoring.judging.criteria import criteria
+from manifactor.runs.verdict import criteria_of_all_views
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = [
@@ -114,9 +116,34 @@ def test_every_piece_of_advice_has_a_row_in_the_guide_to_verdicts():
     assert unknown == []
 
 
-def test_rates_on_the_page_of_the_verdict_are_those_that_were_measured():
+def names_in_tables(page, header):
+    """Names in the first cells of the tables of a page whose header starts so."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    tables = [part.partition("\n\n")[0] for part in text.split(header)[1:]]
+    rows = [row for table in tables for row in table.splitlines()[2:]]
+    cells = [row.split(" | ")[0].strip("| ") for row in rows]
+    return {name for cell in cells for name in re.split(", |; | and ", cell)}
+
+
+@pytest.mark.parametrize(
+    ("page", "header"),
+    [("method", "| test | what it"), ("partial-or-none", "| test that failed |")],
+)
+def test_every_test_behind_a_verdict_has_a_row_on_the_pages_about_it(page, header):
+    names = {*(criterion.name for criterion in criteria()), *criteria_of_all_views()}
+    assert names - names_in_tables(page, header) == set()
+
+
+def test_the_page_on_the_method_says_when_tests_of_all_views_are_passed():
+    page = (DOCS / "method.md").read_text(encoding="utf-8")
+    for one in criteria_of_all_views().values():
+        assert f"| {one.name} | {one.meaning} | {one.rule} |" in page
+
+
+@pytest.mark.parametrize("page", ["verdict", "partial-or-none"])
+def test_rates_on_the_pages_of_verdicts_are_those_that_were_measured(page):
     rate = re.compile(r"\d+ of \d+")
-    promised = rate.findall((DOCS / "verdict.md").read_text(encoding="utf-8"))
+    promised = rate.findall((DOCS / f"{page}.md").read_text(encoding="utf-8"))
     measured = rate.findall((DOCS / "accuracy.md").read_text(encoding="utf-8"))
     assert len(promised) > 2
     assert set(promised) <= set(measured)

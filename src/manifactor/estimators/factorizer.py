@@ -98,10 +98,10 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
     Warns
     -----
     ColumnWarning
-        Before the fit if a column numbers the rows. After it, if no product is found
-        and columns order the rows, look like labels, or differ in scale a hundredfold.
-        The evidence names the columns, too. With ``n_factors=1``, where no product is
-        expected, columns are not looked at.
+        Before the fit if a column numbers the rows or looks like labels. After it,
+        unless the verdict is "product", if columns order the rows or differ in scale a
+        hundredfold or more. The evidence names the columns, too. With ``n_factors=1``,
+        where no product is expected, columns are not looked at.
 
     Notes
     -----

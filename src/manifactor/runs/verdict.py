@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging.criterion import Test, at_least, at_most
+from manifactor.factoring.judging.criterion import Criterion, Test, at_least, at_most
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.runs.confounders import ConfounderSettings
 
@@ -33,6 +33,29 @@ def run_evidence(
     return evidence
 
 
+def criteria_of_all_views(
+    settings: ConfounderSettings = ConfounderSettings(),
+) -> dict[str, Criterion]:
+    """Return the criteria that particles of all views add, by their names."""
+    criteria = (
+        at_most(
+            "views",
+            settings.view_r2,
+            "all views: largest R^2 with which the viewing direction predicts places "
+            "on a factor",
+            "places depend on the viewing direction: {dependent}",
+        ),
+        at_least(
+            "consistency",
+            settings.consistent,
+            "all views: smallest share of a motion in some views that views far from "
+            "them predict",
+            "a place does not mean the same in all views: {drifting}",
+        ),
+    )
+    return {criterion.name: criterion for criterion in criteria}
+
+
 def _of_views(record: Mapping, settings: ConfounderSettings) -> Test | None:
     explained = {
         found["factor"]: found["r2"] if found["p"] <= settings.significance else 0.0
@@ -46,13 +69,7 @@ def _of_views(record: Mapping, settings: ConfounderSettings) -> Test | None:
         for number, r2 in explained.items()
         if r2 > settings.view_r2
     )
-    criterion = at_most(
-        "views",
-        settings.view_r2,
-        "all views: largest R^2 with which the viewing direction predicts places on a "
-        "factor",
-        "places depend on the viewing direction: {dependent}",
-    )
+    criterion = criteria_of_all_views(settings)["views"]
     return criterion.judge(max(explained.values()), dependent=dependent)
 
 
@@ -70,11 +87,5 @@ def _of_consistency(record: Mapping, settings: ConfounderSettings) -> Test | Non
         for number, share in found.items()
         if share < settings.consistent
     )
-    criterion = at_least(
-        "consistency",
-        settings.consistent,
-        "all views: smallest share of a motion in some views that views far from them "
-        "predict",
-        "a place does not mean the same in all views: {drifting}",
-    )
+    criterion = criteria_of_all_views(settings)["consistency"]
     return criterion.judge(min(found.values()), drifting=drifting)

@@ -123,6 +123,10 @@ UNEVEN = (
     "Take a logarithm or ranks of columns with long tails, or thin the samples where "
     "they lie densest."
 )
+MORE_FUNCTIONS = (
+    "Raise `n_functions` (the default tries 400 at most), or scale up the columns of a "
+    "small factor."
+)
 # What to do next, by the test that failed, the gravest first.
 ADVICE = {
     "samples": "Add samples: a thousand show most products of two curves.",
@@ -138,10 +142,8 @@ ADVICE = {
     "groups": "Leave `method` at its default.",
     "twist": TWISTED,
     "undivided": "Ask for one factor more with `n_factors`, and compare.",
-    "dimensions": "Raise `n_functions`, or scale up the columns of a small factor.",
-    "missing dimensions": (
-        "Raise `n_functions`, or scale up the columns of a small factor."
-    ),
+    "dimensions": MORE_FUNCTIONS,
+    "missing dimensions": MORE_FUNCTIONS,
     "explained": (
         "Look at the columns that the factors do not explain: without them the fit may "
         "show a product."
