@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.neighbors import kneighbors_graph
@@ -47,11 +49,64 @@ def test_noise_across_the_manifold_is_averaged(torus, rng):
 
 
 def test_the_number_of_neighbours_is_a_choice_of_the_fit(fit, torus):
-    fit.inverse_transform(fit.transform(torus[0][:3]))
-    choice = fit.choices_["inverse neighbours"]
+    places = fit.transform(torus[0][:3])
+    choice = fit.inverse_neighbors()
     assert isinstance(choice, Choice)
     assert choice.value in (12, 24)
     assert "left out" in choice.why
+    same = fit.inverse_transform(places, n_neighbors=choice.value)
+    assert np.array_equal(fit.inverse_transform(places), same)
+
+
+def test_the_caller_may_set_the_number_of_neighbours(fit, torus):
+    places = fit.transform(torus[0][:3])
+    few, many = (fit.inverse_transform(places, n_neighbors=n) for n in (1, 700))
+    # A single neighbour is returned as it is; half of all samples flatten the torus.
+    assert np.abs(torus[0] - few[0]).max(axis=1).min() < 1e-12
+    assert off(many, torus[0][:3]) > 10 * off(
+        fit.inverse_transform(places), torus[0][:3]
+    )
+    assert np.array_equal(
+        fit.along(0, 4, n_neighbors=1),
+        fit.inverse_transform(fit.places_along(0, 4), n_neighbors=1),
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1501, 2.5, "all", None, True])
+def test_a_number_of_neighbours_that_there_is_not_is_refused(fit, count):
+    with pytest.raises(ValueError, match="`n_neighbors` must be"):
+        fit.inverse_transform(np.ones((1, 4)), n_neighbors=count)
+
+
+def test_values_have_a_number_of_neighbours_of_their_own(fit, torus, rng):
+    X, _ = torus
+    noise = rng.normal(size=len(X))
+    places, choice = fit.transform(X[:3]), fit.inverse_neighbors(noise)
+    assert choice.value > fit.inverse_neighbors(X).value
+    found = fit.inverse_transform(places, values=noise, n_neighbors=choice.value)
+    assert np.array_equal(fit.inverse_transform(places, values=noise), found)
+
+
+def test_the_way_back_changes_nothing_of_the_fit(torus, tmp_path):
+    X = torus[0][:300]
+    fit = ManifoldFactorizer(2, random_state=0).fit(X)
+    fit.transform(X[:3])
+
+    def state():
+        save(fit, tmp_path / "fit.npz")
+        public = {k: v for k, v in vars(fit).items() if not k.startswith("_")}
+        return public, fit.choices_, (tmp_path / "fit.npz").read_bytes()
+
+    pickled = pickle.dumps(fit)
+    attributes, choices, archive = state()
+    fit.along(0, 5)
+    fit.inverse_transform(fit.transform(X[:3]), values=X)
+    fit.inverse_neighbors()
+    after = state()
+    assert attributes.keys() == after[0].keys()
+    assert all(attributes[name] is after[0][name] for name in attributes)
+    assert (choices, archive) == after[1:]
+    assert len(pickle.dumps(fit)) == len(pickled)
 
 
 def test_a_fit_that_was_loaded_returns_the_same_samples(plane, tmp_path):
@@ -61,8 +116,7 @@ def test_a_fit_that_was_loaded_returns_the_same_samples(plane, tmp_path):
     places = fit.transform(X[:20])
     expected = fit.inverse_transform(places)
     assert np.array_equal(loaded.inverse_transform(places), expected)
-    save(fit, tmp_path / "fit.npz")
-    assert "inverse neighbours" in load(tmp_path / "fit.npz").choices_
+    assert loaded.inverse_neighbors() == fit.inverse_neighbors()
 
 
 def test_components_that_were_dropped_are_filled_with_their_mean(rng):
@@ -156,6 +210,8 @@ def test_distances_have_no_samples_but_values(torus):
     places = fit.fit_transform(graph)[:5]
     with pytest.raises(ValueError, match=r"distances only.*values=samples"):
         fit.inverse_transform(places)
+    with pytest.raises(ValueError, match="distances only"):
+        fit.inverse_neighbors()
     assert fit.inverse_transform(places, values=X).shape == (5, 4)
 
 

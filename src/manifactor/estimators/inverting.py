@@ -1,36 +1,26 @@
 """Samples at places on the factors of a fit: the way back from `transform`."""
 
-from dataclasses import replace
-
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manifactor._support.parameters import require_count
+from manifactor._support.choices import Choice
+from manifactor._support.parameters import require_choice, require_count
 from manifactor._support.values import require_values
 from manifactor.estimators.locating import LocatingEstimator
 from manifactor.estimators.precision import given_precision
 from manifactor.factoring.factors.circles import on_circle, unit_vectors
-from manifactor.factoring.inversion import (
-    PlaceSpace,
-    choose_window,
-    place_space,
-    values_at,
-)
+from manifactor.factoring.inversion import PlaceSpace, choose_window, values_at
 from manifactor.spectral.resident import from_tensor
-
-# The key of `choices_` under which the number of neighbours is remembered.
-CHOICE = "inverse neighbours"
 
 
 class InvertingEstimator(LocatingEstimator):
     """An estimator that returns samples at places on the factors it has found."""
 
-    def inverse_transform(self, X, *, values=None):
+    def inverse_transform(self, X, *, values=None, n_neighbors="auto"):
         """Return samples at places on the factors, (n_new, n_features).
 
         The samples of the fit near a place are averaged by local linear regression, so
-        that noise is averaged, too. `choices_["inverse neighbours"]` says how many of
-        them, after the first call: the number that predicts samples left out best.
+        that noise is averaged, too.
 
         A place outside an interval counts as its end, and cosine and sine of a circle
         as their angle. Where no samples are near, the nearest ones decide. If the fit
@@ -43,8 +33,9 @@ class InvertingEstimator(LocatingEstimator):
             cosine and sine, or the embedding of a surface.
         values : array of shape (n_samples, ...) or None
             What to return at the places, with one entry for each sample of the fit;
-            None for the samples. The number of neighbours is chosen for these values
-            each time.
+            None for the samples.
+        n_neighbors : int or "auto"
+            How many samples to average; "auto" for what `inverse_neighbors` says.
 
         Returns
         -------
@@ -62,26 +53,46 @@ class InvertingEstimator(LocatingEstimator):
         """
         check_is_fitted(self)
         places = self._checked_places(X)
-        rows = ~self.outliers_
-        space = place_space(self.factors_, rows)
-        if values is not None:
-            return given_precision(X, self._given_at(places, values, space))
-        points = self._points()[rows]
-        if CHOICE not in self.factorization_.choices:
-            self._choose(choose_window(space, points))
-        count = self.factorization_.choices[CHOICE].value
-        return given_precision(
-            X, self._unprepared(values_at(space, points, places, count))
-        )
+        given = None if values is None else self._checked_values(values)
+        table = self._points() if given is None else _table(given)
+        count = self._count(n_neighbors, given)
+        found = self.factorization_
+        at = values_at(found.places(), table[found.in_graph], places, count)
+        if given is None:
+            return given_precision(X, self._unprepared(at))
+        return given_precision(X, at.reshape(len(places), *given.shape[1:]))
 
-    def along(self, factor, n_frames=20, *, others=None, values=None) -> np.ndarray:
+    def inverse_neighbors(self, values=None) -> Choice:
+        """Return how many samples `inverse_transform` averages, and why.
+
+        It is the number that predicts samples left out best.
+
+        Parameters
+        ----------
+        values : array of shape (n_samples, ...) or None
+            As in `inverse_transform`. For None, the number is found once and kept.
+
+        Returns
+        -------
+        Choice
+            With `value` and `why`.
+        """
+        check_is_fitted(self)
+        if values is not None:
+            return self._chosen(self._checked_values(values))
+        self._points()  # which refuses distances
+        return self.factorization_.window
+
+    def along(
+        self, factor, n_frames=20, *, others=None, values=None, n_neighbors="auto"
+    ) -> np.ndarray:
         """Return samples along one factor, with the others held: frames of a movie.
 
         Parameters
         ----------
         factor, n_frames, others
             As in `places_along`.
-        values
+        values, n_neighbors
             As in `inverse_transform`.
 
         Returns
@@ -89,7 +100,7 @@ class InvertingEstimator(LocatingEstimator):
         ndarray of shape (n_frames, n_features) or (n_frames, ...)
         """
         places = self.places_along(factor, n_frames, others=others)
-        return self.inverse_transform(places, values=values)
+        return self.inverse_transform(places, values=values, n_neighbors=n_neighbors)
 
     def places_along(self, factor, n_frames=20, *, others=None) -> np.ndarray:
         """Return places at even steps along one factor, with the others held.
@@ -113,7 +124,7 @@ class InvertingEstimator(LocatingEstimator):
         check_is_fitted(self)
         factor = require_count("factor", factor, 0, self.n_factors_ - 1)
         n_frames = require_count("n_frames", n_frames, 2, 100_000)
-        space = place_space(self.factors_, ~self.outliers_)
+        space = self.factorization_.places()
         held = _typical(space)
         if others is not None:
             held = self._checked_places(np.atleast_2d(others))
@@ -153,13 +164,24 @@ class InvertingEstimator(LocatingEstimator):
             return prepared
         return prepared @ kept.components.T + kept.mean
 
-    def _choose(self, choice) -> None:
-        """Remember the number of neighbours among the choices of the fit."""
-        choices = {**self.factorization_.choices, CHOICE: choice}
-        self.factorization_ = replace(self.factorization_, choices=choices)
+    def _count(self, n_neighbors, values: np.ndarray | None) -> int:
+        """Return the number of samples to average; `values` have been checked."""
+        if isinstance(n_neighbors, str):
+            require_choice("n_neighbors", n_neighbors, ("auto",), "or a number")
+            chosen = (
+                self.inverse_neighbors() if values is None else self._chosen(values)
+            )
+            return chosen.value
+        most = int(self.factorization_.in_graph.sum())
+        return require_count("n_neighbors", n_neighbors, 1, most)
 
-    def _given_at(self, places, values, space: PlaceSpace) -> np.ndarray:
-        """Return values of the caller's own at places."""
+    def _chosen(self, values: np.ndarray) -> Choice:
+        """Choose the number of samples to average for values of the caller's own."""
+        found = self.factorization_
+        return choose_window(found.places(), _table(values)[found.in_graph])
+
+    def _checked_values(self, values) -> np.ndarray:
+        """Return values of the caller's own as floats, one entry for each sample."""
         given = np.asarray(from_tensor(values), dtype=np.float64)
         n_samples = len(self.outliers_)
         if given.ndim == 0 or len(given) != n_samples:
@@ -168,12 +190,13 @@ class InvertingEstimator(LocatingEstimator):
                 f"the fit; got shape {given.shape}. If samples were drawn for the fit, "
                 "`rows_` says which: values[fit.rows_]."
             )
-        table = given.reshape(n_samples, -1)
-        require_values(table)
-        table = table[~self.outliers_]
-        count = choose_window(space, table).value
-        found = values_at(space, table, places, count)
-        return found.reshape(len(places), *given.shape[1:])
+        require_values(_table(given))
+        return given
+
+
+def _table(values: np.ndarray) -> np.ndarray:
+    """Return values with one row for each sample."""
+    return values.reshape(len(values), -1)
 
 
 def _require_one(places: np.ndarray) -> None:
