@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -166,6 +167,7 @@ def test_the_other_factors_are_held_at_a_place_of_the_caller(plane):
     held = fit.transform(X[7:8])[0]
     places = fit.places_along(1, 4, others=held)
     assert (places[:, 0] == held[0]).all()
+    assert np.array_equal(fit.places_along(1, 4, others=held[None]), places)
 
 
 def test_a_pipeline_goes_back_to_the_columns_that_it_was_given():
@@ -176,7 +178,7 @@ def test_a_pipeline_goes_back_to_the_columns_that_it_was_given():
     assert all(off(back[:, [column]], X[:, [column]]) < 0.1 for column in range(2))
 
 
-@pytest.mark.parametrize("shape", [(4,), (3, 2), (3, 5), (2, 4, 1)])
+@pytest.mark.parametrize("shape", [(), (4,), (0, 4), (3, 2), (3, 5), (2, 4, 1)])
 def test_places_of_another_shape_are_refused_with_the_columns(fit, shape):
     with pytest.raises(ValueError, match=r"\(n_places, 4\).*factor1_0, factor1_1"):
         fit.inverse_transform(np.zeros(shape))
@@ -185,6 +187,50 @@ def test_places_of_another_shape_are_refused_with_the_columns(fit, shape):
 def test_places_that_are_not_finite_are_refused(fit):
     with pytest.raises(ValueError, match="NaN"):
         fit.inverse_transform(np.full((1, 4), np.nan))
+
+
+NOT_NUMBERS = [
+    np.array([["a"] * 4]),
+    [["a", "1", "2", "3"]],
+    np.ones((1, 4)) * 1j,
+    csr_array(np.ones((1, 4))),
+    [[1, 2], [1]],
+]
+
+
+@pytest.mark.parametrize("given", NOT_NUMBERS, ids=range(len(NOT_NUMBERS)))
+def test_what_is_no_array_of_numbers_is_refused_with_the_argument(fit, given):
+    with pytest.raises(
+        ValueError, match=r"`X` must be a dense array of real numbers; got .*Convert"
+    ):
+        fit.inverse_transform(given)
+    with pytest.raises(
+        ValueError, match="`values` must be a dense array of real numbers"
+    ):
+        fit.inverse_transform(np.ones((1, 4)), values=given)
+    with pytest.raises(
+        ValueError, match="`values` must be a dense array of real numbers"
+    ):
+        fit.inverse_neighbors(given)
+
+
+def test_masked_places_and_values_are_refused(fit, torus):
+    places = fit.transform(torus[0][:3])
+    masked = np.ma.masked_greater(places, 0)
+    with pytest.raises(ValueError, match="`X` must not have masked values; got"):
+        fit.inverse_transform(masked)
+    with pytest.raises(ValueError, match="`others` must not have masked values; got"):
+        fit.along(0, others=masked[0])
+    values = np.ma.masked_greater(torus[0], 2)
+    with pytest.raises(ValueError, match="`values` must not have masked values; got"):
+        fit.inverse_transform(places, values=values)
+
+
+def test_values_that_are_not_finite_are_refused(fit, torus):
+    values = torus[0].copy()
+    values[5, 1] = np.inf
+    with pytest.raises(ValueError, match=r"`values` must be finite.*row 5, column 1"):
+        fit.inverse_transform(np.ones((1, 4)), values=values)
 
 
 def test_values_of_another_number_of_samples_are_refused(fit):

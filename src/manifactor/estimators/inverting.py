@@ -1,10 +1,15 @@
 """Samples at places on the factors of a fit: the way back from `transform`."""
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from manifactor._support.choices import Choice
-from manifactor._support.parameters import require_choice, require_count
+from manifactor._support.errors import first_sentence
+from manifactor._support.parameters import (
+    require_choice,
+    require_count,
+    require_unmasked,
+)
 from manifactor._support.values import require_values
 from manifactor.estimators.locating import LocatingEstimator
 from manifactor.estimators.precision import given_precision
@@ -111,10 +116,11 @@ class InvertingEstimator(LocatingEstimator):
             Index of an interval or a circle, from 0. Frames run from one end of an
             interval to the other, or once round a circle without the first one twice.
         n_frames : int
-        others : array of shape (sum of widths,) or None
-            A place, such as a row of `transform`, that the other factors are held at.
-            None holds them at a typical place: the median of an interval, the mean
-            direction of a circle, the sample nearest to the mean of a surface.
+        others : array of shape (sum of widths,) or (1, sum of widths), or None
+            A place that the other factors are held at, such as `transform` of one
+            sample, or a row of it. None holds them at a typical place: the median of
+            an interval, the mean direction of a circle, the sample nearest to the mean
+            of a surface.
 
         Returns
         -------
@@ -127,23 +133,24 @@ class InvertingEstimator(LocatingEstimator):
         space = self.factorization_.places()
         held = _typical(space)
         if others is not None:
-            held = self._checked_places(np.atleast_2d(others))
+            held = self._checked_places(np.atleast_2d(from_tensor(others)), "others")
             _require_one(held)
         parts = space.columns(np.repeat(held, n_frames, axis=0))
         parts[factor] = _steps(self.factors_[factor].topology, factor, n_frames)
         return np.hstack(parts)
 
-    def _checked_places(self, X) -> np.ndarray:
+    def _checked_places(self, X, argument: str = "X") -> np.ndarray:
         """Return places as floats; refuse those of another shape."""
         names = self.get_feature_names_out()
-        places = np.asarray(from_tensor(X), dtype=np.float64)
-        if places.ndim != 2 or places.shape[1] != len(names):
+        places = _numbers(X, argument)
+        if places.shape[1:] != (len(names),) or not len(places):
             raise ValueError(
-                f"places must have shape (n_places, {len(names)}), with the columns "
-                f"of `transform`: {', '.join(names)}; got {places.shape}. A circle has "
-                "two columns, cosine and sine of its angle."
+                f"places must have shape (n_places, {len(names)}), with one place or "
+                f"more and the columns of `transform`: {', '.join(names)}; got "
+                f"{places.shape}. A circle has two columns, cosine and sine of its "
+                "angle."
             )
-        require_values(places)
+        require_values(places, argument=argument)
         return places
 
     def _points(self) -> np.ndarray:
@@ -182,7 +189,7 @@ class InvertingEstimator(LocatingEstimator):
 
     def _checked_values(self, values) -> np.ndarray:
         """Return values of the caller's own as floats, one entry for each sample."""
-        given = np.asarray(from_tensor(values), dtype=np.float64)
+        given = _numbers(values, "values")
         n_samples = len(self.outliers_)
         if given.ndim == 0 or len(given) != n_samples:
             raise ValueError(
@@ -190,8 +197,30 @@ class InvertingEstimator(LocatingEstimator):
                 f"the fit; got shape {given.shape}. If samples were drawn for the fit, "
                 "`rows_` says which: values[fit.rows_]."
             )
-        require_values(_table(given))
+        require_values(_table(given), argument="values")
         return given
+
+
+def _numbers(given, argument: str) -> np.ndarray:
+    """Return an argument as floats of any shape; refuse masked values, and text."""
+    given = from_tensor(given)
+    require_unmasked(given, argument)
+    try:
+        return check_array(
+            given,
+            dtype=np.float64,
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`{argument}` must be a dense array of real numbers; got "
+            f"{type(given).__name__} ({first_sentence(error)}). Convert it, or leave "
+            "out what is no number."
+        ) from error
 
 
 def _table(values: np.ndarray) -> np.ndarray:
