@@ -11,7 +11,7 @@ from manifactor.estimators.display import DisplayedEstimator
 from manifactor.estimators.drawing import drawn_samples
 from manifactor.estimators.finding import find_factors
 from manifactor.estimators.inverting import InvertingEstimator
-from manifactor.estimators.precision import given_precision
+from manifactor.estimators.precision import given_precision, precision_of
 from manifactor.estimators.weights import without_weights
 from manifactor.factoring.noisy_places import checked_noise
 from manifactor.factoring.settings import (
@@ -201,6 +201,7 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         with self._progress(self.callback) as callback:
             self._find(X, factoring, noise, stages, column_names, callback)
         self.rows_ = rows
+        self._precision = precision_of(X)
         return self
 
     def _find(self, X, factoring, noise, stages, column_names, callback) -> None:

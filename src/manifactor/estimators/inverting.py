@@ -103,6 +103,8 @@ class InvertingEstimator(LocatingEstimator):
         Returns
         -------
         ndarray of shape (n_frames, n_features) or (n_frames, ...)
+            In the precision of the samples of the fit; in double precision if the fit
+            was loaded from a file.
         """
         places = self.places_along(factor, n_frames, others=others)
         return self.inverse_transform(places, values=values, n_neighbors=n_neighbors)
@@ -125,7 +127,7 @@ class InvertingEstimator(LocatingEstimator):
         Returns
         -------
         ndarray of shape (n_frames, sum of widths)
-            In the columns of `transform`.
+            In the columns of `transform`, and the precision of `along`.
         """
         check_is_fitted(self)
         factor = require_count("factor", factor, 0, self.n_factors_ - 1)
@@ -137,7 +139,7 @@ class InvertingEstimator(LocatingEstimator):
             _require_one(held)
         parts = space.columns(np.repeat(held, n_frames, axis=0))
         parts[factor] = _steps(self.factors_[factor].topology, factor, n_frames)
-        return np.hstack(parts)
+        return np.hstack(parts).astype(self._precision, copy=False)
 
     def _checked_places(self, X, argument: str = "X") -> np.ndarray:
         """Return places as floats; refuse those of another shape."""

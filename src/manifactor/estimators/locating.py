@@ -108,6 +108,8 @@ class LocatingEstimator(SpectralEstimator):
     """An estimator that places samples on the factors it has found."""
 
     factorization_: Any
+    # Of the samples of the fit; archives do not hold it.
+    _precision: type[np.floating] = np.float64
 
     @property
     def factors_(self):
@@ -166,8 +168,14 @@ class LocatingEstimator(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_new, n_features) or None
-            New samples; None for the training samples. Those of a Dask array are a
-            Dask array.
+            New samples; None for the training samples.
+
+        Returns
+        -------
+        array of shape (n, n_factors)
+            In the precision of the samples; a Dask array if they are one, a tensor if
+            they are one. Those of the training samples are an ndarray, and in double
+            precision if the fit was loaded from a file.
         """
         check_is_fitted(self)
         if is_lazy(X):
@@ -175,7 +183,8 @@ class LocatingEstimator(SpectralEstimator):
         if X is not None:
             return like(X, self._new_coordinates(X))
         known = [factor.coordinate for factor in self.factors_]
-        return _side_by_side(known, len(self.diffusion_.graph.inverse))
+        found = _side_by_side(known, len(self.diffusion_.graph.inverse))
+        return given_coordinates(np.empty(0, self._precision), found, self.factors_)
 
     def _new_coordinates(self, X, first_row: int = 0) -> np.ndarray:
         """Return the coordinates of new samples; rows count from the first."""
