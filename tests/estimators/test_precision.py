@@ -28,7 +28,9 @@ def test_results_have_the_precision_of_the_samples(fit, new):
 def test_results_without_samples_have_the_precision_of_the_fit(fit, new, tmp_path):
     single = ManifoldFactorizer(2, random_state=0).fit(new)
     # Functions of the fit keep their digits, and so do files.
-    assert {factor.coordinate.dtype for factor in single.factors_} == {np.dtype(np.float64)}
+    assert {factor.coordinate.dtype for factor in single.factors_} == {
+        np.dtype(np.float64)
+    }
     save(single, tmp_path / "fit.npz")
     loaded = load(tmp_path / "fit.npz")
     cases = ((single, np.float32), (fit, np.float64), (loaded, np.float64))
