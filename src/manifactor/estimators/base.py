@@ -68,8 +68,12 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         self, callback: Callback | None
     ) -> AbstractContextManager[Callback | None]:
         """Return a context with a callback that also shows stages if `verbose`."""
-        name = type(self).__name__
-        return shown_progress(callback, verbose=self.verbose, name=name)
+        return shown_progress(
+            callback,
+            verbose=self.verbose,
+            name=type(self).__name__,
+            steady=("places",),
+        )
 
     def _begin(
         self,
