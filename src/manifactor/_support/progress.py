@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from manifactor._support.stages import Callback
 
@@ -49,7 +49,7 @@ class ProgressBars:
             bar.n = 1.0
             self.open.pop(stage).close()
 
-    def __enter__(self) -> "ProgressBars":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_) -> None:

@@ -22,7 +22,7 @@ from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
 from manifactor.estimators.column_words import Labels, column_labels
-from manifactor.estimators.drawing import most_that
+from manifactor.estimators.drawing import DrawSettings, most_that
 from manifactor.spectral.device_forecast import available_on, require_device_memory
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import (
@@ -38,11 +38,6 @@ from manifactor.spectral.resident import from_tensor
 from manifactor.spectral.settings import DiffusionSettings, require_diffusion
 
 log = logging.getLogger("manifactor")
-
-# Every sample needs neighbours, and the spectrum more than the constant function.
-FEWEST_SAMPLES = 4
-# Samples up to which BLAS is faster on one thread.
-SMALL_SAMPLES = 200_000
 
 
 class SpectralEstimator(TransformerMixin, BaseEstimator):
@@ -146,7 +141,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             cost = forecast_diffusion(settings, count, n_features)
             return cost.fits and held <= available_memory()
 
-        return most_that(fits, n_samples, min(n_samples, FEWEST_SAMPLES))
+        return most_that(fits, n_samples, min(n_samples, DrawSettings.fewest))
 
     @staticmethod
     def _owned(X, given):
@@ -181,7 +176,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             dtype=_accepted_types(X),
             accept_sparse="csr" if precomputed else False,
             ensure_all_finite=False,
-            ensure_min_samples=FEWEST_SAMPLES if reset else 1,
+            ensure_min_samples=DrawSettings.fewest if reset else 1,
         )
         names = column_labels(self, names)
         values = X.data if precomputed else X
@@ -335,13 +330,13 @@ def _require_distances(X, *, square: bool) -> None:
 
 
 @contextmanager
-def blas_threads(X) -> Iterator[None]:
-    """Limit BLAS to one thread for up to 200,000 samples.
+def blas_threads(X, *, most: int = 200_000) -> Iterator[None]:
+    """Limit BLAS to one thread for up to `most` samples.
 
     Our own threads use the other cores, and results then do not depend on the number
     of BLAS threads. For more samples, more BLAS threads pay.
     """
-    with one_blas_thread() if X.shape[0] <= SMALL_SAMPLES else nullcontext():
+    with one_blas_thread() if X.shape[0] <= most else nullcontext():
         yield
 
 
