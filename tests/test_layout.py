@@ -1,6 +1,7 @@
 """Facts about the source itself."""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -233,6 +234,25 @@ def test_heavy_optional_packages_are_not_imported_at_import_time():
 def test_public_names_exist_and_are_documented():
     for name in manifactor.__all__:
         assert getattr(manifactor, name).__doc__
+
+
+def public_methods():
+    for estimator in (manifactor.DiffusionMap, manifactor.ManifoldFactorizer):
+        for name, method in inspect.getmembers(estimator, inspect.isfunction):
+            own = method.__module__.startswith("manifactor.")
+            if own and not name.startswith("_"):
+                yield pytest.param(method, id=f"{estimator.__name__}.{name}")
+
+
+@pytest.mark.parametrize("method", list(public_methods()))
+def test_public_methods_of_estimators_say_what_they_take_and_return(method):
+    signature, text = inspect.signature(method), inspect.getdoc(method)
+    if len(signature.parameters) > 1:  # beside `self`
+        assert "\nParameters\n----------\n" in text
+        for name in list(signature.parameters)[1:]:
+            assert re.search(rf"^[\w, *]*\b{name}\b", text, re.MULTILINE), name
+    if signature.return_annotation is not None:
+        assert "\nReturns\n-------\n" in text
 
 
 def test_links_in_the_documentation_lead_somewhere():

@@ -100,7 +100,21 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         self._kept = stages.kept if on_host else kept_stages(diffusion).kept
 
     def forecast(self, X) -> Forecast:
-        """Return the memory and time that fitting these samples takes."""
+        """Return the memory and time that fitting these samples takes.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Forecast
+
+        Raises
+        ------
+        MemoryError
+            As in `forecast_shape`.
+        """
         return self.forecast_shape(*_shape(clone(self)._validated(X, reset=True)))
 
     def forecast_shape(
@@ -113,6 +127,10 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         n_samples, n_features : int
         n_cores : int or None
             Cores at 2.4 GHz that the time is of; None for as many as there are.
+
+        Returns
+        -------
+        Forecast
 
         Raises
         ------
@@ -132,7 +150,17 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         return cost
 
     def affordable(self, n_samples: int, n_features: int) -> int:
-        """Return how many of so many samples fit into memory when they are fitted."""
+        """Return how many of so many samples fit into memory when they are fitted.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+
+        Returns
+        -------
+        int
+            At most `n_samples`.
+        """
         settings = self._diffusion_settings()
 
         def fits(count: int) -> bool:

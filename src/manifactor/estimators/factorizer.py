@@ -298,7 +298,20 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         return {**self.diffusion_.choices, **self.factorization_.choices}
 
     def fit_transform(self, X, y=None, **fit_params):
-        """Fit, and return the embeddings of all factors side by side."""
+        """Fit, and return the embeddings of all factors side by side.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : ignored
+        **fit_params
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, sum of widths)
+            Of all samples, also where only some of them were drawn and fitted.
+        """
         factors = self.fit(X, **fit_params).factors_
         if self.rows_ is not None:
             return self.transform(X)
