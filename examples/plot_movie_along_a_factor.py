@@ -54,7 +54,7 @@ assert error(back) < 0.3 * error(images[:500])
 
 # %%
 # How many samples each frame averages was chosen by predicting samples left out.
-print(fit.choices_["inverse neighbours"])
+print(fit.inverse_neighbors())
 
 # %%
 # To write a movie that can be played, with more frames:

@@ -100,6 +100,14 @@ def test_a_terminal_has_a_bar_for_each_stage(monkeypatch):
     assert drawn.endswith("\n")
 
 
+def test_the_remaining_time_is_told_of_images_and_places(monkeypatch):
+    for stage, told in (("images", True), ("places", True), ("spectrum", False)):
+        monkeypatch.setattr(sys, "stderr", Screen())
+        with ProgressBars() as bars:
+            bars(stage, 0.5)
+        assert (" left" in sys.stderr.getvalue()) == told
+
+
 def test_items_are_counted_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Screen())
     assert list(terminal.counted("abc", 3, "problems")) == ["a", "b", "c"]

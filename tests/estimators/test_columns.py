@@ -97,11 +97,17 @@ def test_the_words_name_columns_and_what_to_do():
     assert remedy(found) == (
         "Leave out columns 0, 2, 3, 4 and 2 more, unless they are measured: "
         "`np.delete(X, [0, 2, 3, 4, ...], axis=1)` in Python, `--drop 0,2,3,4,...` on "
-        "the command line. Bring column 1 and the others to one scale: "
+        "the command line. Bring the other columns to one scale: "
         "`StandardScaler().fit_transform(X)` in Python, `--standardise` on the command "
         "line. Then fit again."
     )
     assert in_words(found[:1], ["a", "b"]).startswith("Column 'b' differs in scale")
+
+
+def test_all_columns_may_differ_in_scale_from_others():
+    X = np.random.default_rng(0).uniform(size=(500, 4)) * [1, 1, 1e3, 1e3]
+    assert kinds(X)["scale"] == (0, 1, 2, 3)
+    assert remedy(suspicious_columns(X)).startswith("Bring all columns to one scale: `")
 
 
 def test_columns_with_names_are_left_out_by_name():

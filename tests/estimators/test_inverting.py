@@ -1,5 +1,8 @@
+import pickle
+
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.neighbors import kneighbors_graph
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -47,11 +50,64 @@ def test_noise_across_the_manifold_is_averaged(torus, rng):
 
 
 def test_the_number_of_neighbours_is_a_choice_of_the_fit(fit, torus):
-    fit.inverse_transform(fit.transform(torus[0][:3]))
-    choice = fit.choices_["inverse neighbours"]
+    places = fit.transform(torus[0][:3])
+    choice = fit.inverse_neighbors()
     assert isinstance(choice, Choice)
     assert choice.value in (12, 24)
     assert "left out" in choice.why
+    same = fit.inverse_transform(places, n_neighbors=choice.value)
+    assert np.array_equal(fit.inverse_transform(places), same)
+
+
+def test_the_caller_may_set_the_number_of_neighbours(fit, torus):
+    places = fit.transform(torus[0][:3])
+    few, many = (fit.inverse_transform(places, n_neighbors=n) for n in (1, 700))
+    # A single neighbour is returned as it is; half of all samples flatten the torus.
+    assert np.abs(torus[0] - few[0]).max(axis=1).min() < 1e-12
+    assert off(many, torus[0][:3]) > 10 * off(
+        fit.inverse_transform(places), torus[0][:3]
+    )
+    assert np.array_equal(
+        fit.along(0, 4, n_neighbors=1),
+        fit.inverse_transform(fit.places_along(0, 4), n_neighbors=1),
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1501, 2.5, "all", None, True])
+def test_a_number_of_neighbours_that_there_is_not_is_refused(fit, count):
+    with pytest.raises(ValueError, match="`n_neighbors` must be"):
+        fit.inverse_transform(np.ones((1, 4)), n_neighbors=count)
+
+
+def test_values_have_a_number_of_neighbours_of_their_own(fit, torus, rng):
+    X, _ = torus
+    noise = rng.normal(size=len(X))
+    places, choice = fit.transform(X[:3]), fit.inverse_neighbors(noise)
+    assert choice.value > fit.inverse_neighbors(X).value
+    found = fit.inverse_transform(places, values=noise, n_neighbors=choice.value)
+    assert np.array_equal(fit.inverse_transform(places, values=noise), found)
+
+
+def test_the_way_back_changes_nothing_of_the_fit(torus, tmp_path):
+    X = torus[0][:300]
+    fit = ManifoldFactorizer(2, random_state=0).fit(X)
+    fit.transform(X[:3])
+
+    def state():
+        save(fit, tmp_path / "fit.npz")
+        public = {k: v for k, v in vars(fit).items() if not k.startswith("_")}
+        return public, fit.choices_, (tmp_path / "fit.npz").read_bytes()
+
+    pickled = pickle.dumps(fit)
+    attributes, choices, archive = state()
+    fit.along(0, 5)
+    fit.inverse_transform(fit.transform(X[:3]), values=X)
+    fit.inverse_neighbors()
+    after = state()
+    assert attributes.keys() == after[0].keys()
+    assert all(attributes[name] is after[0][name] for name in attributes)
+    assert (choices, archive) == after[1:]
+    assert len(pickle.dumps(fit)) == len(pickled)
 
 
 def test_a_fit_that_was_loaded_returns_the_same_samples(plane, tmp_path):
@@ -61,8 +117,7 @@ def test_a_fit_that_was_loaded_returns_the_same_samples(plane, tmp_path):
     places = fit.transform(X[:20])
     expected = fit.inverse_transform(places)
     assert np.array_equal(loaded.inverse_transform(places), expected)
-    save(fit, tmp_path / "fit.npz")
-    assert "inverse neighbours" in load(tmp_path / "fit.npz").choices_
+    assert loaded.inverse_neighbors() == fit.inverse_neighbors()
 
 
 def test_components_that_were_dropped_are_filled_with_their_mean(rng):
@@ -112,6 +167,7 @@ def test_the_other_factors_are_held_at_a_place_of_the_caller(plane):
     held = fit.transform(X[7:8])[0]
     places = fit.places_along(1, 4, others=held)
     assert (places[:, 0] == held[0]).all()
+    assert np.array_equal(fit.places_along(1, 4, others=held[None]), places)
 
 
 def test_a_pipeline_goes_back_to_the_columns_that_it_was_given():
@@ -122,7 +178,7 @@ def test_a_pipeline_goes_back_to_the_columns_that_it_was_given():
     assert all(off(back[:, [column]], X[:, [column]]) < 0.1 for column in range(2))
 
 
-@pytest.mark.parametrize("shape", [(4,), (3, 2), (3, 5), (2, 4, 1)])
+@pytest.mark.parametrize("shape", [(), (4,), (0, 4), (3, 2), (3, 5), (2, 4, 1)])
 def test_places_of_another_shape_are_refused_with_the_columns(fit, shape):
     with pytest.raises(ValueError, match=r"\(n_places, 4\).*factor1_0, factor1_1"):
         fit.inverse_transform(np.zeros(shape))
@@ -131,6 +187,50 @@ def test_places_of_another_shape_are_refused_with_the_columns(fit, shape):
 def test_places_that_are_not_finite_are_refused(fit):
     with pytest.raises(ValueError, match="NaN"):
         fit.inverse_transform(np.full((1, 4), np.nan))
+
+
+NOT_NUMBERS = [
+    np.array([["a"] * 4]),
+    [["a", "1", "2", "3"]],
+    np.ones((1, 4)) * 1j,
+    csr_array(np.ones((1, 4))),
+    [[1, 2], [1]],
+]
+
+
+@pytest.mark.parametrize("given", NOT_NUMBERS, ids=range(len(NOT_NUMBERS)))
+def test_what_is_no_array_of_numbers_is_refused_with_the_argument(fit, given):
+    with pytest.raises(
+        ValueError, match=r"`X` must be a dense array of real numbers; got .*Convert"
+    ):
+        fit.inverse_transform(given)
+    with pytest.raises(
+        ValueError, match="`values` must be a dense array of real numbers"
+    ):
+        fit.inverse_transform(np.ones((1, 4)), values=given)
+    with pytest.raises(
+        ValueError, match="`values` must be a dense array of real numbers"
+    ):
+        fit.inverse_neighbors(given)
+
+
+def test_masked_places_and_values_are_refused(fit, torus):
+    places = fit.transform(torus[0][:3])
+    masked = np.ma.masked_greater(places, 0)
+    with pytest.raises(ValueError, match="`X` must not have masked values; got"):
+        fit.inverse_transform(masked)
+    with pytest.raises(ValueError, match="`others` must not have masked values; got"):
+        fit.along(0, others=masked[0])
+    values = np.ma.masked_greater(torus[0], 2)
+    with pytest.raises(ValueError, match="`values` must not have masked values; got"):
+        fit.inverse_transform(places, values=values)
+
+
+def test_values_that_are_not_finite_are_refused(fit, torus):
+    values = torus[0].copy()
+    values[5, 1] = np.inf
+    with pytest.raises(ValueError, match=r"`values` must be finite.*row 5, column 1"):
+        fit.inverse_transform(np.ones((1, 4)), values=values)
 
 
 def test_values_of_another_number_of_samples_are_refused(fit):
@@ -156,6 +256,8 @@ def test_distances_have_no_samples_but_values(torus):
     places = fit.fit_transform(graph)[:5]
     with pytest.raises(ValueError, match=r"distances only.*values=samples"):
         fit.inverse_transform(places)
+    with pytest.raises(ValueError, match="distances only"):
+        fit.inverse_neighbors()
     assert fit.inverse_transform(places, values=X).shape == (5, 4)
 
 

@@ -4,7 +4,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from manifactor import DiffusionMap, ManifoldFactorizer, datasets
+from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
 from manifactor.estimators.precision import given_angle, precision_of
 
 
@@ -23,6 +23,24 @@ def test_results_have_the_precision_of_the_samples(fit, new):
         arrays = [part for placed in fit.locate(X) for part in placed]
         arrays += [fit.transform(X), fit.coordinates(X)]
         assert {array.dtype for array in arrays} == {np.dtype(dtype)}
+
+
+def test_results_without_samples_have_the_precision_of_the_fit(fit, new, tmp_path):
+    single = ManifoldFactorizer(2, random_state=0).fit(new)
+    # Functions of the fit keep their digits, and so do files.
+    assert {factor.coordinate.dtype for factor in single.factors_} == {
+        np.dtype(np.float64)
+    }
+    save(single, tmp_path / "fit.npz")
+    loaded = load(tmp_path / "fit.npz")
+    cases = ((single, np.float32), (fit, np.float64), (loaded, np.float64))
+    for each, dtype in cases:
+        found = (each.coordinates(), each.along(0, 3), each.places_along(0, 3))
+        assert {array.dtype for array in found} == {np.dtype(dtype)}
+        assert (found[0] < 2 * np.pi).all()
+    rounded = loaded.coordinates().astype(np.float32)
+    np.testing.assert_array_equal(single.coordinates(), rounded)
+    assert single.fit(new.astype(np.float64)).coordinates().dtype == np.float64
 
 
 def test_numbers_are_rounded_only_at_the_end(fit, new):

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 
-def require_unmasked(X) -> None:
+def require_unmasked(X, argument: str = "X") -> None:
     """Refuse arrays with masked values, which would be used as if they were not."""
     count = int(np.ma.getmaskarray(X).sum()) if np.ma.isMaskedArray(X) else 0
     if count:
         raise ValueError(
-            f"`X` must not have masked values; got {count}. Fill them in, or leave "
-            "those samples out."
+            f"`{argument}` must not have masked values; got {count}. Fill them in, or "
+            "leave those samples out."
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from manifactor._support.stages import Callback
 
@@ -30,12 +30,7 @@ class ProgressBars:
         Whether to draw the bars of a notebook instead.
     """
 
-    def __init__(
-        self,
-        steady: Collection[str] = ("images", "places"),
-        *,
-        notebook: bool = False,
-    ) -> None:
+    def __init__(self, steady: Collection[str] = (), *, notebook: bool = False) -> None:
         """Start without bars."""
         self.steady = steady
         self.notebook = notebook
@@ -54,7 +49,7 @@ class ProgressBars:
             bar.n = 1.0
             self.open.pop(stage).close()
 
-    def __enter__(self) -> "ProgressBars":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_) -> None:
@@ -91,7 +86,11 @@ class StageLines:
 
 @contextmanager
 def shown_progress(
-    callback: Callback | None, *, verbose: Any, name: str
+    callback: Callback | None,
+    *,
+    verbose: Any,
+    name: str,
+    steady: Collection[str] = (),
 ) -> Iterator[Callback | None]:
     """Yield a callback that shows the stages of a computation, and calls another one.
 
@@ -103,6 +102,8 @@ def shown_progress(
         Nothing is shown where it is 0.
     name : str
         Of whatever has the stages.
+    steady : collection of str
+        As in `ProgressBars`.
     """
     if not isinstance(verbose, Integral) or verbose < 0:
         raise ValueError(
@@ -111,7 +112,7 @@ def shown_progress(
     if not verbose:
         yield callback
         return
-    with _bars_or_none() as bars:
+    with _bars_or_none(steady) as bars:
         show = StageLines(name) if bars is None else bars
 
         def both(stage: str, fraction: float) -> None:
@@ -123,14 +124,14 @@ def shown_progress(
 
 
 @contextmanager
-def _bars_or_none() -> Iterator[ProgressBars | None]:
+def _bars_or_none(steady: Collection[str]) -> Iterator[ProgressBars | None]:
     """Yield progress bars where they can be drawn."""
     notebook = _in_notebook()
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     if not (notebook or on_terminal):
         yield None
         return
-    with ProgressBars(notebook=notebook) as bars:
+    with ProgressBars(steady, notebook=notebook) as bars:
         yield bars
 
 

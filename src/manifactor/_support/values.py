@@ -148,7 +148,11 @@ def _blocks(X: np.ndarray, settings: ValueSettings) -> Iterator[np.ndarray]:
 
 
 def require_values(
-    X: np.ndarray, *, first_row: int = 0, names: Sequence[str | int] | None = None
+    X: np.ndarray,
+    *,
+    first_row: int = 0,
+    names: Sequence[str | int] | None = None,
+    argument: str = "X",
 ) -> None:
     """Refuse values that are not finite, and those whose squares are not.
 
@@ -162,6 +166,8 @@ def require_values(
         Number of the first row, where these are some of many.
     names : sequence of str or int, or None
         Labels of the columns; None for numbers from 0.
+    argument : str
+        What the caller knows these values as.
     """
     found = bad_values(X)
     if found is None:
@@ -171,7 +177,7 @@ def require_values(
     place = f"entry {row}"
     if column:
         place = f"row {row}, column {_label(column[0], names)}"
-    raise ValueError(found.words("`X`", place, *REMEDIES))
+    raise ValueError(found.words(f"`{argument}`", place, *REMEDIES))
 
 
 def _label(column: int, names: Sequence[str | int] | None) -> str:

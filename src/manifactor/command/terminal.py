@@ -3,17 +3,24 @@
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from tqdm import tqdm
 
+from manifactor._support import progress
 from manifactor._support.escapes import printable
-from manifactor._support.progress import BAR
-from manifactor._support.progress import ProgressBars as ProgressBars
 
 # Of many pieces of one kind the remaining time can be told.
-COUNTED = f"{BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
+COUNTED = f"{progress.BAR} {{n_fmt}} of {{total_fmt}}, {{elapsed}}, {{remaining}} left"
+
+
+class ProgressBars(progress.ProgressBars):
+    """Progress bars of a command; of images and places, the remaining time is told."""
+
+    def __init__(self, steady: Collection[str] = ("images", "places")) -> None:
+        """Start without bars."""
+        super().__init__(steady)
 
 
 def show(text: str, *, alone: bool = False) -> None:

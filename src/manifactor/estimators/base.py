@@ -22,7 +22,7 @@ from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
 from manifactor.estimators.column_words import Labels, column_labels
-from manifactor.estimators.drawing import most_that
+from manifactor.estimators.drawing import DrawSettings, most_that
 from manifactor.spectral.device_forecast import available_on, require_device_memory
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import (
@@ -38,11 +38,6 @@ from manifactor.spectral.resident import from_tensor
 from manifactor.spectral.settings import DiffusionSettings, require_diffusion
 
 log = logging.getLogger("manifactor")
-
-# Every sample needs neighbours, and the spectrum more than the constant function.
-FEWEST_SAMPLES = 4
-# Samples up to which BLAS is faster on one thread.
-SMALL_SAMPLES = 200_000
 
 
 class SpectralEstimator(TransformerMixin, BaseEstimator):
@@ -68,8 +63,12 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         self, callback: Callback | None
     ) -> AbstractContextManager[Callback | None]:
         """Return a context with a callback that also shows stages if `verbose`."""
-        name = type(self).__name__
-        return shown_progress(callback, verbose=self.verbose, name=name)
+        return shown_progress(
+            callback,
+            verbose=self.verbose,
+            name=type(self).__name__,
+            steady=("places",),
+        )
 
     def _begin(
         self,
@@ -101,7 +100,21 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         self._kept = stages.kept if on_host else kept_stages(diffusion).kept
 
     def forecast(self, X) -> Forecast:
-        """Return the memory and time that fitting these samples takes."""
+        """Return the memory and time that fitting these samples takes.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Forecast
+
+        Raises
+        ------
+        MemoryError
+            As in `forecast_shape`.
+        """
         return self.forecast_shape(*_shape(clone(self)._validated(X, reset=True)))
 
     def forecast_shape(
@@ -114,6 +127,10 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         n_samples, n_features : int
         n_cores : int or None
             Cores at 2.4 GHz that the time is of; None for as many as there are.
+
+        Returns
+        -------
+        Forecast
 
         Raises
         ------
@@ -133,7 +150,17 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         return cost
 
     def affordable(self, n_samples: int, n_features: int) -> int:
-        """Return how many of so many samples fit into memory when they are fitted."""
+        """Return how many of so many samples fit into memory when they are fitted.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+
+        Returns
+        -------
+        int
+            At most `n_samples`.
+        """
         settings = self._diffusion_settings()
 
         def fits(count: int) -> bool:
@@ -142,7 +169,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             cost = forecast_diffusion(settings, count, n_features)
             return cost.fits and held <= available_memory()
 
-        return most_that(fits, n_samples, min(n_samples, FEWEST_SAMPLES))
+        return most_that(fits, n_samples, min(n_samples, DrawSettings.fewest))
 
     @staticmethod
     def _owned(X, given):
@@ -177,7 +204,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             dtype=_accepted_types(X),
             accept_sparse="csr" if precomputed else False,
             ensure_all_finite=False,
-            ensure_min_samples=FEWEST_SAMPLES if reset else 1,
+            ensure_min_samples=DrawSettings.fewest if reset else 1,
         )
         names = column_labels(self, names)
         values = X.data if precomputed else X
@@ -331,13 +358,13 @@ def _require_distances(X, *, square: bool) -> None:
 
 
 @contextmanager
-def blas_threads(X) -> Iterator[None]:
-    """Limit BLAS to one thread for up to 200,000 samples.
+def blas_threads(X, *, most: int = 200_000) -> Iterator[None]:
+    """Limit BLAS to one thread for up to `most` samples.
 
     Our own threads use the other cores, and results then do not depend on the number
     of BLAS threads. For more samples, more BLAS threads pay.
     """
-    with one_blas_thread() if X.shape[0] <= SMALL_SAMPLES else nullcontext():
+    with one_blas_thread() if X.shape[0] <= most else nullcontext():
         yield
 
 

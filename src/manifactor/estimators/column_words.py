@@ -64,10 +64,10 @@ def remedy(found: Iterable[Suspicion], names: Labels | None = None) -> str:
             f"`--drop {_option(left_out, names)}` on the command line."
         )
     if "scale" in columns:
+        which = "the other columns" if left_out else "all columns"
         sentences.append(
-            f"Bring {_listed(columns['scale'], names)} and the others to one scale: "
-            "`StandardScaler().fit_transform(X)` in Python, `--standardise` on the "
-            "command line."
+            f"Bring {which} to one scale: `StandardScaler().fit_transform(X)` in "
+            "Python, `--standardise` on the command line."
         )
     return " ".join([*sentences, "Then fit again."]) if sentences else ""
 

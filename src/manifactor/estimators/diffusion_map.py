@@ -148,19 +148,48 @@ class DiffusionMap(SpectralEstimator):
         return self
 
     def fit_transform(self, X, y=None, **fit_params):
-        """Fit, and return the functions at the samples."""
+        """Fit, and return the functions at the samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : ignored
+        **fit_params
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, n_functions - 1)
+            As `transform` returns it.
+        """
         spectrum = self.fit(X, **fit_params).spectrum_
         return given_precision(X, spectrum.functions[:, 1:].copy())
 
     def transform(self, X):
         """Return the functions at new samples, (n_new, n_functions - 1).
 
-        The constant function is left out. The precision is that of the samples.
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features)
+
+        Returns
+        -------
+        array of shape (n_new, n_functions - 1)
+            Without the constant function, in the precision of the samples.
         """
         return given_precision(X, self._functions_at(X)[:, 1:])
 
     def get_feature_names_out(self, input_features=None):
-        """Return the names of the columns that `transform` returns."""
+        """Return the names of the columns that `transform` returns: function1, ...
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str of shape (n_functions - 1,)
+        """
         check_is_fitted(self)
         names = [f"function{k}" for k in range(1, self.n_functions_)]
         return np.array(names, dtype=object)

@@ -1,7 +1,6 @@
 """A fit as a notebook shows it, and its figure."""
 
 from importlib import import_module
-from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -11,7 +10,8 @@ from manifactor.estimators.locating import LocatingEstimator
 class DisplayedEstimator(LocatingEstimator):
     """An estimator whose result is shown by notebooks, and drawn by `plot`.
 
-    Drawings lie in a room above this one, which is imported when something is drawn.
+    Drawings lie in a room above this one, which is imported when something is drawn:
+    the only imports that point up.
     """
 
     def plot(self, figure=None):
@@ -30,7 +30,7 @@ class DisplayedEstimator(LocatingEstimator):
             That which was drawn on.
         """
         check_is_fitted(self)
-        return _above("manifactor.views.plots").overview(self, figure=figure)
+        return import_module("manifactor.views.plots").overview(self, figure=figure)
 
     def _repr_html_inner(self) -> str:
         return self._with_result(super()._repr_html_inner())
@@ -46,9 +46,4 @@ class DisplayedEstimator(LocatingEstimator):
         """Return the result above scikit-learn's diagram; before a fit, that alone."""
         if not hasattr(self, "factorization_"):
             return diagram
-        return _above("manifactor.views.notebook").result_html(self) + diagram
-
-
-def _above(name: str) -> Any:
-    """Return a module of a room that this one does not import."""
-    return import_module(name)
+        return import_module("manifactor.views.notebook").result_html(self) + diagram

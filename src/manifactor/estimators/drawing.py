@@ -15,11 +15,11 @@ from manifactor._support.parameters import require_count
 
 @dataclass(frozen=True)
 class DrawSettings:
-    """How many samples are drawn."""
+    """How many samples are drawn and fitted."""
 
     # Beyond, a fit takes minutes and the places hardly improve.
     most: int = 20_000
-    # A smaller number of samples shows no manifold.
+    # Every sample needs neighbours, and the spectrum more than the constant function.
     fewest: int = 4
     # Rows of an array without chunks that are read at a time.
     rows_at_once: int = 2**16

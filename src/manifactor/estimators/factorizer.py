@@ -11,7 +11,7 @@ from manifactor.estimators.display import DisplayedEstimator
 from manifactor.estimators.drawing import drawn_samples
 from manifactor.estimators.finding import find_factors
 from manifactor.estimators.inverting import InvertingEstimator
-from manifactor.estimators.precision import given_precision
+from manifactor.estimators.precision import given_precision, precision_of
 from manifactor.estimators.weights import without_weights
 from manifactor.factoring.noisy_places import checked_noise
 from manifactor.factoring.settings import (
@@ -201,6 +201,7 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         with self._progress(self.callback) as callback:
             self._find(X, factoring, noise, stages, column_names, callback)
         self.rows_ = rows
+        self._precision = precision_of(X)
         return self
 
     def _find(self, X, factoring, noise, stages, column_names, callback) -> None:
@@ -297,7 +298,20 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         return {**self.diffusion_.choices, **self.factorization_.choices}
 
     def fit_transform(self, X, y=None, **fit_params):
-        """Fit, and return the embeddings of all factors side by side."""
+        """Fit, and return the embeddings of all factors side by side.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : ignored
+        **fit_params
+            As in `fit`.
+
+        Returns
+        -------
+        array of shape (n_samples, sum of widths)
+            Of all samples, also where only some of them were drawn and fitted.
+        """
         factors = self.fit(X, **fit_params).factors_
         if self.rows_ is not None:
             return self.transform(X)

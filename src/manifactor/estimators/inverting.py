@@ -1,36 +1,31 @@
 """Samples at places on the factors of a fit: the way back from `transform`."""
 
-from dataclasses import replace
-
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from manifactor._support.parameters import require_count
+from manifactor._support.choices import Choice
+from manifactor._support.errors import first_sentence
+from manifactor._support.parameters import (
+    require_choice,
+    require_count,
+    require_unmasked,
+)
 from manifactor._support.values import require_values
 from manifactor.estimators.locating import LocatingEstimator
 from manifactor.estimators.precision import given_precision
 from manifactor.factoring.factors.circles import on_circle, unit_vectors
-from manifactor.factoring.inversion import (
-    PlaceSpace,
-    choose_window,
-    place_space,
-    values_at,
-)
+from manifactor.factoring.inversion import PlaceSpace, choose_window, values_at
 from manifactor.spectral.resident import from_tensor
-
-# The key of `choices_` under which the number of neighbours is remembered.
-CHOICE = "inverse neighbours"
 
 
 class InvertingEstimator(LocatingEstimator):
     """An estimator that returns samples at places on the factors it has found."""
 
-    def inverse_transform(self, X, *, values=None):
+    def inverse_transform(self, X, *, values=None, n_neighbors="auto"):
         """Return samples at places on the factors, (n_new, n_features).
 
         The samples of the fit near a place are averaged by local linear regression, so
-        that noise is averaged, too. `choices_["inverse neighbours"]` says how many of
-        them, after the first call: the number that predicts samples left out best.
+        that noise is averaged, too.
 
         A place outside an interval counts as its end, and cosine and sine of a circle
         as their angle. Where no samples are near, the nearest ones decide. If the fit
@@ -43,8 +38,9 @@ class InvertingEstimator(LocatingEstimator):
             cosine and sine, or the embedding of a surface.
         values : array of shape (n_samples, ...) or None
             What to return at the places, with one entry for each sample of the fit;
-            None for the samples. The number of neighbours is chosen for these values
-            each time.
+            None for the samples.
+        n_neighbors : int or "auto"
+            How many samples to average; "auto" for what `inverse_neighbors` says.
 
         Returns
         -------
@@ -62,34 +58,56 @@ class InvertingEstimator(LocatingEstimator):
         """
         check_is_fitted(self)
         places = self._checked_places(X)
-        rows = ~self.outliers_
-        space = place_space(self.factors_, rows)
-        if values is not None:
-            return given_precision(X, self._given_at(places, values, space))
-        points = self._points()[rows]
-        if CHOICE not in self.factorization_.choices:
-            self._choose(choose_window(space, points))
-        count = self.factorization_.choices[CHOICE].value
-        return given_precision(
-            X, self._unprepared(values_at(space, points, places, count))
-        )
+        given = None if values is None else self._checked_values(values)
+        table = self._points() if given is None else _table(given)
+        count = self._count(n_neighbors, given)
+        found = self.factorization_
+        at = values_at(found.places(), table[found.in_graph], places, count)
+        if given is None:
+            return given_precision(X, self._unprepared(at))
+        return given_precision(X, at.reshape(len(places), *given.shape[1:]))
 
-    def along(self, factor, n_frames=20, *, others=None, values=None) -> np.ndarray:
+    def inverse_neighbors(self, values=None) -> Choice:
+        """Return how many samples `inverse_transform` averages, and why.
+
+        It is the number that predicts samples left out best.
+
+        Parameters
+        ----------
+        values : array of shape (n_samples, ...) or None
+            As in `inverse_transform`. For None, the number is found once and kept.
+
+        Returns
+        -------
+        Choice
+            With `value` and `why`.
+        """
+        check_is_fitted(self)
+        if values is not None:
+            return self._chosen(self._checked_values(values))
+        self._points()  # which refuses distances
+        return self.factorization_.window
+
+    def along(
+        self, factor, n_frames=20, *, others=None, values=None, n_neighbors="auto"
+    ) -> np.ndarray:
         """Return samples along one factor, with the others held: frames of a movie.
 
         Parameters
         ----------
         factor, n_frames, others
             As in `places_along`.
-        values
+        values, n_neighbors
             As in `inverse_transform`.
 
         Returns
         -------
         ndarray of shape (n_frames, n_features) or (n_frames, ...)
+            In the precision of the samples of the fit; in double precision if the fit
+            was loaded from a file.
         """
         places = self.places_along(factor, n_frames, others=others)
-        return self.inverse_transform(places, values=values)
+        return self.inverse_transform(places, values=values, n_neighbors=n_neighbors)
 
     def places_along(self, factor, n_frames=20, *, others=None) -> np.ndarray:
         """Return places at even steps along one factor, with the others held.
@@ -100,39 +118,41 @@ class InvertingEstimator(LocatingEstimator):
             Index of an interval or a circle, from 0. Frames run from one end of an
             interval to the other, or once round a circle without the first one twice.
         n_frames : int
-        others : array of shape (sum of widths,) or None
-            A place, such as a row of `transform`, that the other factors are held at.
-            None holds them at a typical place: the median of an interval, the mean
-            direction of a circle, the sample nearest to the mean of a surface.
+        others : array of shape (sum of widths,) or (1, sum of widths), or None
+            A place that the other factors are held at, such as `transform` of one
+            sample, or a row of it. None holds them at a typical place: the median of
+            an interval, the mean direction of a circle, the sample nearest to the mean
+            of a surface.
 
         Returns
         -------
         ndarray of shape (n_frames, sum of widths)
-            In the columns of `transform`.
+            In the columns of `transform`, and the precision of `along`.
         """
         check_is_fitted(self)
         factor = require_count("factor", factor, 0, self.n_factors_ - 1)
         n_frames = require_count("n_frames", n_frames, 2, 100_000)
-        space = place_space(self.factors_, ~self.outliers_)
+        space = self.factorization_.places()
         held = _typical(space)
         if others is not None:
-            held = self._checked_places(np.atleast_2d(others))
+            held = self._checked_places(np.atleast_2d(from_tensor(others)), "others")
             _require_one(held)
         parts = space.columns(np.repeat(held, n_frames, axis=0))
         parts[factor] = _steps(self.factors_[factor].topology, factor, n_frames)
-        return np.hstack(parts)
+        return np.hstack(parts).astype(self._precision, copy=False)
 
-    def _checked_places(self, X) -> np.ndarray:
+    def _checked_places(self, X, argument: str = "X") -> np.ndarray:
         """Return places as floats; refuse those of another shape."""
         names = self.get_feature_names_out()
-        places = np.asarray(from_tensor(X), dtype=np.float64)
-        if places.ndim != 2 or places.shape[1] != len(names):
+        places = _numbers(X, argument)
+        if places.shape[1:] != (len(names),) or not len(places):
             raise ValueError(
-                f"places must have shape (n_places, {len(names)}), with the columns "
-                f"of `transform`: {', '.join(names)}; got {places.shape}. A circle has "
-                "two columns, cosine and sine of its angle."
+                f"places must have shape (n_places, {len(names)}), with one place or "
+                f"more and the columns of `transform`: {', '.join(names)}; got "
+                f"{places.shape}. A circle has two columns, cosine and sine of its "
+                "angle."
             )
-        require_values(places)
+        require_values(places, argument=argument)
         return places
 
     def _points(self) -> np.ndarray:
@@ -153,14 +173,25 @@ class InvertingEstimator(LocatingEstimator):
             return prepared
         return prepared @ kept.components.T + kept.mean
 
-    def _choose(self, choice) -> None:
-        """Remember the number of neighbours among the choices of the fit."""
-        choices = {**self.factorization_.choices, CHOICE: choice}
-        self.factorization_ = replace(self.factorization_, choices=choices)
+    def _count(self, n_neighbors, values: np.ndarray | None) -> int:
+        """Return the number of samples to average; `values` have been checked."""
+        if isinstance(n_neighbors, str):
+            require_choice("n_neighbors", n_neighbors, ("auto",), "or a number")
+            chosen = (
+                self.inverse_neighbors() if values is None else self._chosen(values)
+            )
+            return chosen.value
+        most = int(self.factorization_.in_graph.sum())
+        return require_count("n_neighbors", n_neighbors, 1, most)
 
-    def _given_at(self, places, values, space: PlaceSpace) -> np.ndarray:
-        """Return values of the caller's own at places."""
-        given = np.asarray(from_tensor(values), dtype=np.float64)
+    def _chosen(self, values: np.ndarray) -> Choice:
+        """Choose the number of samples to average for values of the caller's own."""
+        found = self.factorization_
+        return choose_window(found.places(), _table(values)[found.in_graph])
+
+    def _checked_values(self, values) -> np.ndarray:
+        """Return values of the caller's own as floats, one entry for each sample."""
+        given = _numbers(values, "values")
         n_samples = len(self.outliers_)
         if given.ndim == 0 or len(given) != n_samples:
             raise ValueError(
@@ -168,12 +199,35 @@ class InvertingEstimator(LocatingEstimator):
                 f"the fit; got shape {given.shape}. If samples were drawn for the fit, "
                 "`rows_` says which: values[fit.rows_]."
             )
-        table = given.reshape(n_samples, -1)
-        require_values(table)
-        table = table[~self.outliers_]
-        count = choose_window(space, table).value
-        found = values_at(space, table, places, count)
-        return found.reshape(len(places), *given.shape[1:])
+        require_values(_table(given), argument="values")
+        return given
+
+
+def _numbers(given, argument: str) -> np.ndarray:
+    """Return an argument as floats of any shape; refuse masked values, and text."""
+    given = from_tensor(given)
+    require_unmasked(given, argument)
+    try:
+        return check_array(
+            given,
+            dtype=np.float64,
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+        )
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`{argument}` must be a dense array of real numbers; got "
+            f"{type(given).__name__} ({first_sentence(error)}). Convert it, or leave "
+            "out what is no number."
+        ) from error
+
+
+def _table(values: np.ndarray) -> np.ndarray:
+    """Return values with one row for each sample."""
+    return values.reshape(len(values), -1)
 
 
 def _require_one(places: np.ndarray) -> None:

@@ -9,8 +9,7 @@ from manifactor._support.extras import extra
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.placement import Placed
 
-# From an estimator to a function from samples, and the number of their first row, to a
-# table.
+# Returns a function from samples, and the number of their first row, to a table.
 Worker = Callable[[], Callable[[np.ndarray, int], np.ndarray]]
 
 

@@ -108,6 +108,8 @@ class LocatingEstimator(SpectralEstimator):
     """An estimator that places samples on the factors it has found."""
 
     factorization_: Any
+    # Of the samples of the fit; archives do not hold it.
+    _precision: type[np.floating] = np.float64
 
     @property
     def factors_(self):
@@ -125,7 +127,16 @@ class LocatingEstimator(SpectralEstimator):
         return self.factorization_.sum
 
     def get_feature_names_out(self, input_features=None):
-        """Return the names of the columns that `transform` returns: factor1_0, ..."""
+        """Return the names of the columns that `transform` returns: factor1_0, ...
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str of shape (sum of widths,)
+        """
         check_is_fitted(self)
         names = [
             f"factor{number}_{column}"
@@ -137,7 +148,17 @@ class LocatingEstimator(SpectralEstimator):
     def transform(self, X):
         """Return embeddings in all factors side by side, (n_new, sum of widths).
 
-        Those of a Dask array are a Dask array. The precision is that of the samples.
+        Parameters
+        ----------
+        X : array of shape (n_new, n_features)
+            Also a Dask array.
+
+        Returns
+        -------
+        array of shape (n_new, sum of widths)
+            An interval's coordinate, a circle's cosine and sine, the embedding of a
+            surface. In the precision of the samples; a Dask array or a tensor if they
+            are one.
         """
         if is_lazy(X):
             return self._lazy(X, "transform", len(self.get_feature_names_out()))
@@ -166,8 +187,14 @@ class LocatingEstimator(SpectralEstimator):
         Parameters
         ----------
         X : array of shape (n_new, n_features) or None
-            New samples; None for the training samples. Those of a Dask array are a
-            Dask array.
+            New samples; None for the training samples.
+
+        Returns
+        -------
+        array of shape (n, n_factors)
+            In the precision of the samples; a Dask array or a tensor if they are one.
+            Those of the training samples are an ndarray, and in double precision if the
+            fit was loaded from a file.
         """
         check_is_fitted(self)
         if is_lazy(X):
@@ -175,7 +202,8 @@ class LocatingEstimator(SpectralEstimator):
         if X is not None:
             return like(X, self._new_coordinates(X))
         known = [factor.coordinate for factor in self.factors_]
-        return _side_by_side(known, len(self.diffusion_.graph.inverse))
+        found = _side_by_side(known, len(self.diffusion_.graph.inverse))
+        return given_coordinates(np.empty(0, self._precision), found, self.factors_)
 
     def _new_coordinates(self, X, first_row: int = 0) -> np.ndarray:
         """Return the coordinates of new samples; rows count from the first."""
@@ -224,6 +252,11 @@ class LocatingEstimator(SpectralEstimator):
         n_new : int
             Samples that will be located in all: for many, more is computed beforehand.
             The places are the same.
+
+        Returns
+        -------
+        Locator
+            Called with samples, it returns their places, a list of Placed.
         """
         check_is_fitted(self)
         return Locator(self._lean(), placer_on(self.factorization_, n_new=n_new))

@@ -21,10 +21,10 @@ noisy_places
     How far noise of known size moves places.
 placement
     Places of new samples on the factors.
-inversion
-    Samples at places on the factors.
 settings, factorization
     The records that go in and come out.
+inversion
+    Samples at places on the factors.
 
 Packages, the parts that methods are made of:
 

@@ -1,10 +1,15 @@
 """The record Factorization: what every method of finding factors returns."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
 
 from manifactor._support.choices import Choice
+from manifactor._support.pickling import PickledFields
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.division import Split
+from manifactor.factoring.inversion import PlaceSpace, choose_window, place_space
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.sums.summands import Sum
 from manifactor.factoring.triplets.maxcut import Cut
@@ -36,7 +41,7 @@ class DividedTerm:
 
 
 @dataclass(frozen=True, repr=False)
-class Factorization:
+class Factorization(PickledFields):
     """Factors, the evidence for them, and the diffusion they were found in.
 
     Attributes
@@ -74,6 +79,26 @@ class Factorization:
 
     def __repr__(self) -> str:
         return f"Factorization({self.evidence.verdict}, {list(self.factors)})"
+
+    @property
+    def in_graph(self) -> np.ndarray:
+        """Whether each sample is in the graph, (n_samples,)."""
+        return ~self.diffusion.graph.outliers
+
+    def places(self) -> PlaceSpace:
+        """Return the places of the samples in the graph."""
+        return place_space(self.factors, self.in_graph)
+
+    @cached_property
+    def window(self) -> Choice:
+        """How many samples to average at a place; only for samples that are points.
+
+        It is found when first asked for, and is no field: archives and pickles are the
+        same before and after.
+        """
+        points = self.diffusion.points
+        assert points is not None
+        return choose_window(self.places(), points[self.in_graph])
 
     def settled(self) -> "Factorization":
         """Return the same with everything in the host's memory."""

@@ -12,6 +12,7 @@ from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import ImageSource, stack_images, volume_series
 from manifactor.cryoem.views import View
 from manifactor.cryoem.volumes import VolumeComponents, volume_components
+from manifactor.estimators.drawing import DrawSettings
 from manifactor.inputs.given import ImageSettings
 from manifactor.inputs.one_view import picked, require_one_class, require_one_view
 from manifactor.inputs.particle_choice import ParticleChoice
@@ -127,8 +128,9 @@ def _checked(
     return UnreadImages(path, source, view, settings, notes)
 
 
-def _require_enough(count: int, path: Path, *, fewest: int = 4) -> None:
+def _require_enough(count: int, path: Path) -> None:
     """Refuse fewer images than any fit takes."""
+    fewest = DrawSettings.fewest
     if count < fewest:
         raise ValueError(
             f"a fit needs at least {fewest} images, and hundreds to show a motion; "

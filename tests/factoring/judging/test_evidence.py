@@ -149,6 +149,14 @@ def test_more_samples_are_advised_once(failed):
     assert "150 are few" in advice
 
 
+@pytest.mark.parametrize("failed", [["twist"], ["completeness", "modulation"]])
+def test_where_lengths_change_nothing_is_said_to_be_reversed(failed):
+    assert "reversed" in advise(failed)
+    advice = advise([*failed, "modulation in data"])
+    assert advice == ADVICE["modulation"]
+    assert "reversed" not in advice
+
+
 def test_a_twist_is_advised_on_only_if_there_is_a_circle_to_follow():
     failed = ("completeness", "modulation")
     assert advise(failed) == ADVICE["twist"]

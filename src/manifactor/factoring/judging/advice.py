@@ -117,7 +117,7 @@ ONE_FACTOR = frozenset({"further product", "blocks", "terms"})
 UNCERTAIN = frozenset({"agreement", "uncertainty"})
 TWISTED = (
     "Fit a part of the samples: a twisted product is one on each half. Follow the "
-    "samples once around a circle: they come back reversed."
+    "samples once around a circle: they may come back reversed."
 )
 UNEVEN = (
     "Take a logarithm or ranks of columns with long tails, or thin the samples where "
@@ -286,7 +286,9 @@ def _of_tests(failed: set[str], known: DataKnown, unsure: bool) -> list[str]:
     """What failed tests mean, the gravest first."""
     if _is_twisted(failed):
         if known.circles:
-            return [TWISTED]
+            # A twist reverses samples, but all lengths stay as they are.
+            lengths = "modulation in data" in failed
+            return [ADVICE["modulation"] if lengths else TWISTED]
         # Without a circle to follow, all that is left of a twist is that the whole of
         # the samples is no product.
         failed = failed - {"twist"} or {"product"}
