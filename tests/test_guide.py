@@ -30,7 +30,9 @@ PAGES = [
         "howto-few-samples",
         "howto-images",
         "howto-large-data",
+        "howto-movies",
         "howto-scale-columns",
+        "howto-scikit-learn",
         "partial-or-none",
     )
 ]
