@@ -30,6 +30,7 @@ extensions = [
     "myst_parser",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
+    "command_reference",
     "mathml",
     "outside_links",
     "published",
@@ -46,7 +47,7 @@ exclude_patterns = ["gallery/**/README.*", "gallery/*.py", "gallery/*.ipynb"]
 templates_path = ["_templates"]
 highlight_language = "none"
 repository_files = "https://github.com/manifactor/manifactor/blob/main"
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 # As many levels as GitHub gives anchors, so that links to sections work in both.
 myst_heading_anchors = 6
 html_math_renderer = "mathml"

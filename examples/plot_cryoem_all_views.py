@@ -8,7 +8,7 @@ images can be fitted together: every particle gets one place on each motion, whi
 the same in all views, and a standard deviation.
 
 This example runs commands as you would type them, with ``manifactor`` before each. It
-needs ``pip install 'manifactor[cryoem,plots]'``.
+needs ``pip install '.[cryoem,plots]'``.
 """
 
 # sphinx_gallery_thumbnail_number = 2

@@ -32,7 +32,9 @@ PAGES = [
         "howto-few-samples",
         "howto-images",
         "howto-large-data",
+        "howto-movies",
         "howto-scale-columns",
+        "howto-scikit-learn",
         "partial-or-none",
     )
 ]

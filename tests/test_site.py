@@ -10,7 +10,10 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import manifactor
+import manifactor.cluster  # on the page of the API; imported by nothing else
 from manifactor import ManifoldFactorizer, datasets, plots
+from manifactor.command.arguments import command_parser
+from manifactor.command.main import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -20,6 +23,7 @@ REPOSITORY = "https://example.org"
 
 sys.path.insert(0, str(DOCS / "_extensions"))
 
+from command_reference import MARK, PAGE, fill_page  # noqa: E402
 from gallery_order import GalleryOrder  # noqa: E402
 from outside_links import on_the_site  # noqa: E402
 from published import FOR_OTHER_ROOMS, is_published  # noqa: E402
@@ -88,6 +92,55 @@ def test_every_public_name_is_on_the_page_of_the_api():
 def test_every_name_on_the_page_of_the_api_exists():
     for name in described_names():
         assert reduce(getattr, name.split("."), manifactor) is not None
+
+
+def imported_names(page):
+    """Names that the code of a page imports from manifactor, without its name."""
+    text = text_of(page)
+    lines = re.findall(r"from manifactor([\w.]*) import ([\w, ]+)", text)
+    return {
+        f"{module}.{name.strip()}".lstrip(".")
+        for module, names in lines
+        for name in names.split(",")
+    }
+
+
+def test_code_of_a_page_imports_public_names_only():
+    public = described_names() | set(manifactor.__all__)
+    found = {page: imported_names(page) for page in pages() - {"architecture"}}
+    assert len(set().union(*found.values())) > 5
+    private = {page: names - public for page, names in found.items()}
+    assert {page: names for page, names in private.items() if names} == {}
+
+
+def command_sections():
+    """Sections of the page of all commands, as the site shows it, by command."""
+    source = [text_of(PAGE)]
+    fill_page(None, PAGE, source)
+    _, *sections = re.split(r"^## (.+)\n", source[0], flags=re.M)
+    return dict(zip(sections[::2], sections[1::2], strict=True))
+
+
+def test_every_command_is_on_the_page_of_commands():
+    assert list(command_sections()) == list(COMMANDS)
+
+
+def test_every_option_of_a_command_is_in_its_section_with_its_help():
+    sections = command_sections()
+    commands = command_parser(COMMANDS)._subparsers._group_actions[0].choices
+    for name, command in commands.items():
+        entries = dict(re.findall(r"^`(.+)`\n: (.+)$", sections[name], re.M))
+        described = {word for entry in entries for word in entry.split()}
+        flags = {flag for each in command._actions for flag in each.option_strings}
+        assert flags - described == {"-h", "--help"}, name
+        assert len(entries) == len(command._actions) - 1, name  # all but the help
+
+
+def test_the_page_of_commands_has_one_place_for_them():
+    assert text_of(PAGE).count(MARK) == 1
+    untouched = [f"before {MARK}"]
+    fill_page(None, "start", untouched)
+    assert untouched == [f"before {MARK}"]
 
 
 def test_methods_of_our_own_are_published_and_those_of_scikit_learn_are_not():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer
-from manifactor.command.arguments import GRAMMAR, parse_arguments
+from manifactor.command.arguments import GRAMMAR, command_parser, parse_arguments
 from manifactor.command.fit_options import SETTINGS
 from manifactor.command.main import COMMANDS
 
@@ -113,3 +113,21 @@ def test_numbers_and_words_are_told_apart():
     chosen = [arguments[name] for name in ("n_factors", "n_neighbors", "bandwidth")]
     assert chosen == [2, "all", 0.5]
     assert arguments["fit_samples"] == 900
+
+
+def every_action():
+    """Every argument of every command."""
+    commands = command_parser(COMMANDS)._subparsers._group_actions[0].choices
+    return [action for command in commands.values() for action in command._actions]
+
+
+def test_no_help_names_a_default_twice():
+    for action in every_action():
+        ends = re.findall(r"\(default: [^()]+\) \(default: ", action.help or "")
+        assert ends == [], action.option_strings
+
+
+def test_help_names_the_choices_that_its_placeholder_hides():
+    for action in every_action():
+        if action.metavar and action.choices:
+            assert all(choice in action.help for choice in action.choices)

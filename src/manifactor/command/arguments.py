@@ -43,6 +43,11 @@ def parse_arguments(
     argv: Sequence[str], commands: Mapping[str, Callable]
 ) -> argparse.Namespace:
     """Parse the arguments; `command` of the result is the function to call."""
+    return command_parser(commands).parse_args(_with_joined_views(argv))
+
+
+def command_parser(commands: Mapping[str, Callable]) -> Parser:
+    """Return the parser of the program, with a subparser for each command."""
     parser = Parser(
         prog="manifactor",
         description="Factor a data manifold into its independent factors.",
@@ -65,7 +70,7 @@ def parse_arguments(
         grammar.add_options(command)
         # The whole grammar is known to the command that completes it.
         command.set_defaults(command=commands[name], parser=parser)
-    return parser.parse_args(_with_joined_views(argv))
+    return parser
 
 
 def _with_joined_views(argv: Sequence[str]) -> list[str]:

@@ -55,7 +55,7 @@ class Command:
 
 def completion_options(command: Options) -> None:
     """Add the options of `completion`."""
-    text = "shell to write the script for"
+    text = f"shell to write the script for: {', '.join(SHELLS)}"
     add(command, "shell", text, metavar="SHELL", choices=list(SHELLS))
 
 

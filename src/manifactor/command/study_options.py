@@ -33,7 +33,7 @@ def bench_options(command) -> None:
     add(command, "--problems", text, type=int, metavar="N")
     text = (
         "folder for QUESTION.jsonl (a line for each fit), QUESTION.md (the table) and "
-        "the picture of calibration (default: the current folder)"
+        "the picture of calibration"
     )
     add(command, "--out", text, metavar="FOLDER", default=".")
     add_overwrite(command, "replace the files of an earlier benchmark")

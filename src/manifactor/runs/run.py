@@ -239,6 +239,19 @@ def open_run(folder, *, some: bool = False) -> Run:
     some : bool
         Whether some of the samples will do, where all are too many: a run whose
         coordinates are in parts is refused otherwise.
+
+    Returns
+    -------
+    Run
+        Its `record` is what run.json says, and its `rows` are the numbers of the
+        samples in the input. `read(path)` returns the samples of another file in the
+        columns and scale of the run, and `samples()` those that were fitted.
+
+    Examples
+    --------
+    >>> from manifactor import load
+    >>> new = open_run("run").read("new.csv")  # doctest: +SKIP
+    >>> places = load("run").locate(new)  # doctest: +SKIP
     """
     folder = Path(folder)
     if not has_parts(folder):
