@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 import sklearn
 
+from manifactor._support.errors import one_line
 from manifactor._support.files import require_place, whole_folder
 from manifactor._support.temporaries import is_half_replaced
 from manifactor._support.version import __version__
@@ -216,7 +217,7 @@ def read_record(folder: Path) -> dict:
     except KeyError as error:
         raise _damaged(path, f"it lacks {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
-        raise _damaged(path, " ".join(str(error).split())) from error
+        raise _damaged(path, one_line(error)) from error
     if version != ARCHIVE_VERSION:
         raise ValueError(
             f"{path} has version {version}; this release reads version "
@@ -315,7 +316,7 @@ def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
         places = from_table(header, columns, topologies)
     except (ValueError, KeyError, IndexError, TypeError) as error:
         # What follows the semicolon is advice for those who call loadtxt.
-        problem = " ".join(str(error).split()).partition(";")[0]
+        problem = one_line(error).partition(";")[0]
         raise _damaged(path, problem) from error
     problem = _misplaced(columns, places, record)
     if problem:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor._support.errors import one_line
 from manifactor._support.extras import extra
 from manifactor._support.files import write_whole
 from manifactor._support.regular_files import require_regular_file
@@ -211,7 +212,7 @@ def _n_rows(path: Path) -> int:
 
 
 def _damaged(path: Path, error: Exception | str) -> ValueError:
-    problem = " ".join(str(error).split())
+    problem = one_line(error)
     return ValueError(f"{path} is damaged: {problem}. Fit again.")
 
 
