@@ -54,7 +54,7 @@ def _calibration(arguments: Namespace) -> None:
     settings = calibration.CalibrationSettings()
     default = settings.quick_problems if arguments.quick else settings.n_problems
     n_problems = default if arguments.problems is None else arguments.problems
-    require_count("--problems", n_problems, 1, 10**6)
+    require_count("--problems", n_problems, low=1, high=10**6)
     files = _bench_files(arguments, ".jsonl", ".md", ".svg", ".png")
     can_draw = _can_draw()
     with _recorded(

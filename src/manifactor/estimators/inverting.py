@@ -111,8 +111,8 @@ class InvertingEstimator(LocatingEstimator):
             In the columns of `transform`.
         """
         check_is_fitted(self)
-        factor = require_count("factor", factor, 0, self.n_factors_ - 1)
-        n_frames = require_count("n_frames", n_frames, 2, 100_000)
+        factor = require_count("factor", factor, low=0, high=self.n_factors_ - 1)
+        n_frames = require_count("n_frames", n_frames, low=2, high=100_000)
         space = place_space(self.factors_, ~self.outliers_)
         held = _typical(space)
         if others is not None:
