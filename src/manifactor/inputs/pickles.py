@@ -81,7 +81,7 @@ def read_pickled_numbers(path: Path) -> np.ndarray:
 
 def _kind(found: Any) -> str:
     """Return what Python calls an object that was read."""
-    return type(found).__name__.strip("_").lower()
+    return getattr(found, "kind", type(found).__name__.strip("_"))
 
 
 def _is_whole(value) -> bool:

@@ -22,7 +22,7 @@ class Table:
     Attributes
     ----------
     samples : ndarray of shape (n_samples, n_used)
-    numbers : tuple of int
+    numbers : sequence of int
         Numbers of the columns used in the file, counted from 0.
     total : int
         Number of columns of the file.
@@ -31,7 +31,7 @@ class Table:
     """
 
     samples: np.ndarray
-    numbers: tuple[int, ...]
+    numbers: Sequence[int]
     total: int
     names: tuple[str, ...] | None = None
 

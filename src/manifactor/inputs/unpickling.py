@@ -34,11 +34,14 @@ class Set(list):
     of tuples may take for ever.
     """
 
+    kind = "set"
     add = list.append
 
 
 class Dict(list):
     """The keys and values of a dict, which are not hashed either."""
+
+    kind = "dict"
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Add a key and its value."""
