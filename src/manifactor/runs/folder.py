@@ -50,6 +50,8 @@ ENTRIES = {
     "leakage": list,
     "all_views": dict,
 }
+# No table has more rows or columns.
+MOST = 2**53
 # What each item of a list has.
 ITEMS: dict[str, dict[str, type]] = {
     "factors": {"topology": str},
@@ -210,8 +212,10 @@ def read_record(folder: Path) -> dict:
     path = folder / "run.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        if record["format"] != f"{FORMAT} run" or not dict(record["versions"]):
+        if record["format"] != f"{FORMAT} run" or not record["versions"]:
             raise ValueError("it is no record of a run")
+        if not isinstance(record["versions"], dict):
+            raise ValueError("versions must be an object")
         version, *_ = (record[name] for name in REQUIRED)
         problem = _misshapen(record)
     except KeyError as error:
@@ -248,7 +252,9 @@ def _misshapen(record: dict) -> str:
     if not _whole_components(record.get("components", {"text": ""})):
         return "components must have text, and numbers as signal_to_noise and weights"
     if not _whole_columns(record.get("columns")):
-        return "columns must have total, numbers, names, mean and scale"
+        return "columns must have total, numbers, names, mean and scale, all in line"
+    if not 0 <= record["n_samples"] <= MOST:
+        return f"n_samples is {record['n_samples']}"
     if not _whole_choice(record.get("particle_choice", {})):
         return "particle_choice must have a folder, a pixel size and lists of numbers"
     if not all(map(_whole_motion, record.get("all_views", {}).get("motions", []))):
@@ -295,10 +301,18 @@ def _whole_columns(columns: dict | None) -> bool:
     if columns is None:
         return True
     kinds = {"numbers": int, "names": str, "mean": Real, "scale": Real}
-    return isinstance(columns.get("total"), int) and all(
+    typed = isinstance(columns.get("total"), int) and all(
         key in columns and all(isinstance(each, kind) for each in columns[key] or [])
         for key, kind in kinds.items()
     )
+    if not typed or not 0 < columns["total"] <= MOST:
+        return False
+    total, numbers = columns["total"], columns["numbers"]
+    if not all(0 <= number < total for number in numbers or []):
+        return False
+    used = total if numbers is None else len(numbers)
+    lengths = {len(columns[key]) for key in kinds if columns[key] is not None}
+    return lengths <= {used}
 
 
 def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
