@@ -6,7 +6,8 @@
 Other methods are told the number of factors and the number of columns of each. Those
 that give columns instead of factors get the best division of their columns, by the
 truth. manifactor is told nothing. Factors are scored as in docs/accuracy.md. The table
-replaces that between the marks of the page. UMAP is left out if it is not installed.
+replaces that between the marks of the page, which needs all data and methods. Without
+--page and --methods, UMAP is left out if it is not installed.
 """
 
 import argparse
@@ -18,12 +19,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from sklearn.decomposition import PCA, FastICA
+from sklearn.exceptions import ConvergenceWarning
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
 from manifactor.scores import Score, regression_r2, score
@@ -153,6 +156,12 @@ def divisions(columns: Sequence[int], sizes: Sequence[int]) -> Iterator[list]:
 
 def best_division(columns: np.ndarray, truth: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Divide columns so that they explain the true factors best."""
+    sizes = [true.shape[1] for true in truth]
+    if columns.shape[1] < sum(sizes):
+        raise ValueError(
+            f"`columns` must have at least as many columns as the true factors, "
+            f"{sum(sizes)}; got {columns.shape[1]}."
+        )
     known: dict = {}
 
     def explained(chosen: tuple[int, ...], factor: int) -> float:
@@ -161,7 +170,6 @@ def best_division(columns: np.ndarray, truth: Sequence[np.ndarray]) -> list[np.n
             known[chosen, factor] = regression_r2(source, truth[factor])
         return known[chosen, factor]
 
-    sizes = [true.shape[1] for true in truth]
     best = max(
         divisions(range(columns.shape[1]), sizes),
         key=lambda groups: sum(explained(g, k) for k, g in enumerate(groups)),
@@ -177,17 +185,29 @@ class Result:
     leak: float
     solved: bool
     seconds: float
+    converged: bool
 
 
 def result(method: str, X: np.ndarray, truth, seed: int) -> Result:
     sizes = [true.shape[1] for true in truth]
     start = time.process_time()
-    found = METHODS[method](X, sizes, seed)
+    found, converged = converging(lambda: METHODS[method](X, sizes, seed))
     seconds = time.process_time() - start
     if isinstance(found, np.ndarray):
         found = best_division(found, truth)
     scored = score(found, truth)
-    return Result(own_of(scored), scored.leak, scored.solved, seconds)
+    return Result(own_of(scored), scored.leak, scored.solved, seconds, converged)
+
+
+def converging(run: Callable[[], Any]) -> tuple[Any, bool]:
+    """Return what `run` returns, and whether it did so without ConvergenceWarning.
+
+    Other warnings are dropped: they are about the data, which the scores show.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = run()
+    return found, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
 
 
 def own_of(scored: Score) -> list[float]:
@@ -201,60 +221,91 @@ def row(data: str, method: str, results: Sequence[Result]) -> str:
     solved = sum(each.solved for each in results)
     seconds = np.median([each.seconds for each in results])
     shown = ", ".join(f"{value:.2f}" for value in own)
+    stopped = sum(not each.converged for each in results)
+    note = f" ({stopped} of {len(results)} did not converge)" if stopped else ""
     return (
-        f"| {data} | {method} | {shown} | {leak:.2f} | {solved} of {len(results)} "
-        f"| {seconds:.1f} |"
+        f"| {data} | {method}{note} | {shown} | {leak:.2f} "
+        f"| {solved} of {len(results)} | {seconds:.1f} |"
     )
 
 
-def write_table(page: Path, lines: Sequence[str]) -> None:
-    text = page.read_text(encoding="utf-8")
-    before, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    table = "\n".join([START, *lines, END])
-    page.write_text(before + table + after, encoding="utf-8")
+def with_table(text: str, lines: Sequence[str]) -> str:
+    """Return a page's text with the table between its marks replaced."""
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not (start and end):
+        raise ValueError(f"the page must have the marks {START} and {END}, in order.")
+    return before + "\n".join([START, *lines, END]) + after
 
 
-def main() -> None:
+def is_there(method: str) -> bool:
+    return method != "UMAP" or find_spec("umap") is not None
+
+
+def chosen(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the arguments; refuse what would print or publish less than was asked."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--samples", type=int, default=1500)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data", choices=list(DATA), nargs="*", default=list(DATA))
-    parser.add_argument(
-        "--methods", choices=list(METHODS), nargs="*", default=list(METHODS)
-    )
+    parser.add_argument("--data", choices=list(DATA), nargs="+", default=list(DATA))
+    parser.add_argument("--methods", choices=list(METHODS), nargs="+")
     parser.add_argument("--page", type=Path, help="page whose table is replaced")
-    arguments = parser.parse_args()
-    there = [name for name in METHODS if name != "UMAP" or find_spec("umap")]
-    methods = [name for name in arguments.methods if name in there]
-    warnings.simplefilter("ignore")
-    if "UMAP" in methods:  # compiles its functions, which takes half a minute
-        by_umap(np.random.default_rng(0).normal(size=(200, 5)), [2], 0)
+    arguments = parser.parse_args(argv)
+    if arguments.page is not None:
+        if arguments.methods or set(arguments.data) < set(DATA):
+            parser.error("--page needs all data and methods: leave them out.")
+        arguments.methods = list(METHODS)
+        try:
+            with_table(arguments.page.read_text(encoding="utf-8"), [])
+        except (OSError, ValueError) as error:
+            parser.error(f"--page {arguments.page}: {error}")
+    if not all(map(is_there, arguments.methods or [])):
+        parser.error("UMAP needs umap-learn: pip install umap-learn.")
+    arguments.methods = arguments.methods or list(filter(is_there, METHODS))
+    return arguments
+
+
+def measured(data: str, methods: Sequence[str], *, samples: int, seeds: int) -> list:
+    """Record the methods' results on one kind of data, and return their rows."""
+    draws = [DATA[data](samples, seed) for seed in range(seeds)]
+    rows = []
+    for method in methods:
+        results = [
+            result(method, X, truth, seed) for seed, (X, truth) in enumerate(draws)
+        ]
+        rows.append(row(data, method, results))
+        own = np.mean([each.own for each in results], axis=0)
+        record(
+            "peers on data",
+            data=data,
+            method=method,
+            samples=len(draws[0][0]),
+            own=own.round(3).tolist(),
+            leak=[round(each.leak, 3) for each in results],
+            solved=[each.solved for each in results],
+            seconds=[round(each.seconds, 2) for each in results],
+            converged=[each.converged for each in results],
+        )
+    return rows
+
+
+def main() -> None:
+    arguments = chosen()
+    if "UMAP" in arguments.methods:  # compiles its functions: half a minute
+        converging(
+            lambda: by_umap(np.random.default_rng(0).normal(size=(200, 5)), [2], 0)
+        )
     lines = [
         "| data | method | R^2 of each factor | leak | solved | CPU seconds |",
         "|---|---|---|---|---|---|",
     ]
+    draws = {"samples": arguments.samples, "seeds": arguments.seeds}
     for data in arguments.data:
-        draws = [DATA[data](arguments.samples, seed) for seed in range(arguments.seeds)]
-        for method in methods:
-            results = [
-                result(method, X, truth, seed) for seed, (X, truth) in enumerate(draws)
-            ]
-            lines.append(row(data, method, results))
-            own = np.mean([each.own for each in results], axis=0)
-            record(
-                "peers on data",
-                data=data,
-                method=method,
-                samples=len(draws[0][0]),
-                own=own.round(3).tolist(),
-                leak=[round(each.leak, 3) for each in results],
-                solved=[each.solved for each in results],
-                seconds=[round(each.seconds, 2) for each in results],
-            )
+        lines += measured(data, arguments.methods, **draws)
     print("\n".join(lines))
     if arguments.page is not None:
-        write_table(arguments.page, lines)
+        text = arguments.page.read_text(encoding="utf-8")
+        arguments.page.write_text(with_table(text, lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -18,23 +17,12 @@ from manifactor._support.workers import Here, PieceLost, Processes, WorkersLost
 from manifactor.cluster import cluster_workers
 from manifactor.cluster.workers import _outcome
 from tests.pieces import cores_seen, diffused, divided, killed, killed_once
+from tests.worker_checks import (
+    CHECKS,
+    an_interrupt_leaves_no_process_and_no_traceback,
+)
 
 pytestmark = pytest.mark.slow
-
-INTERRUPTED = """
-import time
-from multiprocessing import active_children
-from manifactor.cluster import cluster_workers
-
-if __name__ == "__main__":
-    try:
-        with cluster_workers("local:2") as workers:
-            for _ in workers.map(time.sleep, [(0,)] + 9 * [(600,)]):
-                print("one is done", flush=True)
-    except KeyboardInterrupt:
-        print("interrupted")
-        print(active_children())
-"""
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +36,16 @@ def workers():
             yield started
 
 
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_cluster_keeps_the_promises_of_all_workers(workers, check):
+    check(workers)
+
+
 def test_fits_are_the_same_to_the_last_bit(workers):
     jobs = [(seed,) for seed in range(3)]
-    done = []
-    found = list(workers.map(diffused, jobs, report=done.append))
+    found = list(workers.map(diffused, jobs))
     for one, expected in zip(found, Here().map(diffused, jobs), strict=True):
         np.testing.assert_array_equal(one, expected)
-    assert done == [1 / 3, 2 / 3, 1]
 
 
 def test_the_backend_of_joblib_that_the_user_chose_does_the_work(workers):
@@ -65,15 +56,6 @@ def test_the_backend_of_joblib_that_the_user_chose_does_the_work(workers):
     np.testing.assert_array_equal(found, diffused(0))
 
 
-def test_an_error_is_the_outcome_of_its_piece_alone(workers):
-    outcomes = sorted(
-        workers.outcomes(divided, [(1,), (0,), (3,)]), key=lambda found: found.index
-    )
-    assert [found.result for found in outcomes] == [6, None, 2]
-    assert isinstance(outcomes[1].error, ZeroDivisionError)
-    assert "in divided" in outcomes[1].error.__notes__[0]
-
-
 def test_a_worker_that_joins_without_manifactor_is_told():
     future = SimpleNamespace(
         status="error",
@@ -81,11 +63,6 @@ def test_a_worker_that_joins_without_manifactor_is_told():
     )
     with pytest.raises(ValueError, match="Install it with `pip install"):
         _outcome(future, 0, 1)
-
-
-def test_map_raises_the_error_of_a_piece(workers):
-    with pytest.raises(ZeroDivisionError):
-        list(workers.map(divided, [(1,), (0,)]))
 
 
 def test_workers_share_the_cores(workers):
@@ -165,20 +142,4 @@ def test_a_scheduler_that_is_gone_ends_the_work_with_advice(scheduler):
 
 
 def test_an_interrupt_leaves_no_process_and_no_traceback():
-    # As in a terminal, Ctrl-C reaches the workers as well.
-    with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as command:
-        try:
-            assert command.stdout.readline() == "one is done\n"
-            os.killpg(command.pid, signal.SIGINT)
-            # Workers that live on would keep the pipes open.
-            out, err = command.communicate(timeout=300)
-        finally:
-            command.kill()
-    assert out == "interrupted\n[]\n"
-    assert err == ""
+    an_interrupt_leaves_no_process_and_no_traceback("cluster_workers('local:2')")

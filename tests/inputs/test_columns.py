@@ -62,9 +62,20 @@ def test_columns_come_back_from_their_record():
     again = Columns.from_record(record)
     assert again.choice.numbers(["x", "a,b", "c", "y"], 4) == (1, 2)
     np.testing.assert_array_equal(again.scaled(np.ones((1, 2))), [[0, -0.25]])
-    everything = Columns((0, 1), 2)
+    everything = Columns(range(2), 2)
+    assert everything.record == Columns((0, 1), 2).record
     assert everything.record["numbers"] is None
     assert Columns.from_record(everything.record) == everything
+    assert everything.choice.numbers(None, 3) == (0, 1)
+
+
+def test_a_record_of_many_columns_takes_no_memory():
+    everything = Columns(range(10**15), 10**15)
+    again = Columns.from_record(everything.record)
+    with pytest.raises(
+        ValueError, match="of the run: columns are numbered from 0 to 3"
+    ):
+        again.choice.numbers(None, 4)
 
 
 def test_constant_columns_are_not_scaled(rng):

@@ -199,7 +199,7 @@ def write(path, kind):
             "no columns",
             "must be a table of numbers: it has no columns",
         ),
-        ("a.parquet", "garbage", "must be a table of numbers: "),
+        ("a.parquet", "garbage", "is no Parquet file: "),
         ("a.pkl", "dict", "must hold one pickled array of numbers; got dict"),
         ("a.pkl", "flat pickle", r"one sample a row; got an array of shape \(5,\)"),
         ("a.pkl", "call", "refused and nothing in it was run: it asks for os.system"),

@@ -203,8 +203,81 @@ def test_columns_of_one_value_cannot_claim_gigabytes(tmp_path):
         for _ in range(4):
             writer.write_table(pa.table({"a": column}))
     assert path.stat().st_size < 10**6
-    with pytest.raises(ValueError, match=r"bytes and claims 320,000,000"):
-        stored_table(path)
+    for read in (stored_table, read_samples, column_names):
+        with pytest.raises(ValueError, match=r"bytes and claims 320,000,000"):
+            read(path)
+
+
+def test_a_table_that_is_easily_compressed_is_read(tmp_path):
+    path = tmp_path / "a.parquet"
+    few = np.repeat(np.arange(10.0), 10**5)
+    pq.write_table(pa.table({"a": few, "b": few[::-1]}), path)
+    assert path.stat().st_size < 10**5
+    np.testing.assert_array_equal(read_samples(path), np.column_stack([few, few[::-1]]))
+
+
+def test_columns_of_text_and_of_lists_are_not_read(tmp_path):
+    """Both may hold the same gigabytes in a few bytes."""
+    path = tmp_path / "a.parquet"
+    text = pa.DictionaryArray.from_arrays(np.zeros(10**4, np.int8), ["x" * 10**5])
+    one = pa.ListArray.from_arrays([0] * 10**4 + [10**7], np.zeros(10**7))
+    table = pa.table({"a": np.arange(1e4), "text": text, "list": one})
+    pq.write_table(table, path, store_schema=False)
+    assert path.stat().st_size < 10**6
+    before = pa.default_memory_pool().max_memory()
+    with pytest.warns(ColumnWarning, match="left out: 'text', 'list'"):
+        samples = read_samples(path)
+    np.testing.assert_array_equal(samples[:, 0], np.arange(1e4))
+    assert pa.default_memory_pool().max_memory() == before
+
+
+def varint(number, width):
+    """A number as Parquet's metadata have it, in `width` bytes."""
+    sevens = [(2 * number >> 7 * k & 127) | 128 for k in range(width)]
+    return bytes([*sevens[:-1], sevens[-1] & 127])
+
+
+def test_a_column_has_as_many_cells_as_the_table_rows(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": np.zeros(9 * 10**6)}), path, row_group_size=10**7)
+    content = path.read_bytes()
+    claimed, few = (b"\x16" + varint(n, 4) for n in (9 * 10**6, 10))
+    # In the footer: rows of the file, cells of the column, rows of the group.
+    *start, cells, rows, end = content.rsplit(claimed, 3)
+    path.write_bytes(few.join([*start, claimed.join([cells, rows]), end]))
+    assert pq.read_metadata(path).num_rows == 10
+    with pytest.raises(ValueError, match="'a' claims 9000000 cells in 10 rows"):
+        read_samples(path)
+
+
+def test_the_metadata_of_a_parquet_file_are_parsed_once(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"a": np.arange(100.0)}), path, row_group_size=1)
+    table, parsed = stored_table(path), []
+    opened = pq.ParquetFile
+
+    def recorded(path, metadata=None):
+        parsed.append(metadata is None)
+        return opened(path, metadata=metadata)
+
+    monkeypatch.setattr(pq, "ParquetFile", recorded)
+    table.read(0, 100)
+    table.take(np.arange(100))
+    assert sum(parsed) <= 1
+    assert len(parsed) >= 200
+
+
+def test_decimals_and_large_whole_numbers_are_numbers(tmp_path):
+    path = tmp_path / "a.parquet"
+    decimals = pa.array([1, 2], pa.decimal128(5, 2))
+    table = {
+        "a": [2**60 + 1, 3],
+        "b": decimals,
+        "c": pa.array([1.5, 2]).dictionary_encode(),
+    }
+    pq.write_table(pa.table(table), path)
+    expected = [[2.0**60, 1, 1.5], [3, 2, 2]]
+    np.testing.assert_array_equal(read_samples(path), expected)
 
 
 def test_columns_of_parquet_files_have_names_that_differ(tmp_path):

@@ -7,7 +7,7 @@ from sklearn.neighbors import KNeighborsTransformer
 
 from manifactor import DiffusionMap, ManifoldFactorizer, load, save
 from manifactor._support.files import write_whole
-from manifactor.runs.folder import read_run, write_run
+from manifactor.runs.folder import read_record, read_run, write_run
 
 
 @pytest.fixture(scope="module")
@@ -364,3 +364,34 @@ def test_a_damaged_run_gives_one_clear_line(run, name, message):
     with pytest.raises(ValueError, match=message) as error:
         read_run(run)
     assert "\n" not in str(error.value)
+
+
+COLUMNS = {"total": 3, "numbers": [0, 2], "names": None, "mean": None, "scale": None}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"versions": [["manifactor", "0.1"]], "version": 6}, "versions must be an"),
+        ({"versions": [["manifactor", "0.1"]]}, "versions must be an object"),
+        ({"n_samples": -1}, "n_samples is -1"),
+        ({"n_samples": 10**400}, "n_samples is 1000"),
+        ({"columns": {**COLUMNS, "total": 10**30, "numbers": None}}, "columns must"),
+        ({"columns": {**COLUMNS, "total": 2}}, "columns must have total"),
+        ({"columns": {**COLUMNS, "numbers": [-1, 1]}}, "columns must have total"),
+        ({"columns": {**COLUMNS, "names": ["a"]}}, "columns must have total"),
+        ({"columns": {**COLUMNS, "mean": [1.0, 2, 3]}}, "columns must have total"),
+    ],
+)
+def test_counts_and_objects_of_a_record_are_not_believed(run, changes, message):
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**record, **changes}))
+    with pytest.raises(ValueError, match=f"run.json is damaged: {message}"):
+        read_record(run)
+
+
+def test_a_record_of_many_columns_takes_neither_time_nor_memory(run):
+    record = json.loads((run / "run.json").read_text())
+    record["columns"] = {**COLUMNS, "total": 10**15, "numbers": None}
+    (run / "run.json").write_text(json.dumps(record))
+    assert read_record(run)["columns"]["total"] == 10**15

@@ -70,6 +70,18 @@ def test_a_header_that_claims_gigabytes_takes_none(tmp_path, peak):
     assert peak() < 2**20
 
 
+def test_a_header_that_unpacks_to_megabytes_is_not_unpacked(tmp_path, peak):
+    header = described("(1,)").encode() + b" " * 10**7
+    content = b"\x93NUMPY\x02\x00" + struct.pack("<I", len(header)) + header
+    path = archive(tmp_path / "a.npz", compression=zipfile.ZIP_DEFLATED, X__npy=content)
+    assert path.stat().st_size < 20_000
+    del header, content
+    tracemalloc.reset_peak()
+    with pytest.raises(ArrayFileError, match="header cannot be read"):
+        read(path)
+    assert peak() < 2**20
+
+
 def test_a_directory_that_claims_gigabytes_takes_none(tmp_path, peak):
     np.savez(tmp_path / "a.npz", X=X)
     content = (tmp_path / "a.npz").read_bytes()

@@ -18,9 +18,9 @@ def test_what_is_right_passes():
     require_choice("method", "a", ["a", "b"])
     require_number("width", 1, low=1, high=1)
     require_number("width", np.float32(0.5), above=0)
-    assert type(require_count("size", np.int64(3), 1, 3)) is int
-    require_indices("exclude", (1, 3), 1, 3, of="functions")
-    require_indices("exclude", [], 1, 3, of="functions")
+    assert type(require_count("size", np.int64(3), low=1, high=3)) is int
+    require_indices("exclude", (1, 3), low=1, high=3, of="functions")
+    require_indices("exclude", [], low=1, high=3, of="functions")
 
 
 @pytest.mark.parametrize("value", ["c", None, 3, ["a"]])
@@ -46,17 +46,17 @@ def test_a_number_above_a_bound_does_not_equal_it():
 def test_what_is_no_whole_number_within_the_bounds_is_refused(value):
     match = r"`size` must be a whole number in \[1, 3\]; got "
     with pytest.raises(ValueError, match=match):
-        require_count("size", value, 1, 3)
+        require_count("size", value, low=1, high=3)
     with pytest.raises(ValueError, match=r"with 9 samples. Change it or add samples"):
-        require_count("size", value, 1, 3, n_samples=9)
+        require_count("size", value, low=1, high=3, n_samples=9)
 
 
 def test_what_is_no_sequence_of_indices_is_refused():
     match = "`exclude` must be a sequence of indices of functions; got 3"
     with pytest.raises(ValueError, match=match):
-        require_indices("exclude", 3, 1, 3, of="functions")
+        require_indices("exclude", 3, low=1, high=3, of="functions")
     with pytest.raises(ValueError, match=r"whole number in \[1, 3\]; got 4"):
-        require_indices("exclude", [1, 4], 1, 3, of="functions")
+        require_indices("exclude", [1, 4], low=1, high=3, of="functions")
 
 
 @pytest.mark.parametrize(

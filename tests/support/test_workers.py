@@ -1,8 +1,5 @@
 import operator
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from multiprocessing import active_children
@@ -20,16 +17,19 @@ from manifactor._support.workers import (
     in_order,
 )
 from tests.pieces import cores_seen, divided, ended, killed
+from tests.worker_checks import (
+    CHECKS,
+    an_interrupt_leaves_no_process_and_no_traceback,
+)
 
-WAITING = """
-import time
-from manifactor._support.workers import Processes
-try:
-    for _ in Processes(2).map(time.sleep, [(0,)] + 9 * [(600,)]):
-        print("one is done", flush=True)
-except KeyboardInterrupt:
-    print("interrupted")
-"""
+TWO = pytest.param(Processes(2), marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("workers", [Here(), Processes(1), TWO])
+def test_all_workers_keep_their_promises(workers, check):
+    check(workers)
+    assert active_children() == []
 
 
 @pytest.mark.slow
@@ -96,14 +96,6 @@ def test_a_piece_that_ends_its_process_is_named_and_the_others_are_done():
     assert active_children() == []
 
 
-@pytest.mark.parametrize("workers", [Here(), Processes(1)])
-def test_an_error_does_not_stop_other_pieces(workers):
-    first, second, third = workers.outcomes(divided, [(1,), (0,), (3,)])
-    assert (first.result, third.result) == (6, 2)
-    assert isinstance(second.error, ZeroDivisionError)
-    assert "in divided" in second.error.__notes__[0]
-
-
 def refuse():
     error = ValueError("this and that")
     error.lock = threading.Lock()
@@ -145,20 +137,4 @@ def test_there_are_no_more_processes_than_cores_that_may_be_used(monkeypatch):
     not hasattr(os, "killpg"), reason="interrupts are sent another way on this system"
 )
 def test_an_interrupt_ends_all_processes_without_a_traceback():
-    # As in a terminal, Ctrl-C reaches the workers as well.
-    with subprocess.Popen(
-        [sys.executable, "-c", WAITING],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as command:
-        try:
-            assert command.stdout.readline() == "one is done\n"
-            os.killpg(command.pid, signal.SIGINT)
-            # Workers that were not ended would sleep on, with the pipes open.
-            out, err = command.communicate(timeout=300)
-        finally:
-            command.kill()
-    assert out == "interrupted\n"
-    assert err == ""
+    an_interrupt_leaves_no_process_and_no_traceback("nullcontext(Processes(2))")

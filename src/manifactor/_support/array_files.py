@@ -3,7 +3,7 @@
 No pickled object is ever loaded.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -112,7 +112,6 @@ class ArrayArchive:
     def _memory(self, name: str, info: ZipInfo) -> int:
         """Return the memory of a member; refuse it if its size is another."""
         with _named(self.path, name), self.file.open(info) as member:
-            # Members make no room for bytes that they do not have.
             header = npy_header(cast(BinaryIO, member), info.file_size)
             needed = prod(header.shape) * header.dtype.itemsize
             if needed < info.file_size - header.start:
@@ -147,18 +146,7 @@ def open_archive(
         with _zip_file(path, opened) as file:
             # Folders end in a slash.
             infos = [info for info in file.infolist() if info.filename[-1:] != "/"]
-            if len(infos) > settings.most_members:
-                raise ArrayFileError(f"{path} {NO_ARRAYS}")
-            if any(info.compress_type not in COMPRESSIONS for info in infos):
-                raise ArrayFileError(
-                    f"{path} is compressed as no .npz file is. Save its arrays with "
-                    "numpy.savez or numpy.savez_compressed."
-                )
-            if any(info.flag_bits & ENCRYPTED for info in infos):
-                raise ArrayFileError(
-                    f"{path} is encrypted. Unpack it, and save its arrays with "
-                    "numpy.savez."
-                )
+            _require_plain_members(path, infos, settings)
             names = {info.filename: info for info in infos}
             members = {
                 name.removesuffix(SUFFIX): info
@@ -167,6 +155,23 @@ def open_archive(
             }
             others = tuple(name for name in names if not name.endswith(SUFFIX))
             yield ArrayArchive(path, members, others, file, most_bytes, settings)
+
+
+def _require_plain_members(
+    path: Path, infos: Sequence[ZipInfo], settings: ArrayFileSettings
+) -> None:
+    """Refuse members that numpy does not write."""
+    if len(infos) > settings.most_members:
+        raise ArrayFileError(f"{path} {NO_ARRAYS}")
+    if any(info.compress_type not in COMPRESSIONS for info in infos):
+        raise ArrayFileError(
+            f"{path} is compressed as no .npz file is. Save its arrays with "
+            "numpy.savez or numpy.savez_compressed."
+        )
+    if any(info.flag_bits & ENCRYPTED for info in infos):
+        raise ArrayFileError(
+            f"{path} is encrypted. Unpack it, and save its arrays with numpy.savez."
+        )
 
 
 def _zip_file(path: Path, opened: BoundedFile) -> ZipFile:

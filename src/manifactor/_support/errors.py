@@ -20,3 +20,14 @@ def first_sentence(error: Exception) -> str:
     """
     first, *_ = str(error).splitlines() or [type(error).__name__]
     return first.partition(". ")[0].rstrip(".")
+
+
+def one_line(message: object) -> str:
+    r"""Return an error, warning or text in one line, with single blanks.
+
+    Examples
+    --------
+    >>> one_line(ValueError("bad header\n  in line 3"))
+    'bad header in line 3'
+    """
+    return " ".join(str(message).split())

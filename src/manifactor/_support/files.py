@@ -33,6 +33,11 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.replace(beside, path)
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file of this content as `write_whole` does."""
+    write_whole(path, lambda file: file.write(content))
+
+
 def write_new(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Write a file as `write_whole` does; raise FileExistsError if the name is taken.
 

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from io import BytesIO
 from math import prod
 from typing import BinaryIO
 
@@ -14,6 +15,10 @@ READERS = {
     (2, 0): np.lib.format.read_array_header_2_0,
     (3, 0): np.lib.format.read_array_header_2_0,
 }
+# Bytes of the number that says how long the header is.
+LENGTHS = {(1, 0): 2, (2, 0): 4, (3, 0): 4}
+# Bytes of a header that numpy parses.
+LONGEST = 10_000
 
 
 @dataclass(frozen=True)
@@ -84,11 +89,24 @@ def _parsed(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
         # A header of Python 2, and one with stray backslashes, would issue a warning.
         with warnings.catch_warnings(action="ignore"):
             version = np.lib.format.read_magic(file)
-            return READERS[version](file)
+            return READERS[version](_header_bytes(file, LENGTHS[version]))
     except OSError:
         raise
     except Exception as error:  # numpy hands the header to Python's own parser
         raise ValueError("its header cannot be read") from error
+
+
+def _header_bytes(file: BinaryIO, width: int) -> BytesIO:
+    """Return the header with its length, which is not believed.
+
+    numpy reads all of a header before it refuses a long one, and a member of an archive
+    may unpack to a thousand times its size.
+    """
+    length = file.read(width)
+    count = int.from_bytes(length, "little")
+    if count > LONGEST:
+        raise ValueError(f"a header has {LONGEST} bytes at most; this one has {count}")
+    return BytesIO(length + file.read(count))
 
 
 def _described(shape: tuple[int, ...], dtype: np.dtype) -> str:

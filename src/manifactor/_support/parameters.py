@@ -120,7 +120,7 @@ def require_number(
 
 
 def require_count(
-    name: str, value, low: int, high: int, n_samples: int | None = None
+    name: str, value, *, low: int, high: int, n_samples: int | None = None
 ) -> int:
     """Return the value as an int if it is a whole number in [low, high].
 
@@ -145,11 +145,11 @@ def require_count(
     )
 
 
-def require_indices(name: str, value, low: int, high: int, *, of: str) -> None:
+def require_indices(name: str, value, *, low: int, high: int, of: str) -> None:
     """Refuse what is no sequence of indices in [low, high] of the things named `of`."""
     if np.ndim(value) != 1:
         raise ValueError(
             f"`{name}` must be a sequence of indices of {of}; got {value!r}."
         )
     for index in value:
-        require_count(name, index, low, high)
+        require_count(name, index, low=low, high=high)

@@ -13,8 +13,8 @@ REMEDIES = ("remove those samples", "fill the values in")
 class ValueSettings:
     """Which values samples may have.
 
-    Their squares end at 1e308 in double precision, and at 3e38 in single. What is left
-    is for sums of squares of differences, over columns and over samples: 10^8 of them.
+    Their squares end at 1e308 in double precision, and at 3e38 in single. The
+    margin allows sums of 10^8 squared differences.
     """
 
     largest: float = 1e150
@@ -24,8 +24,8 @@ class ValueSettings:
     least_spread: float = 1e-150
     least_spread_single: float = 1e-15
 
-    # Times the differences of samples that all values of a column may have in size: the
-    # mean of the column would be off by more than samples differ.
+    # Largest ratio of a column's offset to the spread of the samples; beyond it,
+    # rounding of the mean exceeds the spread.
     most_offset: float = 1e16
 
     # Numbers whose extremes are taken at a time. They stay in the processor's cache, so

@@ -4,7 +4,7 @@ from argparse import Namespace
 from functools import partial
 from pathlib import Path
 
-from manifactor._support.files import whole_folder, write_whole
+from manifactor._support.files import whole_folder, write_bytes
 from manifactor._support.regular_files import real_path
 from manifactor._support.workers import Here, Workers
 from manifactor.command.clusters import chosen_workers
@@ -43,7 +43,7 @@ def select(arguments: Namespace) -> None:
     chosen = selected(run, ranges, **how)
     # The whole content before the file is opened: a problem leaves no empty file.
     content = selection(run, chosen, out.suffix.lower())
-    write_whole(out, lambda file: file.write(content))
+    write_bytes(out, content)
     show(f"{out}: {len(chosen)} of {len(run.rows)} samples")
 
 

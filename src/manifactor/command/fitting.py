@@ -3,7 +3,7 @@
 import os
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,6 @@ from manifactor.runs.all_views import AllViewsTask
 from manifactor.runs.archive import is_run
 from manifactor.runs.fitting import Opened
 from manifactor.runs.folder import require_new_run
-from manifactor.runs.options import absolute
 from manifactor.runs.several_cost import forecast_side_by_side
 from manifactor.runs.task import Task
 from manifactor.views.words import about_particles, all_views_lines, summary
@@ -159,47 +158,23 @@ def _fit_one(task: Task, out: Path, arguments: Namespace) -> None:
     note_long_fit(cost, elsewhere(arguments.device, cost))
     given = task.read(opened)
     _note_constant_columns(given)
-    estimator, record = with_checkpoints(
-        out,
-        arguments,
-        lambda stages, bars, workers: task.fit(
-            given,
-            out,
-            overwrite=arguments.overwrite,
-            stages=stages,
-            callback=bars,
-            workers=workers,
-        ),
-    )
+    work = partial(task.fit, given, out)
+    estimator, record = with_checkpoints(out, arguments, work)
     _note_unused_run(arguments.reuse, estimator)
-    show("\n".join([summary(record, estimator), *about_particles(record), ""]))
-    parts = "coordinates/part-*.parquet"
-    coordinates = parts if "parts" in record else "coordinates.csv"
-    show(f"Coordinates of every sample: {out / coordinates}.")
-    show(f"For the details, run: {shell_line('manifactor', 'report', out)}")
+    _show_result(record, estimator, out=out, what="Coordinates of every sample")
 
 
 def _fit_all_views(arguments: Namespace) -> None:
-    """Fit particles of all views."""
+    """Fit particles of all views, or print what that would cost."""
     path = _one_file_of_particles(arguments)
     out = Path(arguments.out or f"{path.with_suffix('').name}-run")
     _require_outside([path], out)
     if not arguments.dry_run:
         _require_usable_out(out, arguments)
-    choice = _particle_choice(arguments)
+    task = _all_views_task(arguments, path)
     if arguments.cluster is not None:
         # Workers may work in another folder.
-        path, out = path.absolute(), out.absolute()
-        choice = replace(choice, datadir=absolute(choice.datadir))
-    task = AllViewsTask(
-        path,
-        choice=choice,
-        symmetry=arguments.symmetry,
-        low_pass=arguments.low_pass,
-        mask_radius=arguments.mask_radius,
-        settings={name: getattr(arguments, name) for name in SETTINGS},
-        seed=arguments.seed,
-    )
+        task, out = task.anywhere, out.absolute()
     particles, source = task.read()
     if arguments.dry_run:
         show_cost(task.forecast(source, n_workers=n_workers(arguments)))
@@ -209,23 +184,32 @@ def _fit_all_views(arguments: Namespace) -> None:
         # Each worker holds its share of the images.
         note_long_fit(task.forecast(source, n_workers=workers.count), "")
 
-    estimator, record = with_checkpoints(
-        out,
-        arguments,
-        lambda stages, bars, workers: task.fit(
-            particles,
-            source,
-            out,
-            overwrite=arguments.overwrite,
-            stages=stages,
-            callback=bars,
-            workers=workers,
-        ),
-        check=check,
+    work = partial(task.fit, particles, source, out)
+    estimator, record = with_checkpoints(out, arguments, work, check=check)
+    _show_result(record, estimator, out=out, what="Places of every particle")
+
+
+def _all_views_task(arguments: Namespace, path: Path) -> AllViewsTask:
+    return AllViewsTask(
+        path,
+        choice=_particle_choice(arguments),
+        symmetry=arguments.symmetry,
+        low_pass=arguments.low_pass,
+        mask_radius=arguments.mask_radius,
+        settings={name: getattr(arguments, name) for name in SETTINGS},
+        seed=arguments.seed,
     )
+
+
+def _show_result(
+    record: dict, estimator: ManifoldFactorizer, *, out: Path, what: str
+) -> None:
+    """Print what was found, and where the coordinates and the details are."""
     found = [*all_views_lines(record), *about_particles(record)]
     show("\n".join([summary(record, estimator), *found, ""]))
-    show(f"Places of every particle: {out / 'coordinates.csv'}.")
+    parts = "coordinates/part-*.parquet"
+    coordinates = parts if "parts" in record else "coordinates.csv"
+    show(f"{what}: {out / coordinates}.")
     show(f"For the details, run: {shell_line('manifactor', 'report', out)}")
 
 

@@ -55,7 +55,7 @@ def require_resumable(out: Path, arguments: Namespace) -> None:
 def with_checkpoints(
     out: Path,
     arguments: Namespace,
-    work: Callable[[Checkpoints, ProgressBars, Workers], Found],
+    work: Callable[..., Found],
     *,
     check: Callable[[Workers], None] = lambda workers: None,
 ) -> Found:
@@ -67,6 +67,7 @@ def with_checkpoints(
         The run folder.
     arguments : Namespace
     work : callable
+        Called with the keywords `overwrite`, `stages`, `callback` and `workers`.
     check : callable
         Called before what an interrupted fit has left is deleted; it may refuse.
     """
@@ -83,7 +84,12 @@ def with_checkpoints(
         ProgressBars() as bars,
     ):
         check(workers)
-        found = work(_checkpoints(folder, arguments), bars, workers)
+        found = work(
+            overwrite=arguments.overwrite,
+            stages=_checkpoints(folder, arguments),
+            callback=bars,
+            workers=workers,
+        )
     shutil.rmtree(folder, ignore_errors=True)
     return found
 

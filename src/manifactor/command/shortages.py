@@ -10,6 +10,8 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass
 
+from manifactor._support.errors import one_line
+
 # What the system's loader says of a library that finds no place in memory.
 UNLOADED = ("failed to map segment", "cannot allocate memory")
 # What Python says, in words of its own.
@@ -66,7 +68,7 @@ def shortage(error: BaseException) -> str:
     >>> shortage(RuntimeError("another"))
     ''
     """
-    text = " ".join(str(error).split())
+    text = one_line(error)
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, RuntimeError) and NO_THREAD in text:
         return THREADS

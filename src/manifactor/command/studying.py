@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from manifactor._support.extras import extra
-from manifactor._support.files import make_folder, write_whole
+from manifactor._support.files import make_folder, write_bytes
 from manifactor._support.parameters import require_count
 from manifactor._support.workers import Processes
 from manifactor.command.clusters import chosen_workers
@@ -43,7 +43,7 @@ def _accuracy(arguments: Namespace) -> None:
     ) as records:
         report = render(records)
         show(report)
-        _write_bytes(files[".md"], report.encode())
+        write_bytes(files[".md"], report.encode())
     show(f"Every fit: {files['.jsonl']}. The table: {files['.md']}")
 
 
@@ -54,7 +54,7 @@ def _calibration(arguments: Namespace) -> None:
     settings = calibration.CalibrationSettings()
     default = settings.quick_problems if arguments.quick else settings.n_problems
     n_problems = default if arguments.problems is None else arguments.problems
-    require_count("--problems", n_problems, 1, 10**6)
+    require_count("--problems", n_problems, low=1, high=10**6)
     files = _bench_files(arguments, ".jsonl", ".md", ".svg", ".png")
     can_draw = _can_draw()
     with _recorded(
@@ -67,10 +67,10 @@ def _calibration(arguments: Namespace) -> None:
         report = calibration.render(records)
         show(report)
         # Before the pictures: drawing may fail, and the table needs none of them.
-        _write_bytes(files[".md"], report.encode())
+        write_bytes(files[".md"], report.encode())
         if can_draw:
             drawn = _write_pictures(calibration.diagram(records), files)
-            _write_bytes(files[".md"], f"{report}{drawn}".encode())
+            write_bytes(files[".md"], f"{report}{drawn}".encode())
     show(f"Every fit: {files['.jsonl']}. The table: {files['.md']}")
 
 
@@ -80,7 +80,7 @@ def _write_pictures(pictures: Mapping[str, bytes], files: Mapping[str, Path]) ->
         note("no picture is drawn: no problem has a verdict.")
         return ""
     for suffix, content in pictures.items():
-        _write_bytes(files[suffix], content)
+        write_bytes(files[suffix], content)
     names = " and ".join(str(files[suffix]) for suffix in pictures)
     show(f"Reliability diagram: {names}")
     return f"\n![Share of right answers over confidence]({files['.svg'].name})\n"
@@ -177,10 +177,6 @@ def _recorded(
         records = in_order(found, jobs)
         yield records
         finish(out, records)
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    write_whole(path, lambda file: file.write(content))
 
 
 def reproduce(arguments: Namespace) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from tqdm import tqdm
 
 from manifactor._support import progress
+from manifactor._support.errors import one_line
 from manifactor._support.escapes import printable
 
 # Of many pieces of one kind the remaining time can be told.
@@ -145,7 +146,7 @@ def _tqdm(*items: Iterable, **options) -> tqdm:
 def _report(kind: str, message: object) -> None:
     # Messages of other libraries may have several lines; scripts that read standard
     # error rely on one line for each message.
-    line = printable(" ".join(str(message).split()))
+    line = printable(one_line(message))
     if sys.stderr is None:
         return
     # Where it cannot be printed, as on a full disk, the command goes on all the same.

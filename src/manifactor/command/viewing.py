@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.escapes import shell_line
-from manifactor._support.files import write_whole
+from manifactor._support.files import write_bytes
 from manifactor.command.options import (
     Options,
     add,
@@ -116,4 +116,4 @@ def _draw(out: Path, directions: np.ndarray, found: Sequence[PopulatedView]) -> 
             marks=[view.direction for view in found],
         )
         drawn = plots.clear_picture(figure, out.suffix)
-    write_whole(out, lambda file: file.write(drawn))
+    write_bytes(out, drawn)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from manifactor._support.errors import one_line
 from manifactor._support.npy_header import npy_header
 from manifactor._support.regular_files import require_regular_file
 from manifactor.cryoem.numbers import finite, floats, positive, whole
@@ -48,7 +49,7 @@ def read_cs(path: Path) -> np.ndarray:
             # A pickled object could run any code when it is loaded.
             table = np.lib.format.read_array(file, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise ValueError(
             f"{path} is not a .cs file of plain fields; pickled objects are never "
             f"loaded: {reason}. Export it again."

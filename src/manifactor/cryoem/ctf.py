@@ -125,7 +125,7 @@ def contrast_transfer(
     >>> ctf.shape, round(float(ctf[0, 0, 0]), 3)
     ((2, 64, 33), 0.1)
     """
-    require_count("size", size, 2, 2**15)
+    require_count("size", size, low=2, high=2**15)
     require_number("pixel_size", pixel_size, above=0)
     rows, columns = np.fft.fftfreq(size, pixel_size), np.fft.rfftfreq(size, pixel_size)
     x, y = np.meshgrid(columns, rows)

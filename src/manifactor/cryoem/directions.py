@@ -94,7 +94,7 @@ def populated_views(
     0,120: 1
     """
     require_number("width", width, low=0.01, high=90)
-    require_count("n_views", n_views, 1, 10_000)
+    require_count("n_views", n_views, low=1, high=10_000)
     tree = KDTree(directions)
     step = ceil_div(len(directions), settings.most_candidates)
     candidates = directions[::step]

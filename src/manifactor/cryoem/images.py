@@ -276,7 +276,7 @@ def _principal_axes(
     """
     n, p = values.shape
     if n_components is not None:
-        require_count("n_components", n_components, 1, min(n, p))
+        require_count("n_components", n_components, low=1, high=min(n, p))
     # The covariance of the coefficients is smaller than their table where images are
     # many, and its eigenvectors are all that is needed.
     variance, axes = np.linalg.eigh(values.T @ values / n)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.extras import extra
-from manifactor._support.files import write_whole
+from manifactor._support.files import write_bytes
 from manifactor._support.parameters import require_number
 from manifactor.cryoem.mp4 import mp4_bytes
 from manifactor.cryoem.pictures import constant_images, enlarged, require_images
@@ -68,7 +68,7 @@ def write_movie(
             f"{path} cannot be written: an MP4 must have two images or more, and the "
             "installed Pillow an encoder of AVIF. Write a .gif instead."
         )
-    write_whole(Path(path), lambda file: file.write(movies[kind]))
+    write_bytes(Path(path), movies[kind])
 
 
 def movie_bytes(

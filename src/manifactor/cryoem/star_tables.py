@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from manifactor._support.errors import one_line
 from manifactor._support.extras import extra
 from manifactor.cryoem.star import VALUE, Loop, find_blocks, line_values
 
@@ -66,7 +67,7 @@ def _parsed(path: Path) -> dict[str, Any]:
         # A file that cannot be opened is no damaged file.
         raise
     except Exception as error:  # a damaged or foreign file may lead to any of them
-        raise _Unreadable(f"{' '.join(str(error).split())}.") from error
+        raise _Unreadable(f"{one_line(error)}.") from error
     return {name: block for name, block in blocks.items() if block is not None}
 
 

@@ -290,7 +290,7 @@ def _require_numbers(
     pose_error: float,
     settings: ViewSettings,
 ) -> None:
-    require_count("n_samples", n_samples, 1, 10**9)
+    require_count("n_samples", n_samples, low=1, high=10**9)
     require_number("pose_error", pose_error, low=0, high=180)
     require_number("max_shift", settings.max_shift, low=0)
     if signal_to_noise is not None and signal_to_noise != np.inf:
@@ -300,7 +300,7 @@ def _require_numbers(
 def _require_pixels(
     size: int, pixel_size: float, blur: float, settings: ViewSettings
 ) -> None:
-    require_count("size", size, 16, 4096)
+    require_count("size", size, low=16, high=4096)
     require_number("pixel_size", pixel_size, above=0)
     require_number("blur", blur, low=0)
     narrowest = settings.smallest_blur * pixel_size

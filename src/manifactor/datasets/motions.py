@@ -47,7 +47,7 @@ class Motion:
     def __post_init__(self) -> None:
         require_choice("motions", self.motions, MOTIONS)
         require_number("correlation", self.correlation, low=-1, high=1)
-        require_count("symmetry", self.symmetry, 1, 1000)
+        require_count("symmetry", self.symmetry, low=1, high=1000)
         require_number("stretch", self.stretch, low=0)
         require_number("view_correlation", self.view_correlation, low=-1, high=1)
         # Above rounding: .6 and .8 are allowed.

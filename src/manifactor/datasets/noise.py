@@ -81,7 +81,7 @@ def require_samples(
     settings: NoiseSettings = NoiseSettings(),
 ) -> None:
     """Refuse numbers that cannot be, and too few samples to measure the signal."""
-    require_count("n_samples", n_samples, 1, 10**9)
+    require_count("n_samples", n_samples, low=1, high=10**9)
     require_number("blur", blur, low=0)
     if signal_to_noise is None or signal_to_noise == np.inf:
         return

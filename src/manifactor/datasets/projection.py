@@ -289,7 +289,7 @@ def filtered(
 
 def checked_frame(frame: Frame) -> Frame:
     """Return the frame if it can be drawn."""
-    size = require_count("size", frame.size, 16, 4096)
+    size = require_count("size", frame.size, low=16, high=4096)
     if size % 2:
         raise ValueError(f"`size` must be even; got {size}. Take {size + 1}.")
     require_number("pixel_size", frame.pixel_size, above=0)

@@ -228,7 +228,7 @@ def _require_valid(
     noise: float | None,
     sampling: str,
 ) -> None:
-    require_count("n_samples", n_samples, 1, 10**9)
+    require_count("n_samples", n_samples, low=1, high=10**9)
     if noise is not None:
         require_number("noise", noise, low=0)
     if sampling not in SAMPLINGS:

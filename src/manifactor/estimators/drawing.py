@@ -127,7 +127,7 @@ def draw_count(
         return affordable(min(n_samples, settings.most))
     if asked == "all":
         return n_samples
-    count = require_count("fit_samples", asked, settings.fewest, 10**9)
+    count = require_count("fit_samples", asked, low=settings.fewest, high=10**9)
     return min(count, n_samples)
 
 

@@ -199,12 +199,19 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         factoring = self._checked_settings()
         X, rows = drawn_samples(self, X, fit_samples)
         with self._progress(self.callback) as callback:
-            self._find(X, factoring, noise, stages, column_names, callback)
+            self._find(
+                X,
+                factoring,
+                noise=noise,
+                stages=stages,
+                column_names=column_names,
+                callback=callback,
+            )
         self.rows_ = rows
         self._precision = precision_of(X)
         return self
 
-    def _find(self, X, factoring, noise, stages, column_names, callback) -> None:
+    def _find(self, X, factoring, *, noise, stages, column_names, callback) -> None:
         """Find the factors of samples in memory, and remember them."""
         X, cost, stages, rng = self._begin(X, stages, callback, column_names)
         noise = None if noise is None else checked_noise(noise, X)

@@ -130,8 +130,8 @@ class InvertingEstimator(LocatingEstimator):
             In the columns of `transform`, and the precision of `along`.
         """
         check_is_fitted(self)
-        factor = require_count("factor", factor, 0, self.n_factors_ - 1)
-        n_frames = require_count("n_frames", n_frames, 2, 100_000)
+        factor = require_count("factor", factor, low=0, high=self.n_factors_ - 1)
+        n_frames = require_count("n_frames", n_frames, low=2, high=100_000)
         space = self.factorization_.places()
         held = _typical(space)
         if others is not None:
@@ -182,7 +182,7 @@ class InvertingEstimator(LocatingEstimator):
             )
             return chosen.value
         most = int(self.factorization_.in_graph.sum())
-        return require_count("n_neighbors", n_neighbors, 1, most)
+        return require_count("n_neighbors", n_neighbors, low=1, high=most)
 
     def _chosen(self, values: np.ndarray) -> Choice:
         """Choose the number of samples to average for values of the caller's own."""

@@ -125,7 +125,7 @@ def require_factoring(
     _require_sense(settings)
     if not is_auto(settings.n_factors):
         most = settings.peeling.max_factors
-        require_count("n_factors", settings.n_factors, 1, most)
+        require_count("n_factors", settings.n_factors, low=1, high=most)
     if not is_auto(settings.eigenvalue_tolerance):
         require_number("eigenvalue_tolerance", settings.eigenvalue_tolerance, above=0)
     if not is_auto(settings.similarity_threshold):
@@ -151,7 +151,7 @@ def _require_exclude(exclude: Sequence[int], n_functions: int | None) -> None:
     """Refuse what is no sequence of indices of functions."""
     # While their number is not known, any index may turn out to be one.
     last = 2**31 if n_functions is None else n_functions - 1
-    require_indices("exclude", exclude, 1, last, of="functions")
+    require_indices("exclude", exclude, low=1, high=last, of="functions")
 
 
 def _require_defaults(settings: FactoringSettings) -> None:

@@ -120,7 +120,7 @@ class Columns:
 
     Attributes
     ----------
-    numbers : tuple of int
+    numbers : sequence of int
         Numbers of the columns in the table, counted from 0, ascending.
     total : int
         Number of columns of the table.
@@ -131,7 +131,7 @@ class Columns:
         if they are not scaled.
     """
 
-    numbers: tuple[int, ...]
+    numbers: Sequence[int]
     total: int
     names: tuple[str, ...] | None = None
     mean: np.ndarray | None = None
@@ -145,6 +145,8 @@ class Columns:
     @property
     def choice(self) -> ColumnChoice:
         """The choice of the same columns in another table, by their labels."""
+        if self.names is None and len(self.numbers) == self.total:
+            return ColumnChoice(labels=(f"0-{self.total - 1}",))
         return ColumnChoice(labels=tuple(self.labels))
 
     @property
@@ -164,7 +166,7 @@ class Columns:
         names, mean, scale = (record[key] for key in ("names", "mean", "scale"))
         total = record["total"]
         return cls(
-            tuple(record["numbers"] or range(total)),
+            range(total) if record["numbers"] is None else tuple(record["numbers"]),
             total,
             None if names is None else tuple(names),
             None if mean is None else np.array(mean),

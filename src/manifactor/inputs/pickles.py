@@ -16,7 +16,7 @@ import numpy as np
 
 from manifactor._support.bounded_files import BoundedFile
 from manifactor._support.regular_files import require_regular_file
-from manifactor.inputs.unpickling import Refused, StrictUnpickler, shown
+from manifactor.inputs.unpickling import Dict, Refused, Set, StrictUnpickler, shown
 from manifactor.spectral.forecast import available_memory
 
 # cryoDRGN writes poses as a pair of arrays.
@@ -53,7 +53,7 @@ def read_pickled_array(path: Path) -> np.ndarray:
 def _as_array(path: Path, found: Any) -> np.ndarray:
     array = found.values if isinstance(found, _Array) else found
     if not isinstance(array, np.ndarray):
-        kind = type(found).__name__.strip("_")
+        kind = _kind(found)
         raise ValueError(
             f"{path} must hold one pickled array of numbers; got {kind}."
             + POSES_HINT * (kind == "tuple")
@@ -68,16 +68,20 @@ def read_pickled_numbers(path: Path) -> np.ndarray:
     Nothing in the file is executed.
     """
     found = _unpickled(path)
-    if isinstance(found, set | frozenset):
-        # A set has no order of its own; rows are named in that of their file.
-        found = sorted(found) if all(map(_is_whole, found)) else list(found)
-    if not isinstance(found, list | tuple):
+    if not isinstance(found, list | tuple) or isinstance(found, Dict):
         return _as_array(path, found)
     if not all(map(_is_whole, found)):
         raise ValueError(
-            f"{path} must hold whole numbers; its {type(found).__name__} holds others."
+            f"{path} must hold whole numbers; its {_kind(found)} does not."
         )
-    return np.array(found, dtype=np.int64)
+    numbers = np.array(found, dtype=np.int64)
+    # A set has no order of its own; rows are named in that of their file.
+    return np.unique(numbers) if isinstance(found, Set) else numbers
+
+
+def _kind(found: Any) -> str:
+    """Return what Python calls an object that was read."""
+    return getattr(found, "kind", type(found).__name__.strip("_"))
 
 
 def _is_whole(value) -> bool:
@@ -188,11 +192,11 @@ def _reconstruct(*_) -> _Array:
     return _Array()
 
 
-def _plain_set(values: Iterable = ()) -> set:
+def _plain_set(values: Iterable = ()) -> Set:
     """Stand-in for the constructor of a set."""
     if not all(map(_is_whole, values)):
         raise Refused("it holds a set of other things than whole numbers.")
-    return set(values)
+    return Set(values)
 
 
 def _scalar(number_type, data):

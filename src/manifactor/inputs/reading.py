@@ -166,7 +166,9 @@ def open_input(
         return unread_stack(path, settings, choice)
     if _holds_particles(path):
         given.require_images(path)
-        seen = particles_of_one_view(path, particles, view, angle, choice)
+        seen = particles_of_one_view(
+            path, choice, passthrough=particles, view=view, width=angle
+        )
         return unread_particles(seen, settings, choice)
     given.require_table(path)
     found = _from_coordinates(path, columns, particles, indices, choice)

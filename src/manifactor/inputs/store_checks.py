@@ -11,6 +11,7 @@ from math import prod
 from pathlib import Path
 
 from manifactor._support.array_files import ArrayFileSettings
+from manifactor._support.errors import one_line
 from manifactor._support.regular_files import irregularity
 
 
@@ -65,7 +66,7 @@ def damage_named(path: Path) -> Iterator[None]:
         raise
     # The libraries behind zarr and pyarrow raise many kinds.
     except Exception as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = one_line(error) or type(error).__name__
         raise ValueError(
             f"{path} cannot be read and is probably damaged: {reason[:300]}"
         ) from error

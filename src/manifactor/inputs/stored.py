@@ -101,7 +101,12 @@ def stored_table(path: Path, choice: ColumnChoice = ColumnChoice()) -> StoredTab
     text = [number for number in used if number in store.text]
     if text:
         names = listed([_label(store, number) for number in text])
-        if choice.named or len(text) == len(used):
+        if len(text) == len(used) and not choice.named:
+            raise ValueError(
+                f"{path} must be a table of numbers: all columns hold text. "
+                "Give a file with columns of numbers."
+            )
+        if choice.named:
             raise ValueError(
                 f"{path} must be a table of numbers: columns that hold none are "
                 f"{names}. Leave them out with --drop, or choose others with --columns."

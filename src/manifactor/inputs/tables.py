@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.extras import extra
 from manifactor._support.parameters import as_number
 from manifactor._support.warning import warn_caller
 from manifactor.estimators.columns import ColumnWarning
 from manifactor.inputs.columns import ColumnChoice, listed
-from manifactor.inputs.layout import DELIMITERS, Layout, layout_of, lines, not_a_table
-from manifactor.inputs.stores import is_stored, open_store
+from manifactor.inputs.layout import DELIMITERS, Layout, layout_of, lines
+from manifactor.inputs.stored import stored_table
+from manifactor.inputs.stores import is_stored, open_store, parquet_layout
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Table:
     Attributes
     ----------
     samples : ndarray of shape (n_samples, n_used)
-    numbers : tuple of int
+    numbers : sequence of int
         Numbers of the columns used in the file, counted from 0.
     total : int
         Number of columns of the file.
@@ -31,7 +31,7 @@ class Table:
     """
 
     samples: np.ndarray
-    numbers: tuple[int, ...]
+    numbers: Sequence[int]
     total: int
     names: tuple[str, ...] | None = None
 
@@ -43,7 +43,7 @@ def column_names(path) -> list[str]:
     if is_stored(path):
         return list(open_store(path).names or ())
     if suffix == ".parquet":
-        return list(extra("pyarrow.parquet").read_schema(path).names)
+        return list(parquet_layout(path)[0].names)
     if suffix not in DELIMITERS:
         return []
     return list(layout_of(path, DELIMITERS[suffix]).names or ())
@@ -137,32 +137,11 @@ def _rows(
 
 
 def read_parquet(path: Path, choice: ColumnChoice) -> Table:
-    """Return a table in parquet."""
-    names = _parquet_names(path)
-    used = choice.numbers(names, len(names))
-    parquet = extra("pyarrow.parquet")
-    try:
-        table = parquet.read_table(path, columns=[names[number] for number in used])
-        columns = [column.to_numpy() for column in table.columns]
-    except OSError:
-        raise
-    except Exception as error:  # damaged and foreign files lead to any exception
-        raise not_a_table(path, error) from error
-    cells = dict(zip(used, columns, strict=True))
-    used, samples = _as_numbers(path, cells, names, strict=choice.named)
-    return Table(samples, used, len(names), _names_of(used, names))
-
-
-def _parquet_names(path: Path) -> tuple[str, ...]:
-    try:
-        names = tuple(extra("pyarrow.parquet").read_schema(path).names)
-    except OSError:
-        raise
-    except Exception as error:  # damaged and foreign files lead to any exception
-        raise not_a_table(path, error) from error
-    if not names:
-        raise ValueError(f"{path} must be a table of numbers: it has no columns.")
-    return names
+    """Return a table in parquet; columns of text are not read."""
+    table = stored_table(path, choice)
+    columns = table.columns
+    samples = open_store(path).read(0, table.n_samples, columns.numbers)
+    return Table(samples, columns.numbers, columns.total, columns.names)
 
 
 def _as_numbers(

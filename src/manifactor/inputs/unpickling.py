@@ -1,10 +1,8 @@
 """An unpickler that builds what it is told to build, in bounded memory and time."""
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
-
-import numpy as np
 
 from manifactor._support.bounded_files import BoundedFile
 
@@ -28,8 +26,42 @@ FOREIGN = (
     pickle.READONLY_BUFFER,
 )
 
-# What may be in a set, or a key of a dict. Tuples of tuples may take for ever.
-PLAIN = (str, int, float, np.integer)
+
+class Set(list):
+    """The items of a set.
+
+    They are not hashed: whole numbers of a file may all have the same hash, and tuples
+    of tuples may take for ever.
+    """
+
+    kind = "set"
+    add = list.append
+
+
+class Dict(list):
+    """The keys and values of a dict, which are not hashed either."""
+
+    kind = "dict"
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Add a key and its value."""
+        self += (key, value)
+
+
+class Memo(dict):
+    """Objects that a pickle refers to, by their numbers.
+
+    The numbers are those of the file, and may all have the same hash. Hashes of their
+    digits are other ones in every process.
+    """
+
+    def __getitem__(self, number: int) -> Any:
+        """Return an object."""
+        return super().__getitem__(str(number))
+
+    def __setitem__(self, number: int, value: Any) -> None:
+        """Remember an object."""
+        super().__setitem__(str(number), value)
 
 
 class Refused(ValueError):
@@ -70,6 +102,7 @@ class StrictUnpickler(Unpickler):
         self.buildable = buildable
         self.left_bytes = most_bytes
         super().__init__(file)
+        self.memo = Memo()
 
     def find_class(self, module: str, name: str) -> Callable:
         """Return the stand-in for a name."""
@@ -84,7 +117,7 @@ class StrictUnpickler(Unpickler):
 
     def charge(self, made: Any) -> None:
         """Refuse a pickle that makes more of its bytes than an array needs."""
-        if isinstance(made, bytes | set):
+        if isinstance(made, bytes | Set):
             self.left_bytes -= len(made)
         else:
             self.left_bytes -= getattr(made, "nbytes", 0)
@@ -114,35 +147,23 @@ class StrictUnpickler(Unpickler):
             raise Refused(f"it claims {size} bytes, and has {self.size}.")
         self.append(bytearray(self.read(size)))
 
-    def load_additems(self) -> None:
-        """Add items to a set."""
-        _require_plain(self.stack)
-        super().load_additems()
+    def load_empty_set(self) -> None:
+        """Begin a set."""
+        self.append(Set())
 
     def load_frozenset(self) -> None:
         """Make a set of items."""
-        _require_plain(self.stack)
-        super().load_frozenset()
+        items = self.pop_mark()
+        self.append(Set(items))
 
-    def load_setitem(self) -> None:
-        """Add a key and its value to a dict."""
-        _require_plain(self.stack[-2:-1])
-        super().load_setitem()
-
-    def load_setitems(self) -> None:
-        """Add keys and their values to a dict."""
-        _require_plain(self.stack[::2])
-        super().load_setitems()
+    def load_empty_dictionary(self) -> None:
+        """Begin a dict."""
+        self.append(Dict())
 
     def load_dict(self) -> None:
         """Make a dict of keys and values."""
-        _require_plain(self.stack[::2])
-        super().load_dict()
-
-
-def _require_plain(items: Iterable) -> None:
-    if not all(isinstance(item, PLAIN) for item in items):
-        raise Refused("it holds a set or a table of other things than whole numbers.")
+        items = self.pop_mark()
+        self.append(Dict(items))
 
 
 StrictUnpickler.dispatch = {
@@ -151,9 +172,8 @@ StrictUnpickler.dispatch = {
     pickle.REDUCE[0]: StrictUnpickler.load_reduce,
     pickle.BUILD[0]: StrictUnpickler.load_build,
     pickle.BYTEARRAY8[0]: StrictUnpickler.load_bytearray8,
-    pickle.ADDITEMS[0]: StrictUnpickler.load_additems,
+    pickle.EMPTY_SET[0]: StrictUnpickler.load_empty_set,
     pickle.FROZENSET[0]: StrictUnpickler.load_frozenset,
-    pickle.SETITEM[0]: StrictUnpickler.load_setitem,
-    pickle.SETITEMS[0]: StrictUnpickler.load_setitems,
+    pickle.EMPTY_DICT[0]: StrictUnpickler.load_empty_dictionary,
     pickle.DICT[0]: StrictUnpickler.load_dict,
 }

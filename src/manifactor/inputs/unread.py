@@ -93,7 +93,7 @@ def unread_particles(
 
 
 def particles_of_one_view(
-    path: Path, passthrough, view, width: float, choice: ParticleChoice
+    path: Path, choice: ParticleChoice, *, passthrough, view, width: float
 ) -> Particles:
     """Return the chosen particles of a file, seen from one direction."""
     if passthrough is None:
@@ -123,7 +123,7 @@ def _checked(
         low_pass=settings.low_pass,
     )
     if settings.components is not None:
-        require_count("--components", settings.components, 1, len(source))
+        require_count("--components", settings.components, low=1, high=len(source))
     notes = _pixel_size_notes(source, path, label)
     return UnreadImages(path, source, view, settings, notes)
 

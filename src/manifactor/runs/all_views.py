@@ -1,6 +1,6 @@
 """Particles of all views: read once, factored, placed, and written as a run folder."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +37,7 @@ from manifactor.runs.cost import Cost
 from manifactor.runs.folder import write_run
 from manifactor.runs.input_state import input_state, particle_file, warn_of_changes
 from manifactor.runs.motions import MODEL_FILE, UNKNOWN, EvenScale, scales_of
-from manifactor.runs.options import changed_options, repeated_options
+from manifactor.runs.options import absolute, changed_options, repeated_options
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.visibility import motion_records
 from manifactor.spectral.forecast import available_memory
@@ -84,6 +84,12 @@ class AllViewsTask:
             *changed_options(own, usual),
             *changed_options(self.settings, ManifoldFactorizer().get_params()),
         ]
+
+    @property
+    def anywhere(self) -> "AllViewsTask":
+        """The same task for a process that may work in another folder."""
+        choice = replace(self.choice, datadir=absolute(self.choice.datadir))
+        return replace(self, path=self.path.absolute(), choice=choice)
 
     def read(self) -> tuple[Particles, ImageSource]:
         """Return the particles and their images, which are not read yet."""
@@ -149,22 +155,8 @@ class AllViewsTask:
         """
         before = input_state([self.path])
         stages = (stages or Stages()).start(callback, self.seed)
-        transforms = read_transforms(
-            source,
-            particles,
-            rng=np.random.default_rng(self.seed),
-            low_pass=self.low_pass,
-            mask_radius=self.mask_radius,
-            stages=stages,
-            workers=workers,
-        )
-        found = factor_all_views(
-            transforms,
-            seed=self.seed,
-            symmetry=self.symmetry,
-            parameters=self.settings,
-            stages=stages,
-            workers=workers,
+        transforms, found = self._factored(
+            particles, source, stages=stages, workers=workers
         )
         places = places_of(found)
         record = {**self._record(particles, transforms, found, places), **before.record}
@@ -186,6 +178,34 @@ class AllViewsTask:
             overwrite=overwrite,
         )
         return found.fit, record
+
+    def _factored(
+        self,
+        particles: Particles,
+        source: ImageSource,
+        *,
+        stages: Stages,
+        workers: Workers,
+    ) -> tuple[Transforms, AllViews]:
+        """Return the images, transformed, and the motions that they show."""
+        transforms = read_transforms(
+            source,
+            particles,
+            rng=np.random.default_rng(self.seed),
+            low_pass=self.low_pass,
+            mask_radius=self.mask_radius,
+            stages=stages,
+            workers=workers,
+        )
+        found = factor_all_views(
+            transforms,
+            seed=self.seed,
+            symmetry=self.symmetry,
+            parameters=self.settings,
+            stages=stages,
+            workers=workers,
+        )
+        return transforms, found
 
     def _record(
         self,

@@ -186,17 +186,17 @@ def average(
     labels, centres = binned(places, n_bins)
     labels, rows = _averaged(labels, most)
     matching = match(labels, others, n_bins=n_cells, settings=settings.matching)
-    half = half_sets(run) if halves else None
-    mean = partial(
-        weighted_means,
+    means, both = _means(
         images,
+        labels,
+        weights=matching.weights,
+        n_bins=n_cells,
+        half=half_sets(run) if halves else None,
         rows=rows,
         n_blocks=settings.n_blocks,
         workers=workers,
         report=report,
     )
-    correct = correction(images, labels, weights=matching.weights, n_bins=n_cells)
-    means, both = _means(mean, correct, labels, matching.weights, n_cells, half)
     return Averages(
         means=means,
         shape=(n_bins,) * len(places),
@@ -231,14 +231,17 @@ def _require_as_many(source: ImageSource | ImageArray, run: Run) -> None:
 
 
 def _means(
-    mean: Callable[..., np.ndarray],
-    correct: Callable[[np.ndarray], np.ndarray],
+    images: View | ImageSource,
     labels: np.ndarray,
+    *,
     weights: np.ndarray,
     n_bins: int,
     half: np.ndarray | None,
+    **reading,
 ) -> tuple[np.ndarray, HalfAverages | None]:
     """Return the means of bins, and of their half sets, corrected for the CTF."""
+    mean: Callable[..., np.ndarray] = partial(weighted_means, images, **reading)
+    correct = correction(images, labels, weights=weights, n_bins=n_bins)
     if half is None:
         return correct(mean(labels, weights=weights, n_bins=n_bins)), None
     means, both = half_averages(mean, labels, half, weights=weights, n_bins=n_bins)

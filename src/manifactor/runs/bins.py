@@ -36,7 +36,7 @@ def bin_labels(
         "topology", topology, tuple(_BINS), "(another shape has no bins along it)"
     )
     # More bins than that are a mistake, such as samples counted instead of bins.
-    require_count("n_bins", n_bins, 1, 10_000)
+    require_count("n_bins", n_bins, low=1, high=10_000)
     coordinate = np.asarray(coordinate, dtype=float)
     finite = np.isfinite(coordinate)
     if coordinate.ndim != 1 or not finite.all():

@@ -135,7 +135,10 @@ def _draw(
     most = drawing.images if of_images else drawing.others
     asked = {"auto": most, "all": max(n_samples, drawing.fewest)}
     count = require_count(
-        "fit_samples", asked.get(str(n_fitted), n_fitted), drawing.fewest, 10**9
+        "fit_samples",
+        asked.get(str(n_fitted), n_fitted),
+        low=drawing.fewest,
+        high=10**9,
     )
     if count >= n_samples:
         found = given("all")

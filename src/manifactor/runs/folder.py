@@ -5,64 +5,22 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from numbers import Real
 from pathlib import Path
 
 import numpy as np
 import scipy
 import sklearn
 
+from manifactor._support.errors import one_line
 from manifactor._support.files import require_place, whole_folder
 from manifactor._support.temporaries import is_half_replaced
 from manifactor._support.version import __version__
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import FORMAT, is_run, load, save, write_tree
 from manifactor.runs.places import Place, fitted_places, from_table, table_as_csv
+from manifactor.runs.record_form import REQUIRED, misshapen
 from manifactor.runs.tree import ARCHIVE_VERSION
 from manifactor.runs.verdict import run_evidence
-
-REQUIRED = ("version", "n_samples", "verdict", "factors")
-# Entries of run.json and their types; others than those above may be missing.
-ENTRIES = {
-    "input": str,
-    "command": str,
-    "particles": str,
-    "fingerprint": str,
-    "reproduce": str,
-    "input_changed": str,
-    "n_samples": int,
-    "verdict": str,
-    "n_fitted": int,
-    "parts": int,
-    "images": dict,
-    "particle_choice": dict,
-    "arguments": dict,
-    "components": dict,
-    "columns": dict,
-    "neighbors": dict,
-    "choices": dict,
-    "seconds": dict,
-    "versions": dict,
-    "factors": list,
-    "tests": list,
-    "confounders": list,
-    "leakage": list,
-    "all_views": dict,
-}
-# What each item of a list has.
-ITEMS: dict[str, dict[str, type]] = {
-    "factors": {"topology": str},
-    "tests": {"name": str, "passed": bool, "meaning": str},
-    "confounders": {"name": str, "factor": int, "r2": Real, "p": Real, "meaning": str},
-}
-# What each motion of a run of all views has, beside an axis.
-MOTION: dict[str, type] = {
-    "topology": str,
-    "shown": Real,
-    "blind": Real,
-    "blind_particles": Real,
-    "median_deviation": Real,
-}
 
 
 def write_run(
@@ -209,14 +167,16 @@ def read_record(folder: Path) -> dict:
     path = folder / "run.json"
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        if record["format"] != f"{FORMAT} run" or not dict(record["versions"]):
+        if record["format"] != f"{FORMAT} run" or not record["versions"]:
             raise ValueError("it is no record of a run")
+        if not isinstance(record["versions"], dict):
+            raise ValueError("versions must be an object")
         version, *_ = (record[name] for name in REQUIRED)
-        problem = _misshapen(record)
+        problem = misshapen(record)
     except KeyError as error:
         raise _damaged(path, f"it lacks {error}") from error
     except (ValueError, TypeError, RecursionError) as error:
-        raise _damaged(path, " ".join(str(error).split())) from error
+        raise _damaged(path, one_line(error)) from error
     if version != ARCHIVE_VERSION:
         raise ValueError(
             f"{path} has version {version}; this release reads version "
@@ -230,74 +190,6 @@ def read_record(folder: Path) -> dict:
 
 def _damaged(path: Path, problem: str) -> ValueError:
     return ValueError(f"{path} is damaged: {problem}. Fit again.")
-
-
-def _misshapen(record: dict) -> str:
-    """Return which entry is not of its type, "" for none."""
-    for name, kind in ENTRIES.items():
-        if name in record and not isinstance(record[name], kind):
-            found = type(record[name]).__name__
-            return f"{name} is {found}, not {kind.__name__}"
-    for name, kinds in ITEMS.items():
-        if not all(_has(item, kinds) for item in record.get(name, [])):
-            return f"{name} must each have {', '.join(kinds)}"
-    for choice in record.get("choices", {}).values():
-        if not _has(choice, {"why": str}):
-            return "choices must each have why"
-    if not _whole_components(record.get("components", {"text": ""})):
-        return "components must have text, and numbers as signal_to_noise and weights"
-    if not _whole_columns(record.get("columns")):
-        return "columns must have total, numbers, names, mean and scale"
-    if not _whole_choice(record.get("particle_choice", {})):
-        return "particle_choice must have a folder, a pixel size and lists of numbers"
-    if not all(map(_whole_motion, record.get("all_views", {}).get("motions", []))):
-        return f"motions must each have {', '.join(MOTION)} and axis"
-    view = record.get("view") or [0.0, 0.0]
-    return "" if _are_angles(view) else "view must be two angles"
-
-
-def _are_angles(view: list) -> bool:
-    return len(view) == 2 and all(isinstance(angle, Real) for angle in view)
-
-
-def _whole_motion(motion) -> bool:
-    return _has(motion, MOTION) and _are_angles(motion.get("axis") or [0.0, 0.0])
-
-
-def _has(item, kinds: Mapping[str, type]) -> bool:
-    if not isinstance(item, dict):
-        return False
-    return all(isinstance(item.get(key), kind) for key, kind in kinds.items())
-
-
-def _whole_components(components: dict) -> bool:
-    numbers = [
-        *components.get("signal_to_noise", []),
-        *components.get("weights", []),
-    ]
-    named = isinstance(components.get("text"), str)
-    return named and all(isinstance(number, Real) for number in numbers)
-
-
-def _whole_choice(choice: dict) -> bool:
-    folder, size = choice.get("datadir"), choice.get("pixel_size")
-    groups = [choice.get(name, []) for name in ("classes", "optics_groups")]
-    return (
-        (folder is None or isinstance(folder, str))
-        and (size is None or (isinstance(size, Real) and float(size) > 0))
-        and all(isinstance(numbers, list) for numbers in groups)
-        and all(isinstance(number, int) for numbers in groups for number in numbers)
-    )
-
-
-def _whole_columns(columns: dict | None) -> bool:
-    if columns is None:
-        return True
-    kinds = {"numbers": int, "names": str, "mean": Real, "scale": Real}
-    return isinstance(columns.get("total"), int) and all(
-        key in columns and all(isinstance(each, kind) for each in columns[key] or [])
-        for key, kind in kinds.items()
-    )
 
 
 def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
@@ -315,7 +207,7 @@ def read_places(folder) -> tuple[np.ndarray, tuple[Place, ...]]:
         places = from_table(header, columns, topologies)
     except (ValueError, KeyError, IndexError, TypeError) as error:
         # What follows the semicolon is advice for those who call loadtxt.
-        problem = " ".join(str(error).split()).partition(";")[0]
+        problem = one_line(error).partition(";")[0]
         raise _damaged(path, problem) from error
     problem = _misplaced(columns, places, record)
     if problem:

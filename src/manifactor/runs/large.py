@@ -11,7 +11,7 @@ import numpy as np
 
 from manifactor._support.choices import Choice
 from manifactor._support.choices import given as set_by_caller
-from manifactor._support.files import write_whole
+from manifactor._support.files import write_bytes
 from manifactor._support.stages import Stages
 from manifactor._support.temporaries import newest_change, temporary
 from manifactor._support.workers import Here, Workers
@@ -163,5 +163,5 @@ def _keep(fit: ManifoldFactorizer, work: Path, key: str) -> None:
     # Parts of another fit must not be taken for those of this one.
     shutil.rmtree(work / FOLDER, ignore_errors=True)
     (work / ARCHIVE).unlink(missing_ok=True)
-    write_whole(work / KEY, lambda file: file.write(json.dumps(key).encode()))
+    write_bytes(work / KEY, json.dumps(key).encode())
     save(fit, work / ARCHIVE)

@@ -178,7 +178,7 @@ def joint_cells(
             # The root of a whole power may come out just below the whole number.
             affordable = n_joint ** (1 / len(places)) + 1e-9
             n_cells = settings.cells(place.topology, affordable)
-        require_count("cells", n_cells, 1, 1000)
+        require_count("cells", n_cells, low=1, high=1000)
         points = _unrolled(place).reshape(n_samples, -1)
         own = _even_cells(points, n_cells)
         # Most joint cells of several factors are empty; `unique` closes the gaps.
@@ -296,7 +296,7 @@ def _range_of_means(
 def _require_labels(labels: np.ndarray, n_bins: int) -> None:
     """Refuse labels that are not bins."""
     # The grid of two factors with as many bins as `bin_labels` allows, 10,000 each.
-    require_count("n_bins", n_bins, 1, 100_000_000)
+    require_count("n_bins", n_bins, low=1, high=100_000_000)
     # Floats are refused: rounding them would hide a coordinate given for a label.
     whole_numbers = labels.ndim == 1 and labels.size and labels.dtype.kind in "iu"
     if not (whole_numbers and -1 <= labels.min() <= labels.max() < n_bins):

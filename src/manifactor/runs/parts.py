@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from manifactor._support.errors import one_line
 from manifactor._support.extras import extra
 from manifactor._support.files import write_whole
-from manifactor._support.regular_files import require_regular_file
 from manifactor._support.workers import Here, Workers
 from manifactor.estimators.locating import Locator
 from manifactor.inputs.stored import StoredTable
+from manifactor.inputs.stores import holds_numbers, parquet_layout, require_counts
 from manifactor.runs.archive import load
 from manifactor.runs.places import Place, as_places, from_table, table_columns
 
@@ -190,36 +192,50 @@ def _joined(parts: tuple[Place, ...]) -> Place:
 
 
 def _files(run: Path, record: dict) -> list[Path]:
-    files = [run / FOLDER / NAME.format(k) for k in range(record.get("parts", 0))]
-    missing = [path for path in files if not path.is_file()]
-    if missing or not files:
-        what = missing[0] if missing else run / FOLDER / NAME.format(0)
-        raise ValueError(f"{what} is missing. Fit again.")
-    return files
+    """Return the parts; their number in the record is compared, not believed."""
+    folder, recorded = run / FOLDER, record.get("parts", 0)
+    found = {path.name for path in folder.glob(NAME.replace("{:05d}", "*"))}
+    # No more names than files, and one.
+    names = [NAME.format(k) for k in range(min(max(1, recorded), len(found) + 1))]
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise ValueError(f"{folder / missing[0]} is missing. Fit again.")
+    if len(found) != recorded:
+        problem = f"parts is {recorded}, and there are {len(found)}"
+        raise _damaged(run / "run.json", problem)
+    return [folder / name for name in names]
 
 
 def _n_rows(path: Path) -> int:
-    try:
-        count = extra("pyarrow.parquet").read_metadata(path).num_rows
-    except (FileNotFoundError, PermissionError):
-        raise
-    except Exception as error:  # damaged files lead to any exception
-        raise _damaged(path, error) from error
+    count = _layout(path)[1].num_rows
     if count < 1:
         raise _damaged(path, "it holds no samples")
     return count
 
 
+def _layout(path: Path) -> tuple[Any, Any]:
+    """Return columns and metadata of a part, which claims no more than it holds."""
+    try:
+        return parquet_layout(path)
+    except ValueError as error:
+        problem = str(error).replace(f"{path} ", "it ", 1).rstrip(".")
+        raise _damaged(path, problem) from error
+
+
 def _damaged(path: Path, error: Exception | str) -> ValueError:
-    problem = " ".join(str(error).split())
+    problem = one_line(error)
     return ValueError(f"{path} is damaged: {problem}. Fit again.")
 
 
 def _read(path: Path, record: dict) -> PlacedRows:
     """Return the samples of a part: their numbers and their places."""
     topologies = [factor["topology"] for factor in record["factors"]]
-    require_regular_file(path, "a part of the coordinates")
+    schema, metadata = _layout(path)
+    if not all(map(holds_numbers, schema.types)):
+        raise _damaged(path, "it has columns that hold no numbers")
     try:
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            require_counts(group, schema.names)
         table = extra("pyarrow.parquet").read_table(path)
         columns = np.column_stack([column.to_numpy() for column in table.columns])
         places = from_table(table.column_names, columns.astype(float), topologies)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from manifactor._support.errors import one_line
 from manifactor._support.regular_files import real_path
 from manifactor._support.temporaries import newest_change
 from manifactor._support.version import __version__
@@ -181,7 +182,7 @@ def _row(run: Path) -> Row:
 
 def _failed(name: str, error: Exception) -> Row:
     """Return the row of a task that failed."""
-    problem = " ".join(str(error).split())
+    problem = one_line(error)
     if not isinstance(error, EXPECTED) or not problem:
         problem = f"{type(error).__name__}: {problem}"
     return _cells(name, "", FAILED, "", problem)

@@ -124,7 +124,9 @@ def require_diffusion(settings: DiffusionSettings, n_samples: int) -> None:
         require_choice("n_functions", settings.n_functions, ["auto"], "or a number")
     else:
         most = n_samples - 1
-        require_count("n_functions", settings.n_functions, 2, most, n_samples)
+        require_count(
+            "n_functions", settings.n_functions, low=2, high=most, n_samples=n_samples
+        )
 
 
 def _require_solver(settings: DiffusionSettings) -> None:
@@ -161,7 +163,9 @@ def _require_bandwidth(settings: DiffusionSettings) -> None:
 def _require_neighbors(settings: DiffusionSettings, n_samples: int) -> None:
     count = settings.n_neighbors
     if not isinstance(count, str):
-        require_count("n_neighbors", count, 1, n_samples - 1, n_samples)
+        require_count(
+            "n_neighbors", count, low=1, high=n_samples - 1, n_samples=n_samples
+        )
         _require_own_count(settings)
         return
     require_choice("n_neighbors", count, ["auto", "all"], "or a number")

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from manifactor._support.files import write_whole
+from manifactor._support.files import write_bytes
 from manifactor._support.version import __version__
 
 REMEDY = "Choose another --out, or pass --overwrite to start again."
@@ -128,7 +128,7 @@ def finish(out: Path, records: Sequence[dict]) -> None:
 
 
 def _write(path: Path, records: Sequence[dict]) -> None:
-    write_whole(path, lambda file: file.write("".join(map(_line, records)).encode()))
+    write_bytes(path, "".join(map(_line, records)).encode())
 
 
 def _line(record: dict) -> str:

@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 
+from manifactor._support.errors import one_line
 from manifactor.cryoem.pictures import enlarged, png_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors import ownership
@@ -192,7 +193,7 @@ def averages(
     try:
         found = averages_along(run, number, cone=cone, settings=settings)
     except (ValueError, OSError) as error:
-        problem = " ".join(str(error).split())
+        problem = one_line(error)
         return paragraph(f"No averages along this factor: {problem}", kind="note")
     text = f"Means of {_averaged(run, found, cone, settings)}."
     box = tiles(

@@ -10,7 +10,7 @@ from html import escape
 from itertools import combinations
 from pathlib import Path
 
-from manifactor._support.files import write_whole
+from manifactor._support.files import write_bytes
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
 from manifactor.runs.motions import open_motions
@@ -73,7 +73,7 @@ def write_report(
     # A name of a file may have bytes that are no text.
     content = page.encode(errors="backslashreplace")
     path = out or folder / REPORT_NAME
-    _write_bytes(path, content)
+    write_bytes(path, content)
     return path
 
 
@@ -109,7 +109,7 @@ def write_movies(
             continue
         for kind, content in _movies(run, shown, number, settings).items():
             path = page.with_name(f"{page.stem}-factor{number}{kind}")
-            _write_bytes(path, content)
+            write_bytes(path, content)
             written.append(path)
     return written
 
@@ -126,10 +126,6 @@ def _movies(
             settings=settings.motions,
         )
     return figures.averages_along(run, number, settings=settings.figures).movies
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    write_whole(path, lambda file: file.write(content))
 
 
 def report_page(

@@ -26,16 +26,6 @@ def judges(
     return {criterion.name: criterion.judge for criterion in criteria(settings)}
 
 
-def criteria_table(settings: EvidenceSettings = EvidenceSettings()) -> str:
-    """Return the criteria as a Markdown table."""
-    rows = [
-        f"| {criterion.name} | {criterion.meaning} | {criterion.rule} |"
-        for criterion in criteria(settings)
-    ]
-    header = ["| test | what it measures | passed if |", "|---|---|---|"]
-    return "\n".join([*header, *rows]) + "\n"
-
-
 def _criteria_of_functions(settings: EvidenceSettings) -> tuple[Criterion, ...]:
     """Criteria of the factors' functions on a product."""
     return (

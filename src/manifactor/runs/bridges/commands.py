@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from textwrap import wrap
 
+from manifactor._support.errors import one_line
 from manifactor._support.escapes import printable, shell_line
 
 
@@ -33,7 +34,7 @@ def comment(text: str, *, width: int | None = 88) -> str:
     '# one bin after the other\\n'
     """
     # Line ends in the name of a file would end the comment: all blanks are made one.
-    line = printable(" ".join(text.split()))
+    line = printable(one_line(text))
     if width is None:
         return f"# {line}\n"
     lines = wrap(line, width - 2, break_long_words=False, break_on_hyphens=False)

@@ -62,7 +62,14 @@ def export(
     _require_program(program, training)
     if folder is None:
         folder = run.folder / f"{program}-factor{factor}"
-    request = _request(run, factor, n_bins, folder.absolute(), training, workers)
+    request = _request(
+        run,
+        factor,
+        n_bins=n_bins,
+        folder=folder.absolute(),
+        training=training,
+        workers=workers,
+    )
     files = BRIDGES[program](request)
     warnings = request.warnings
     for message in warnings:
@@ -86,6 +93,7 @@ def _require_program(program: str, training: Path | None) -> None:
 def _request(
     run: Run,
     factor: int,
+    *,
     n_bins: int,
     folder: Path,
     training: Path | None,

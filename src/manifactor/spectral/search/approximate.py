@@ -99,7 +99,7 @@ class ApproximateSearch(NeighborSearch):
         X = np.asarray(validate_data(self, X, dtype=FLOATS))
         most = len(X) - 1
         self.n_found_ = 1 + require_count(
-            "n_neighbors", self.n_neighbors, 1, most, len(X)
+            "n_neighbors", self.n_neighbors, low=1, high=most, n_samples=len(X)
         )
         require_number("least_recall", self.least_recall, low=0, high=1)
         with _threads(self.n_jobs) as n_threads:

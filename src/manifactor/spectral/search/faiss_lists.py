@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
+from manifactor._support.errors import one_line
 from manifactor._support.extras import extra
 
 
@@ -204,7 +205,7 @@ def faiss_package() -> Iterator[ModuleType]:
         # A package that is not installed: `extra` has said so.
         if isinstance(error.__cause__, ImportError):
             raise
-        message = " ".join(str(error).split())
+        message = one_line(error)
         raise ValueError(
             "the approximate search failed in the package faiss "
             f"({type(error).__name__}: {message}). Install faiss-cpu again, or search "

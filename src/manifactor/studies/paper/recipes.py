@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from manifactor._support.extras import extra
-from manifactor._support.files import make_folder, write_whole
+from manifactor._support.files import make_folder, write_bytes
 from manifactor._support.regular_files import require_regular_file
 from manifactor._support.workers import Processes, Workers
 from manifactor.runs.folder import versions
@@ -178,7 +178,7 @@ def _has_pictures(folder: Path, section: dict) -> bool:
 def _write_pictures(folder: Path, section: Section) -> None:
     for drawn in section.pictures:
         for suffix, content in picture(drawn.figure).items():
-            _write_bytes(folder / f"{drawn.name}{suffix}", content)
+            write_bytes(folder / f"{drawn.name}{suffix}", content)
 
 
 def _write_record(folder: Path, record: dict) -> None:
@@ -186,10 +186,6 @@ def _write_record(folder: Path, record: dict) -> None:
     done = record["sections"]
     # The order of the page, not that in which recipes were run.
     record["sections"] = {name: done[name] for name in RECIPES if name in done}
-    _write_bytes(folder / NUMBERS, json.dumps(record, indent=1).encode())
-    _write_bytes(folder / "index.html", as_html(record, folder).encode())
-    _write_bytes(folder / "index.md", as_markdown(record).encode())
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    write_whole(path, lambda file: file.write(content))
+    write_bytes(folder / NUMBERS, json.dumps(record, indent=1).encode())
+    write_bytes(folder / "index.html", as_html(record, folder).encode())
+    write_bytes(folder / "index.md", as_markdown(record).encode())

@@ -26,7 +26,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         # Refused here, before hours of work, not by the first generator.
-        require_count("seed", self.seed, 0, 2**31)
+        require_count("seed", self.seed, low=0, high=2**31)
 
     @property
     def n(self) -> int:
