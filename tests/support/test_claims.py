@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from manifactor._support.claims import claim, claims_released
+from manifactor._support.locks import lock
 
 pytest.importorskip("fcntl", reason="no locks here")
 OWNER = """
@@ -57,3 +58,74 @@ def test_where_there_are_no_locks_nothing_is_refused(tmp_path, monkeypatch):
     with claims_released():
         claim(tmp_path / "run")
         assert list(tmp_path.iterdir()) == []
+
+
+def states(folder):
+    """What would change if anything in a folder were replaced or written to."""
+    found = {path: path.lstat() for path in folder.rglob("*")}
+    return {path: (each.st_ino, each.st_mtime_ns) for path, each in found.items()}
+
+
+def link(path):
+    path.with_name("victim").write_text("kept")
+    path.symlink_to("victim")
+
+
+def lost_link(path):
+    path.symlink_to("victim")
+
+
+def folder(path):
+    path.mkdir()
+    (path / "victim").write_text("kept")
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (link, "a link"),
+        (lost_link, "a link"),
+        (folder, "a folder"),
+        (os.mkfifo, "a named pipe"),
+    ],
+)
+def test_what_is_no_lock_file_is_refused_and_left_alone(tmp_path, make, kind):
+    path = tmp_path / ".run.manifactor.lock"
+    make(path)
+    before = states(tmp_path)
+    message = (
+        rf"run\.manifactor\.lock must be a lock file .* it is {kind}\. Remove it\."
+    )
+    with pytest.raises(ValueError, match=message), claims_released():
+        claim(tmp_path / "run")
+    assert states(tmp_path) == before
+
+
+def test_a_link_that_appears_after_the_check_is_not_followed(tmp_path, monkeypatch):
+    (tmp_path / "victim").write_text("kept")
+    (tmp_path / ".run.manifactor.lock").symlink_to("victim")
+    monkeypatch.setattr("manifactor._support.claims._require_file", lambda path: None)
+    with pytest.raises(OSError, match=r"run\.manifactor\.lock"), claims_released():
+        claim(tmp_path / "run")
+    assert (tmp_path / "victim").read_text() == "kept"
+
+
+def test_links_are_not_locked(tmp_path):
+    (tmp_path / "victim").touch()
+    (tmp_path / "link").symlink_to("victim")
+    with pytest.raises(OSError, match="link"):
+        lock(tmp_path / "link")
+
+
+def test_windows_which_has_no_such_flags_claims_nothing_and_follows_no_link(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("manifactor._support.locks.fcntl", None)
+    monkeypatch.setattr("manifactor._support.claims.NO_DETOUR", 0)
+    with claims_released():
+        claim(tmp_path / "run")
+        assert list(tmp_path.iterdir()) == []
+    (tmp_path / ".run.manifactor.lock").symlink_to("victim")
+    with pytest.raises(ValueError, match="it is a link"):
+        claim(tmp_path / "run")
+    assert not (tmp_path / "victim").exists()

@@ -6,12 +6,16 @@ ends. One that a killed command has left is locked by nobody.
 
 import os
 import socket
+import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from manifactor._support.locks import lock
+from manifactor._support.locks import NO_DETOUR, lock
 from manifactor._support.temporaries import unfinished
+
+# What may have the name of a lock file.
+KINDS = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a named pipe"}
 
 # What ends the claims of this process; claims belong to the whole process.
 _claims: dict[Path, ExitStack] = {}
@@ -25,7 +29,8 @@ def claim(place: Path) -> None:
     Raises
     ------
     ValueError
-        If another process has claimed it.
+        If another process has claimed it, or if the name of the lock file is taken by
+        something that is no file.
     """
     path = Path(os.path.abspath(place))
     path = path.with_name(f".{path.name}.manifactor.lock")
@@ -54,11 +59,26 @@ def claim(place: Path) -> None:
 
 def _locked(path: Path) -> int | None:
     while True:
-        path.touch()
+        _require_file(path)
+        flags = os.O_CREAT | os.O_WRONLY | NO_DETOUR
+        os.close(os.open(path, flags, 0o666))
         try:
             return lock(path)
         except FileNotFoundError:  # its owner has ended in this instant
             continue
+
+
+def _require_file(path: Path) -> None:
+    """Refuse a lock that is there and is no file: it is written to, and removed."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        kind = KINDS.get(stat.S_IFMT(mode), "a device or a socket")
+        raise ValueError(
+            f"{path} must be a lock file of manifactor; it is {kind}. Remove it."
+        )
 
 
 def _this_process() -> str:

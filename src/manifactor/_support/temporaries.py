@@ -27,6 +27,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from manifactor._support.locks import lock, locked
+from manifactor._support.regular_files import real_path
 
 NAME = re.compile(r"\.(.+)\.(new|old)\.([0-9a-f]{8})-(\w{8})", re.DOTALL)
 
@@ -186,7 +187,7 @@ def clear_leftovers(
 @contextmanager
 def _abandoned(path: Path, settings: LeftoverSettings) -> Iterator[None]:
     """Hold something that nobody writes any more; raise OSError if somebody may."""
-    with locked(path) as has_locks:
+    with locked(real_path(path)) as has_locks:
         known = has_locks and _parts(path)[2] == _machine()
         if not known and time.time() - newest_change(path) / 1e9 < settings.idle:
             raise BlockingIOError(path)
