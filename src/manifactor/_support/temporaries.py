@@ -136,7 +136,8 @@ def away(folder: Path, successor: Path) -> Path:
 
 def _discard(old: Path) -> None:
     """Remove a folder that was moved away, after another is in its place."""
-    # Under this name it would be put back if it had no successor: only while whole.
+    # `clear_leftovers` puts any `.old.` folder back that has no successor. Rename it
+    # before it is deleted, so that a half-deleted one is never put back.
     half = _other_state(old, "new")
     remove(half)
     with suppress(OSError):
