@@ -4,7 +4,8 @@ Every command that writes is killed (SIGKILL) before each of its file operations
 slowest commands before some, and quick commands are killed at random moments. After a
 kill, the old or the new output must be in place and whole; after the next command,
 nothing else may be left. Where folders cannot be exchanged in one step, the next
-command puts the output into its place.
+command puts the output into its place. The exit code is 0 if all of that holds for
+every kill, else 1.
 
     python benchmarks/kills.py [--random 500] [--seed 0] [--only WORD]
 """
@@ -54,7 +55,12 @@ def show(case: Case, kills: list[Kill]) -> None:
             print(f"        {kill.moment}: {kill.output}; left: {kill.left}")
 
 
-def main() -> None:
+def exit_code(kills: list[Kill]) -> int:
+    """Return 0 if there were kills and each left a whole output and nothing else."""
+    return 0 if kills and not any(kill.output or kill.left for kill in kills) else 1
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--random", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
@@ -79,7 +85,8 @@ def main() -> None:
     whole = sum(not kill.output for kill in everything)
     clean = sum(not kill.left for kill in everything)
     print(f"\n{len(everything)} kills: {whole} outputs whole, {clean} left nothing.")
+    return exit_code(everything)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -101,8 +101,24 @@ def test_views_are_not_resumed_with_other_options_or_inputs(stopped, fitted, cap
 @pytest.mark.slow
 def test_what_a_killed_worker_left_is_removed(stopped, capsys):
     (stopped / ".run.stages" / ".c.half").mkdir()
+    (stopped / ".run.stages" / ".DS_Store").touch()
     assert manifactor(f"{FIT} --resume") == 0
     assert not list((stopped / "run").glob(".*"))
+
+
+@pytest.mark.slow
+def test_the_run_of_a_hidden_input_is_not_hidden(inputs, capsys):
+    shutil.move("c.npy", ".c.npy")
+    assert manifactor(FIT.replace("c.npy", ".c.npy")) == 0
+    assert {path.name for path in (inputs / "run").iterdir()} == {*"abc", "views.csv"}
+
+
+@pytest.mark.slow
+def test_a_hidden_file_that_cannot_be_removed_stops_nobody(stopped, monkeypatch):
+    (stopped / ".run.stages" / ".nfs1").touch()
+    monkeypatch.setattr("manifactor.runs.several.remove", lambda path: None)
+    assert manifactor(f"{FIT} --resume") == 0
+    assert len((stopped / "run" / "views.csv").read_text().splitlines()) == 4
 
 
 @pytest.mark.slow

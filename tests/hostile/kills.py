@@ -20,8 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import chdir, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
-from io import StringIO
-from itertools import count
+from io import BytesIO, StringIO
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +71,9 @@ class Case:
         Kinds of operations that kills are before.
     first : int
         Number of the first of these.
+    elsewhere : str
+        The next command after a kill, if it writes another output into the same folder;
+        else it is `line` again.
     """
 
     line: str
@@ -81,10 +83,13 @@ class Case:
     at_once: bool = True
     operations: frozenset[str] = frozenset(OPERATIONS)
     first: int = 1
+    elsewhere: str = ""
 
     @property
     def name(self) -> str:
-        return self.line if self.at_once else f"{self.line} (in two steps)"
+        steps = "" if self.at_once else " (in two steps)"
+        after = f" (then {self.elsewhere})" if self.elsewhere else ""
+        return f"{self.line}{steps}{after}"
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,8 @@ FOLDERS = [
     with_old("export run --factor 1 --bins 3 --to relion", "out"),
     with_old("simulate molecule --n 20 --size 54 --pixel-size 4", "out"),
 ]
+OTHER = "simulate torus --n 50 --out other.npz"
+ELSEWHERE = Case("simulate torus --n 50 --out out.npz", "out.npz", elsewhere=OTHER)
 # Commands that take hundredths of a second; with those of `FOLDERS`.
 QUICK = [
     Case("fit a.npz --out out", "out"),
@@ -119,6 +126,8 @@ QUICK = [
     with_old("select run --factor 1 --range 0 0.7", "out.star"),
     Case("select run --factor 1 --range 0 0.7 --out out.csv", "out.csv"),
     with_old("simulate torus --n 50", "out.npz"),
+    ELSEWHERE,
+    replace(ELSEWHERE, line="fit a.npz --out out", out="out"),
 ]
 SLOW = [
     Case("report run", "run/report.html", ("report run",)),
@@ -148,7 +157,8 @@ def some_cases() -> list[Case]:
         export,
         QUICK[3],
     ]
-    return [replace(case, operations=frozenset(RENAMES)) for case in cases]
+    cases = [replace(case, operations=frozenset(RENAMES)) for case in cases]
+    return [*cases, ELSEWHERE]
 
 
 def forked(
@@ -168,7 +178,9 @@ def forked(
     folder : Path
         Where it runs.
     before : int or None
-        Number of the file operation before which it is killed, from 1.
+        Number of the file operation before which it is killed, from 1; 0 for none. The
+        number of operations of a command that was not killed is in count.txt beside
+        `folder`.
     after : float or None
         Seconds after which it is killed.
     at_once : bool
@@ -179,9 +191,9 @@ def forked(
     if pid == 0:
         code = 99
         try:
-            if before is not None:
-                _kill_before(before, operations, folder)
+            seen = [] if before is None else _kill_before(before, operations, folder)
             code = _run(line, folder, at_once)
+            folder.with_name("count.txt").write_text(f"{len(seen)}")
         finally:
             os._exit(code)
     if after is not None:
@@ -204,15 +216,18 @@ def _run(line: str, folder: Path, at_once: bool) -> int:
     return main(line.split())
 
 
-def _kill_before(number: int, operations: frozenset[str], folder: Path) -> None:
-    left = count(number - 1, -1)
+def _kill_before(number: int, operations: frozenset[str], folder: Path) -> list[str]:
+    """Kill this process before an operation; return the list that all are added to."""
+    seen: list[str] = []
 
     def hook(event: str, arguments: tuple) -> None:
-        counts = event in operations and _is_change(event, arguments, folder)
-        if counts and next(left) == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if event in operations and _is_change(event, arguments, folder):
+            seen.append(event)
+            if len(seen) == number:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     sys.addaudithook(hook)
+    return seen
 
 
 def _is_change(event: str, arguments: tuple, folder: Path) -> bool:
@@ -253,17 +268,40 @@ def problem_of(out: Path, old: dict[str, bytes], new: dict[str, bytes]) -> str:
 
 def _is_whole(path: Path, finished: bytes) -> bool:
     """Return whether a file is as it should be; times in it may be others."""
+    found = path.read_bytes()
+    is_same = TIMED.get(path.suffix, bytes.__eq__)
     try:
-        if path.suffix == ".npz":
-            with np.load(path) as stored:
-                return all(stored[name] is not None for name in stored)
-        if path.suffix in (".json", ".jsonl"):
-            return bool(json.loads(path.read_text()))
-        if path.suffix == ".html":
-            return path.read_text().rstrip().endswith("</html>")
+        return found == finished or is_same(found, finished)
     except Exception:
         return False
-    return path.stat().st_size == len(finished)
+
+
+def _same_arrays(found: bytes, finished: bytes) -> bool:
+    """Return whether archives hold the same arrays; a manifest has seconds in it."""
+    with np.load(BytesIO(found)) as one, np.load(BytesIO(finished)) as other:
+        read = [(one[name].tobytes(), other[name].tobytes()) for name in other]
+        different = [name for name, (a, b) in zip(other, read, strict=True) if a != b]
+        return set(one) == set(other) and set(different) <= {"manifest"}
+
+
+def _same_keys(found: bytes, finished: bytes) -> bool:
+    return set(json.loads(found)) == set(json.loads(finished))
+
+
+def _same_images(found: bytes, finished: bytes) -> bool:
+    """Return whether stacks are the same but for the labels of their headers."""
+    return all(
+        found[part] == finished[part] for part in (slice(224), slice(1024, None))
+    )
+
+
+# How to compare files that hold times. All others are equal to the last byte.
+TIMED: dict[str, Callable[[bytes, bytes], bool]] = {
+    ".npz": _same_arrays,
+    ".json": _same_keys,
+    ".jsonl": _same_keys,
+    ".mrcs": _same_images,
+}
 
 
 class Bench:
@@ -320,23 +358,40 @@ class Bench:
         """
         start = self.started(case)
         old = content(start / case.out)
-        done = self.copied(start, "done")
+        # Under the name of all others: some outputs hold their paths.
+        done = self.copied(start, "work")
         begin = time.monotonic()
-        assert forked(case.line, done, at_once=case.at_once) == 0, case.line
+        options = {"at_once": case.at_once, "operations": case.operations}
+        assert forked(case.line, done, before=0, **options) == 0, case.line
         seconds = time.monotonic() - begin
+        n_operations = int(done.with_name("count.txt").read_text())
         new, expected = content(done / case.out), names(done)
-        steps = count(case.first, case.stride)
-        every = ({"before": k, "operations": case.operations} for k in steps)
+        steps = range(case.first, n_operations + 1, case.stride)
+        every = ({"before": k} for k in steps)
         for moment in every if moments is None else moments(seconds):
             work = self.copied(start, "work")
-            killed = forked(case.line, work, at_once=case.at_once, **moment)
-            if killed != -signal.SIGKILL and moments is None:
-                return
+            ended = forked(case.line, work, **options, **moment)
             when = f"{moment.get('before') or moment['after']}"
-            yield self._judged(case, work, when, old, new, expected)
+            # At a random moment, it may have ended already.
+            if ended != -signal.SIGKILL and (moments is None or ended != 0):
+                yield Kill(case.name, when, f"it ended with {ended} and was not killed")
+            else:
+                yield self._judged(case, work, when, old, new, expected)
+        if moments is None:
+            # Every operation was counted: there are no more.
+            work = self.copied(start, "work")
+            ended = forked(case.line, work, before=n_operations + 1, **options)
+            if ended != 0:
+                yield Kill(case.name, "the end", f"it ended with {ended}")
 
     def _judged(self, case, work, moment, old, new, expected) -> Kill:
         out = work / case.out
+        if case.elsewhere:
+            code = forked(case.elsewhere, work)
+            found = "" if code == 0 else f"the next command ended with {code}"
+            found = found or problem_of(out, old, new)
+            hidden = sorted(name for name in names(work) if name.startswith("."))
+            return Kill(case.name, moment, found, ", ".join(hidden))
         found = problem_of(out, old, new) if case.at_once else ""
         if not case.at_once:
             # The next command that owns the place, though it is refused.

@@ -103,6 +103,20 @@ def test_a_folder_that_is_replaced_leaves_no_trace(tmp_path, monkeypatch, at_onc
     assert list(tmp_path.iterdir()) == [folder]
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_link_to_a_folder_is_replaced_and_the_folder_kept(
+    tmp_path, monkeypatch, at_once
+):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "run").symlink_to("elsewhere")
+    if not at_once:
+        monkeypatch.setattr(files, "exchange", lambda *_: False)
+    with whole_folder(tmp_path / "run") as beside:
+        (beside / "new").touch()
+    assert not (tmp_path / "run").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["elsewhere", "run"]
+
+
 def test_linux_and_macos_exchange_folders_in_one_step(tmp_path):
     one, other = tmp_path / "one", tmp_path / "other"
     for folder in (one, other):

@@ -106,6 +106,15 @@ def test_an_output_without_successor_is_put_back(tmp_path):
     assert names(tmp_path / "run") == ["old"]
 
 
+def test_a_link_that_was_moved_away_is_put_back(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    old = tmp_path / name_beside(tmp_path / "run", "old", "abcdefgh")
+    old.symlink_to("elsewhere")
+    assert clear_leftovers(tmp_path) == [tmp_path / "run"]
+    assert names(tmp_path) == ["elsewhere", "run"]
+    assert (tmp_path / "run").is_symlink()
+
+
 def test_an_old_output_is_removed_once_another_is_in_its_place(tmp_path):
     (tmp_path / "run").mkdir()
     left(tmp_path, "run", state="old")

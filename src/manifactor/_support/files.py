@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from manifactor._support.exchange import exchange
 from manifactor._support.locks import locked
+from manifactor._support.regular_files import real_path
 from manifactor._support.temporaries import (
     away,
     naming,
@@ -129,8 +130,9 @@ def replace_folder(new: Path, folder: Path) -> None:
 def _exchange_by_renames(new: Path, folder: Path) -> None:
     # A folder that holds files cannot be renamed over: move it away first.
     old = away(folder, new)
-    # Locked, since nobody else must put it back in the instant between the two.
-    with locked(folder):
+    # Locked, since nobody else must put it back in the instant between the two. It may
+    # be a link to a folder.
+    with locked(real_path(folder)):
         folder.rename(old)
         try:
             new.rename(folder)

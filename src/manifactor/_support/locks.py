@@ -10,6 +10,9 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+# Flags with which neither a link leads elsewhere nor a FIFO blocks; none on Windows.
+NO_DETOUR = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+
 
 def lock(path: Path) -> int | None:
     """Lock a file or a folder and return the descriptor that holds the lock.
@@ -28,16 +31,17 @@ def lock(path: Path) -> int | None:
         If somebody else has locked it.
     FileNotFoundError
         If it was removed meanwhile.
+    OSError
+        If it is a link.
     """
     if fcntl is None:
         return None
-    # Network file systems lock only what is open for writing; folders cannot be. A
-    # FIFO of that name must not block.
+    # Network file systems lock only what is open for writing; folders cannot be.
     mode = os.O_RDONLY if path.is_dir() else os.O_RDWR
-    descriptor = os.open(path, mode | os.O_NONBLOCK)
+    descriptor = os.open(path, mode | NO_DETOUR)
     try:
         held = _flock(descriptor)
-        if not os.path.samestat(os.fstat(descriptor), path.stat()):
+        if not os.path.samestat(os.fstat(descriptor), path.lstat()):
             raise FileNotFoundError(path)
     except BaseException:
         os.close(descriptor)

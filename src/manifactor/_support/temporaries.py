@@ -27,6 +27,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from manifactor._support.locks import lock, locked
+from manifactor._support.regular_files import real_path
 
 NAME = re.compile(r"\.(.+)\.(new|old)\.([0-9a-f]{8})-(\w{8})", re.DOTALL)
 
@@ -135,7 +136,8 @@ def away(folder: Path, successor: Path) -> Path:
 
 def _discard(old: Path) -> None:
     """Remove a folder that was moved away, after another is in its place."""
-    # Under this name it would be put back if it had no successor: only while whole.
+    # `clear_leftovers` puts any `.old.` folder back that has no successor. Rename it
+    # before it is deleted, so that a half-deleted one is never put back.
     half = _other_state(old, "new")
     remove(half)
     with suppress(OSError):
@@ -186,7 +188,7 @@ def clear_leftovers(
 @contextmanager
 def _abandoned(path: Path, settings: LeftoverSettings) -> Iterator[None]:
     """Hold something that nobody writes any more; raise OSError if somebody may."""
-    with locked(path) as has_locks:
+    with locked(real_path(path)) as has_locks:
         known = has_locks and _parts(path)[2] == _machine()
         if not known and time.time() - newest_change(path) / 1e9 < settings.idle:
             raise BlockingIOError(path)

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from manifactor._support.claims import claim
+from manifactor._support.claims import claim, clear_locks
 from manifactor._support.files import require_place
 from manifactor._support.temporaries import clear_leftovers
 from manifactor.command.terminal import note
@@ -23,6 +23,7 @@ def own(place: Path) -> None:
 
 def clear(folder: Path) -> None:
     """Clear what killed commands have left in a folder, and say what was saved."""
+    clear_locks(folder)
     for path in clear_leftovers(folder):
         note(f"a killed command had half replaced {path}, which is whole again.")
 

@@ -137,7 +137,9 @@ def ended_by_signals(settings: SignalSettings = SignalSettings()) -> Iterator[No
         return
     before = {number: signal.getsignal(number) for number in ENDING}
     taken = [
-        number for number, how in before.items() if how not in (signal.SIG_IGN, None)
+        number
+        for number, handler in before.items()
+        if handler not in (signal.SIG_IGN, None)
     ]
     reader, writer = socket.socketpair()
     writer.setblocking(False)

@@ -1,14 +1,13 @@
 """Several inputs or views fitted side by side, with a table of the results."""
 
 import csv
-import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from manifactor._support.errors import one_line
 from manifactor._support.regular_files import real_path
-from manifactor._support.temporaries import newest_change
+from manifactor._support.temporaries import newest_change, remove
 from manifactor._support.version import __version__
 from manifactor._support.workers import Processes, Workers, ignored
 from manifactor.inputs.stores import is_stored
@@ -33,10 +32,16 @@ def named_tasks(tasks: Sequence[Task]) -> dict[str, Task]:
 
 
 def distinct_names(tasks: Sequence[Task]) -> list[str]:
-    """Return a name for every task; in RELION every job's file has the same one."""
-    names = [task.name for task in tasks]
+    """Return a name for every task; in RELION every job's file has the same one.
+
+    No name begins with a dot: hidden runs are unfinished ones, see `clear_away`.
+    """
+    names = [task.name.lstrip(".") for task in tasks]
     if len(set(names)) < len(names):
-        names = [f"{real_path(task.path).parent.name}_{task.name}" for task in tasks]
+        folders = [real_path(task.path).parent.name.lstrip(".") for task in tasks]
+        names = [
+            f"{folder}_{name}" for folder, name in zip(folders, names, strict=True)
+        ]
     if len(set(names)) < len(names):
         raise ValueError(
             f"the inputs must have different names; got {', '.join(names)}. "
@@ -64,7 +69,8 @@ def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
     # A command that was stopped at its very end has left the table, too.
     (folder / TABLE).unlink(missing_ok=True)
     rows = {}
-    for path in sorted(folder.iterdir()):
+    # Hidden files that could not be removed are none of ours.
+    for path in sorted(folder.glob("[!.]*")):
         task = tasks.get(path.name)
         if task is None or not _is_of(task, path):
             raise other_fit(folder, f"{path.name} is of other inputs or settings")
@@ -73,9 +79,9 @@ def finished_rows(tasks: Mapping[str, Task], folder: Path) -> dict[str, Row]:
 
 
 def clear_away(folder: Path) -> None:
-    """Remove what a worker that was killed has not finished."""
+    """Remove what is hidden: unfinished runs of killed workers, files of a system."""
     for path in folder.glob(".*"):
-        shutil.rmtree(path, ignore_errors=True)
+        remove(path)
 
 
 def fit_side_by_side(
