@@ -281,7 +281,7 @@ def listening(
     At the given port; without one at the usual port, or at any free one.
     """
     for wanted in (settings.port, 0) if port is None else (port,):
-        bound = Listener(socket.AF_INET, socket.SOCK_STREAM)
+        bound = Listener(queue=settings.connections.queue)
         # A port is free again at once after a restart.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
