@@ -20,3 +20,14 @@ def first_sentence(error: Exception) -> str:
     """
     first, *_ = str(error).splitlines() or [type(error).__name__]
     return first.partition(". ")[0].rstrip(".")
+
+
+def one_line(error: Exception) -> str:
+    """Return what an error says, on one line.
+
+    Examples
+    --------
+    >>> one_line(ValueError("the file\\n  is damaged."))
+    'the file is damaged.'
+    """
+    return " ".join(str(error).split())

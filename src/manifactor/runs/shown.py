@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manifactor._support.errors import one_line
 from manifactor._support.parameters import require_number
 from manifactor._support.stages import Stages
 from manifactor.cryoem.directions import known_directions
@@ -102,7 +103,7 @@ def open_shown(
     try:
         motions = known_motions(run, fit, stages=stages)
     except (ValueError, OSError) as error:
-        why = " ".join(str(error).split())
+        why = one_line(error)
     return Shown(motions, _cones(run, motions, wanted), why, wanted)
 
 

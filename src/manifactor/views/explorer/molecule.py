@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from manifactor._support.errors import one_line
 from manifactor.cryoem.all_views.known_places import counted_views
 from manifactor.cryoem.all_views.view_map import ViewMap
 from manifactor.runs.averaging import place_captions
@@ -188,7 +189,7 @@ def open_molecule(run: Run, what: Shown) -> Molecule:
         try:
             directions = open_directions(run, width=what.wanted.width)
         except (ValueError, OSError) as error:
-            why = " ".join(str(error).split())
+            why = one_line(error)
     return Molecule(what, _view_map(run, what), directions, why)
 
 

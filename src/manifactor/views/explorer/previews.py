@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from manifactor._support.arithmetic import ceil_div
+from manifactor._support.errors import one_line
 from manifactor._support.extras import extra
 from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.cryoem.stacks import ImageSource
@@ -95,7 +96,7 @@ def open_preview(
         if not problem:
             return _pictures(run, settings)
     except (ValueError, OSError) as error:
-        problem = _one_line(error)
+        problem = one_line(error)
     # Samples that were made of images or volumes have no numbers to show instead.
     if "components" in run.record or is_of_all_views(run.record):
         return Nothing(f"Only the places can be shown: {problem}")
@@ -103,11 +104,7 @@ def open_preview(
     try:
         return _features(run, why, settings)
     except (ValueError, OSError) as error:
-        return Nothing(f"Only the places can be shown: {_one_line(error)}")
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+        return Nothing(f"Only the places can be shown: {one_line(error)}")
 
 
 def _pictures(run: Run, settings: PreviewSettings) -> "Images | Volumes":
