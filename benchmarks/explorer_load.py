@@ -5,9 +5,10 @@
 Clients move sliders, draw ranges and load columns, each on a connection of its own,
 without a pause between two requests unless one is given. Beside them are connections
 that send half of a request; whenever the server closes one, it is opened again. Time
-is from the first byte of a request to the last of its answer. Memory is what the
-server's process has resident. On a busy machine, the time depends on what others leave:
-compare the CPU seconds of an answer.
+is from the first byte of a request to the last of its answer, of answers with status
+200; others are problems. Memory is what the server's process has resident. On a busy
+machine, the time depends on what others leave, and on the CPU that the clients
+themselves take: compare the CPU seconds of an answer.
 """
 
 import argparse
@@ -43,7 +44,10 @@ class Load:
     token: str
     seconds: dict[str, list[float]] = field(default_factory=dict)
     problems: Counter = field(default_factory=Counter)
-    reopened: int = 0
+    # Half-open connections: how many there are, were at each look, and were closed.
+    half_open: int = 0
+    half_open_seen: list[int] = field(default_factory=list)
+    half_open_closed: int = 0
     over: bool = False
 
 
@@ -98,8 +102,9 @@ async def client(load: Load, number: int, pause: float) -> None:
             load.problems[type(error).__name__] += 1
             stream = None
             continue
-        load.seconds.setdefault(name, []).append(time.perf_counter() - begun)
-        if status != 200:
+        if status == 200:
+            load.seconds.setdefault(name, []).append(time.perf_counter() - begun)
+        else:
             load.problems[status] += 1
 
 
@@ -108,12 +113,26 @@ async def half_open(load: Load, number: int) -> None:
     whole = request("near", load, np.random.default_rng(number))
     parts = [b"", whole[:40], whole[:-20]]
     while not load.over:
-        reader, writer = await asyncio.open_connection("127.0.0.1", load.port)
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", load.port)
+        except OSError as error:
+            load.problems[f"half open: {type(error).__name__}"] += 1
+            await asyncio.sleep(0.1)
+            continue
+        load.half_open += 1
         writer.write(parts[number % len(parts)])
         with suppress(OSError):
             await reader.read()
         writer.close()
-        load.reopened += 1
+        load.half_open -= 1
+        load.half_open_closed += 1
+
+
+async def look(load: Load, every: float = 0.2) -> None:
+    """Note at intervals how many half-open connections there are."""
+    while not load.over:
+        load.half_open_seen.append(load.half_open)
+        await asyncio.sleep(every)
 
 
 def resident(pid: int) -> float:
@@ -137,14 +156,20 @@ async def loaded(load: Load, pid: int, arguments: argparse.Namespace) -> list[fl
     waiting = [asyncio.create_task(each) for each in half]
     asking = [asyncio.create_task(each) for each in clients]
     memory = []
-    # The first part of the time is that of caches and threads which are made once.
+    # The first part of the time is that of caches and threads which are made once, and
+    # of connections that are opened.
     for share in (0.1, 0.4, 0.5):
         await asyncio.sleep(share * arguments.seconds)
         memory.append(resident(pid))
+        if len(memory) == 1:
+            asking.append(asyncio.create_task(look(load)))
     load.over = True
     await asyncio.gather(*asking)
     for task in waiting:
         task.cancel()
+    for ended in await asyncio.gather(*waiting, return_exceptions=True):
+        if isinstance(ended, Exception):
+            raise ended
     return memory
 
 
@@ -159,9 +184,10 @@ def measured(run: Path, arguments: argparse.Namespace, **known) -> None:
         load = Load(int(found.group(1)), found.group(2))
         # Its other lines must not fill the pipe.
         Thread(target=server.stdout.read, daemon=True).start()
-        before = cpu_seconds(server.pid)
+        before, own = cpu_seconds(server.pid), time.process_time()
         memory = asyncio.run(loaded(load, server.pid, arguments))
         known["server_cpu_seconds"] = round(cpu_seconds(server.pid) - before, 2)
+        known["client_cpu_seconds"] = round(time.process_time() - own, 2)
     finally:
         server.terminate()
         server.wait()
@@ -175,7 +201,10 @@ def described(load: Load, memory: list[float]) -> dict:
     return {
         "answers": len(every),
         "problems": dict(load.problems),
-        "half_open_closed": load.reopened,
+        # Few are left for a moment when the server closes all of one age.
+        "half_open_least": min(load.half_open_seen),
+        "half_open_median": int(np.median(load.half_open_seen)),
+        "half_open_closed": load.half_open_closed,
         "seconds_to_answer": {
             name: round(float(np.percentile(every, rank)), 3)
             for name, rank in ranks.items()

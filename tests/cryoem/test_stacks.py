@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from manifactor.cryoem.formats import read_particles
+from manifactor.cryoem.mrc import described_map
 from manifactor.cryoem.particles import Particles
 from manifactor.cryoem.stacks import (
     ImageArray,
@@ -502,12 +503,12 @@ def test_a_stack_that_is_cut_short_while_it_is_read_is_one_line(tmp_path, monkey
     path = save(tmp_path / "a.mrcs", named(40))
     source = stack_images(path)
 
-    def opened(path):
-        stack = mrcfile.mmap(path, mode="r")
+    def described(path):
+        stack = described_map(path)
         os.truncate(path, 1024)
         return stack
 
-    monkeypatch.setattr("manifactor.cryoem.stack_reading.open_map", opened)
+    monkeypatch.setattr("manifactor.cryoem.stack_reading.described_map", described)
     with pytest.raises(ValueError, match=r"a.mrcs must not change while it is read"):
         list(source.blocks())
 

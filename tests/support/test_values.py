@@ -63,6 +63,18 @@ def test_every_step_is_searched(value, place):
     assert bad_values(X, settings=SMALL_STEPS).place == place
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_values_below_the_limit_are_good_and_one_beyond_it_is_not(dtype):
+    limit = ValueSettings().largest_of(dtype)
+    many = np.full((30, 10), 0.9 * limit, dtype)  # with a larger sum of squares
+    assert bad_values(many) is None
+    assert bad_values(many.T) is None
+    one = np.zeros((30, 10), dtype)
+    one[17, 3] = -np.nextafter(dtype(limit), dtype(np.inf))
+    assert bad_values(one).place == (17, 3)
+    assert bad_values(one.T).place == (3, 17)
+
+
 def test_extremes_are_those_of_all_steps(rng):
     X = rng.normal(size=(50, 4))
     assert extremes(X, settings=SMALL_STEPS) == (X.min(), X.max())

@@ -109,7 +109,7 @@ def serving(scene, **options):
 @contextmanager
 def running(app, *, settings=ServerSettings()):
     """The port of a server on an ASGI application."""
-    with listening(0) as bound:
+    with listening(0, settings=settings) as bound:
         server = web_server(app, settings=settings)
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [bound]}, daemon=True

@@ -225,3 +225,25 @@ def test_without_a_model_a_view_is_asked_for(moving_run, tmp_path, capsys):
     out = tmp_path / "averages"
     assert main(["average", str(folder), "--factor", "1", "--out", str(out)]) == 2
     assert "Pick one with --view ROT,TILT" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("columns", "change"),
+    [
+        ("particles", {"particles": "gone/file.star"}),
+        ("the input", {"input": "gone/z.npy", "all_views": None}),
+    ],
+)
+def test_columns_that_cannot_be_read_are_missed_beside_the_molecule(
+    moving_run, moving, tmp_path, columns, change
+):
+    folder = Path(shutil.copytree(moving_run, tmp_path / "run"))
+    record = json.loads((folder / "run.json").read_text()) | change
+    kept = {name: value for name, value in record.items() if value is not None}
+    (folder / "run.json").write_text(json.dumps(kept))
+    scene = open_scene(folder)
+    assert scene.preview.kind == "molecule"
+    assert moving.about()["warnings"] == []
+    *_, warning = scene.about()["warnings"]
+    assert warning.startswith(f"There are no columns of {columns}: ")
+    assert "gone/" in warning

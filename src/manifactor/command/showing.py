@@ -92,7 +92,7 @@ def _page_of(arguments: Namespace) -> Path:
 def explore(arguments: Namespace) -> None:
     """Serve a page on a run until interrupted."""
     # Imported here: no other command needs the explorer.
-    from manifactor.views.explorer.scene import open_scene
+    from manifactor.views.explorer.scene import scene_of
     from manifactor.views.explorer.server import application, listening, serve, warm_up
 
     # A missing package must show before the run is read, not after.
@@ -107,10 +107,11 @@ def explore(arguments: Namespace) -> None:
     run = open_run(arguments.run, some=True)
     wanted = _wanted(arguments, run)
     with listening(arguments.port) as bound:
-        shown = _shown(run, read_run(run.folder)[1], wanted)
+        _, fit = read_run(run.folder)
+        shown = _shown(run, fit, wanted)
         if shown.why:
             note(f"no volumes along the factors: {shown.why}")
-        scene = open_scene(run.folder, shown=shown)
+        scene = scene_of(run, fit, shown)
         warm_up(scene)
         _show_address(bound.getsockname()[1], token)
         try:

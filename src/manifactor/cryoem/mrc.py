@@ -25,8 +25,8 @@ class Described:
     ----------
     sides : tuple of int
         Columns, rows and sections.
-    value_bytes : int
-        Size of a number; 0 if its kind is not known.
+    dtype : dtype or None
+        Of the numbers, with their byte order; None if their kind is not known.
     extended : int
         Bytes of the header after the first 1024.
     stamped : bool
@@ -36,15 +36,25 @@ class Described:
     """
 
     sides: tuple[int, int, int]
-    value_bytes: int
+    dtype: np.dtype | None
     extended: int
     stamped: bool
     divisible: bool
 
     @property
+    def value_bytes(self) -> int:
+        """Size of a number; 0 if its kind is not known."""
+        return 0 if self.dtype is None else self.dtype.itemsize
+
+    @property
+    def offset(self) -> int:
+        """Bytes before the numbers."""
+        return HEADER_BYTES + self.extended
+
+    @property
     def size(self) -> int:
         """Bytes of the whole file."""
-        return HEADER_BYTES + self.extended + prod(self.sides) * self.value_bytes
+        return self.offset + prod(self.sides) * self.value_bytes
 
     @property
     def possible(self) -> bool:
@@ -67,15 +77,23 @@ class Described:
 
 
 def open_map(path: Path):
-    """Open an .mrc or .mrcs file as a memory map.
+    """Open an .mrc or .mrcs file as a memory map; see `described_map`."""
+    # Checked first: mrcfile makes room for as much header as the file says it has.
+    described = described_map(path)
+    with warnings.catch_warnings(action="ignore"):
+        # What it warns of was checked: the size says that the header is right.
+        mmap = extra("mrcfile").mmap
+        return mmap(path, mode="r", permissive=not described.stamped)
 
-    A file without the stamp "MAP ", or with an unknown machine stamp, is opened if its
+
+def described_map(path: Path) -> Described:
+    """Return what the header of a whole .mrc or .mrcs file describes.
+
+    A file without the stamp "MAP ", or with an unknown machine stamp, is taken if its
     size is the one that its header describes. Old versions of EMAN and cryoDRGN write
     such files.
     """
-    mrcfile = extra("mrcfile")
     require_regular_file(path, "an MRC file")
-    # Checked first: mrcfile makes room for as much header as the file says it has.
     size = path.stat().st_size
     described = _described(path)
     problem = _size_problem(described, size)
@@ -91,9 +109,7 @@ def open_map(path: Path):
             "they are not read.",
             RuntimeWarning,
         )
-    with warnings.catch_warnings(action="ignore"):
-        # What it warns of was checked: the size says that the header is right.
-        return mrcfile.mmap(path, mode="r", permissive=not described.stamped)
+    return described
 
 
 def _size_problem(described: Described | None, size: int) -> str:
@@ -126,12 +142,13 @@ def _described(path: Path) -> Described | None:
     # Some files have the stamp of the other byte order: the kind of their numbers
     # tells, as it does in mrcfile.
     orders = (order, ">" if order == "<" else "<")
-    used = next((each for each in orders if _value_bytes(content, each)), order)
+    known_orders = (each for each in orders if _dtype(content, each) is not None)
+    used = next(known_orders, order)
     header = _header(content, used)
     of_volumes = utils.spacegroup_is_volume_stack(int(header.ispg))
     return Described(
         sides=(int(header.nx), int(header.ny), int(header.nz)),
-        value_bytes=_value_bytes(content, used),
+        dtype=_dtype(content, used),
         extended=int(header.nsymbt),
         stamped=known and used == order and bytes(header.map)[:3] == b"MAP",
         divisible=not of_volumes or 0 < int(header.mz) <= int(header.nz),
@@ -143,13 +160,12 @@ def _header(content: bytes, order: str):
     return np.frombuffer(content, dtype=kind).reshape(()).view(np.recarray)
 
 
-def _value_bytes(content: bytes, order: str) -> int:
-    """Return the size of the numbers of a file; 0 if their kind is not known."""
+def _dtype(content: bytes, order: str) -> np.dtype | None:
+    """Return the kind of the numbers of a file; None if it is not known."""
     try:
-        header = _header(content, order)
-        return extra("mrcfile.utils").data_dtype_from_header(header).itemsize
+        return extra("mrcfile.utils").data_dtype_from_header(_header(content, order))
     except ValueError:
-        return 0
+        return None
 
 
 def stated_voxel_size(path: Path) -> float | None:

@@ -18,7 +18,7 @@ from manifactor.views.explorer.connections import (
     ConnectionSettings,
     Listener,
 )
-from manifactor.views.explorer.server import ServerSettings
+from manifactor.views.explorer.server import ServerSettings, listening
 
 from ..conftest import running
 
@@ -242,6 +242,15 @@ def test_descriptors_that_run_out_are_found_again(monkeypatch):
         # Neither in a loop nor given up.
         assert 0 < len(failures) <= PATIENT.batch + 1
         assert not is_closed(waiting[-1])
+
+
+def test_as_many_connections_wait_to_be_accepted_as_the_settings_say(monkeypatch):
+    lengths = []
+    monkeypatch.setattr(socket.socket, "listen", lambda _, queue: lengths.append(queue))
+    settings = ServerSettings(connections=ConnectionSettings(queue=7))
+    with listening(0, settings=settings) as bound:
+        bound.listen(3)  # as the event loop does
+    assert lengths == [7, 7]
 
 
 def test_few_descriptors_leave_room_for_files():

@@ -120,6 +120,7 @@ def test_what_is_gone_is_named_and_the_places_stay(
     scene = open_scene(tmp_path / "run")
     assert scene.preview.kind == kind
     assert "gone/file.star" in scene.preview.why
+    assert scene.missing == ()  # said once
     assert len(near(scene, scene_start(scene))["samples"]) == 12
 
 

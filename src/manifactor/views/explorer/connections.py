@@ -10,13 +10,22 @@ import logging
 import math
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from manifactor._support.extras import extra
 
 # What `accept` fails with while no descriptor or memory is left.
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Waiting(Enum):
+    """What a connection waits for."""
+
+    ANSWER = "our answer"
+    READING = "the client reading our answer"
+    REQUEST = "the client's next request"
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,15 @@ class ConnectionSettings:
         """Connections that are accepted in one round of the event loop."""
         return self.ahead // 4
 
+    @property
+    def patience(self) -> dict[Waiting, float]:
+        """Seconds that a client may take without progress, by what we wait for."""
+        return {
+            Waiting.ANSWER: math.inf,
+            Waiting.READING: self.reading_seconds,
+            Waiting.REQUEST: self.request_seconds,
+        }
+
     def affordable(self, descriptors: float) -> int:
         """Return the number of connections with a limit of open descriptors.
 
@@ -77,24 +95,41 @@ def open_descriptors() -> float:
 
 
 class Listener(socket.socket):
-    """A listening socket whose queue is longer than what is accepted at a time."""
+    """A listening socket whose queue is longer than what is accepted at a time.
+
+    Parameters
+    ----------
+    queue : int
+        Connections that wait until they are accepted.
+    """
+
+    def __init__(self, *, queue: int) -> None:
+        """Make a socket for TCP that is bound to no address yet."""
+        super().__init__(socket.AF_INET, socket.SOCK_STREAM)
+        self.queue = queue
 
     def listen(self, *_: int) -> None:
-        """Listen; the length of the queue is set here, not by the event loop."""
-        super().listen(ConnectionSettings().queue)
+        """Listen; the length of the queue is ours, not that of the event loop."""
+        super().listen(self.queue)
 
 
 @dataclass(frozen=True)
 class Wait:
-    """What a connection waits for; `since` in seconds of the event loop's clock.
+    """What a connection waits for, and since when.
 
-    `stage` changes whenever the client gets on: None while an answer is made, the
-    unread bytes of an answer, or the last request, which is not followed by a whole one
-    so far.
+    Attributes
+    ----------
+    waiting : Waiting
+    progress : object
+        Changes when the client makes progress: the number of unread bytes, or the last
+        request whose headers came.
+    since : float
+        When the last progress was seen, in seconds of the event loop's clock.
     """
 
-    stage: object
-    since: float
+    waiting: Waiting
+    progress: object
+    since: float = field(compare=False)
 
 
 class Connections:
@@ -127,7 +162,7 @@ class Connections:
         """
         if len(self) >= self.most:
             self._close_waiting(len(self) + 1 - self.most, connection.loop.time())
-        self._waits[connection] = Wait(_stage(connection), connection.loop.time())
+        self._waits[connection] = _wait(connection, connection.loop.time())
         if not self._watched:
             self._watched = True
             connection.loop.set_exception_handler(self._on_problem)
@@ -141,24 +176,17 @@ class Connections:
         """Close whoever is late, now and at intervals, while there are connections."""
         self._update(loop.time())
         for connection, wait in list(self._waits.items()):
-            if loop.time() - wait.since > self._patience(wait):
+            if loop.time() - wait.since > self.settings.patience[wait.waiting]:
                 self._close(connection)
         self._watched = bool(self._waits)
         if self._watched:
             loop.call_later(self.settings.interval, self._look, loop)
 
-    def _patience(self, wait: Wait) -> float:
-        if wait.stage is None:
-            return math.inf
-        if isinstance(wait.stage, int):
-            return self.settings.reading_seconds
-        return self.settings.request_seconds
-
     def _update(self, now: float) -> None:
         for connection, wait in self._waits.items():
-            stage = _stage(connection)
-            if stage != wait.stage:
-                self._waits[connection] = Wait(stage, now)
+            found = _wait(connection, now)
+            if found != wait:
+                self._waits[connection] = found
 
     def _close_waiting(self, count: int, now: float) -> None:
         """Close connections that wait for a request, in the order of `_rank`."""
@@ -166,7 +194,7 @@ class Connections:
         waiting = [
             connection
             for connection, wait in self._waits.items()
-            if isinstance(wait.stage, tuple)
+            if wait.waiting is Waiting.REQUEST
         ]
         for connection in sorted(waiting, key=self._rank(now))[:count]:
             self._close(connection)
@@ -210,16 +238,16 @@ class Connections:
         self._close_waiting(math.ceil(len(self) / 2), now)
 
 
-def _stage(connection: Any) -> object:
-    """Return the stage of a connection, as `Wait` has it."""
+def _wait(connection: Any, now: float) -> Wait:
+    """Return what a connection waits for now."""
     unread = connection.transport.get_write_buffer_size()
     if unread:
-        return unread
+        return Wait(Waiting.READING, unread, now)
     cycle = connection.cycle
     whole = cycle is not None and not cycle.more_body
     if whole and not cycle.response_complete:
-        return None
-    return ("after", cycle)
+        return Wait(Waiting.ANSWER, cycle, now)
+    return Wait(Waiting.REQUEST, cycle, now)
 
 
 def counted_protocol(connections: Connections) -> type[asyncio.Protocol]:

@@ -2,7 +2,6 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,7 @@ from manifactor.cryoem.formats import WRITERS
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors import ownership
 from manifactor.runs.folder import read_run
-from manifactor.runs.motions import is_of_all_views, open_motions
+from manifactor.runs.motions import open_motions
 from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import SELECTIONS, selection
 from manifactor.runs.shown import Shown
@@ -22,10 +21,7 @@ from manifactor.views import tables, words
 from manifactor.views.explorer.columns import (
     Column,
     ColumnSettings,
-    feature_columns,
     inside,
-    particle_columns,
-    place_columns,
     view_of,
 )
 from manifactor.views.explorer.descriptions import (
@@ -43,12 +39,8 @@ from manifactor.views.explorer.neighbourhoods import (
     point_of,
     reach,
 )
-from manifactor.views.explorer.previews import (
-    Features,
-    Look,
-    Preview,
-    PreviewSettings,
-)
+from manifactor.views.explorer.previews import Look, Preview, PreviewSettings
+from manifactor.views.explorer.run_columns import run_columns
 from manifactor.views.markup import paragraph
 from manifactor.views.report import diagnostics_section, evidence_section
 
@@ -87,6 +79,8 @@ class Scene:
     preview : Preview
         What is shown of samples.
     settings : SceneSettings
+    missing : tuple of str
+        Sentences on what could not be read.
     """
 
     run: Run
@@ -95,6 +89,7 @@ class Scene:
     shown: np.ndarray
     preview: Preview
     settings: SceneSettings = field(default_factory=SceneSettings)
+    missing: tuple[str, ...] = ()
     lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
@@ -127,7 +122,7 @@ class Scene:
             "name": run.folder.resolve().name,
             "input": words.input_name(run.record),
             "verdict": words.verdict_sentence(run.record, self.fit),
-            "warnings": [*words.warnings(run.record), *run.warnings],
+            "warnings": [*words.warnings(run.record), *run.warnings, *self.missing],
             "samples": len(run.rows),
             "shown": len(self.shown),
             "factors": [self._factor(number) for number in numbers],
@@ -315,30 +310,21 @@ def open_scene(
     run = open_run(folder, some=True)
     _, fit = read_run(run.folder)
     shown = shown or Shown(open_motions(run, fit))
+    return scene_of(run, fit, shown, settings=settings)
+
+
+def scene_of(
+    run: Run,
+    fit: ManifoldFactorizer,
+    shown: Shown,
+    *,
+    settings: SceneSettings = SceneSettings(),
+) -> Scene:
+    """Return the scene of a run and its fit, which were read before."""
     preview = preview_of(run, shown, settings=settings.preview)
-    columns = place_columns(run.places, settings=settings.columns)
-    if "particles" in run.record:
-        # Where particles cannot be read, the preview says why.
-        with suppress(ValueError, OSError):
-            columns |= particle_columns(run.particles)
-    # Where the input cannot be read, the preview says why.
-    with suppress(ValueError, OSError):
-        columns |= _input_columns(run, preview, settings)
+    columns, missing = run_columns(run, preview, settings=settings.columns)
     drawn = _thinned(len(run.rows), settings.most_shown)
-    return Scene(run, fit, columns, drawn, preview, settings)
-
-
-def _input_columns(
-    run: Run, preview: Preview, settings: SceneSettings
-) -> dict[str, Column]:
-    """Return the numbers that were fitted: images have too many pixels to list."""
-    if isinstance(preview, Features):
-        samples = preview.samples
-    elif isinstance(preview, Molecule) and not is_of_all_views(run.record):
-        samples = run.samples()
-    else:
-        return {}
-    return feature_columns(samples, run.column_names, settings=settings.columns)
+    return Scene(run, fit, columns, drawn, preview, settings, missing)
 
 
 def _thinned(n_samples: int, most: int) -> np.ndarray:

@@ -5,11 +5,10 @@ when the server starts. Columns and suffixes are looked up among those known. Ex
 to the browser, or into a folder that the command line named, under names chosen here.
 """
 
-import json
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from threading import Thread
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from manifactor._support.extras import extra
-from manifactor._support.threads import cores, one_blas_thread
+from manifactor._support.threads import one_blas_thread
 from manifactor.views.explorer import requests
 from manifactor.views.explorer.connections import (
     Connections,
@@ -26,6 +25,14 @@ from manifactor.views.explorer.connections import (
     Listener,
     counted_protocol,
     open_descriptors,
+)
+from manifactor.views.explorer.endpoints import (
+    json_answer,
+    json_bytes,
+    json_of_pictures,
+    of_file,
+    of_get,
+    of_post,
 )
 from manifactor.views.explorer.guard import HOSTS, Guard
 from manifactor.views.explorer.saving import save_new
@@ -79,13 +86,12 @@ def application(
     """
     route = extra("starlette.routing").Route
     files = page_files()
-    routes = [route(address, _file(*file)) for address, file in files.items()]
+    routes = [route(address, of_file(*file)) for address, file in files.items()]
     routes.append(route("/api/column/{name}", _column(scene)))
     for name, read in _reads(scene, folder).items():
-        routes.append(route(f"/api/{name}", _get(read)))
+        routes.append(route(f"/api/{name}", of_get(read)))
     for name, answer in _answers(scene, folder, settings.kept_answers).items():
-        # Each for itself: a count does not wait for images.
-        posted = _post(answer, settings.largest_request, _in_turn())
+        posted = of_post(answer, settings.largest_request)
         routes.append(route(f"/api/{name}", posted, methods=["POST"]))
     app = extra("starlette.applications").Starlette(routes=routes)
     # Scripts and styles are the same for every run: they hold no secrets.
@@ -106,13 +112,6 @@ def page_files() -> dict[str, tuple[bytes, str]]:
     return files
 
 
-def _file(content: bytes, kind: str) -> Callable:
-    async def answer(request):
-        return extra("starlette.responses").Response(content, media_type=kind)
-
-    return answer
-
-
 def _reads(scene: Scene, folder: Path | None) -> dict[str, Callable[[], dict]]:
     """Return what GET requests are answered with, by name."""
     return {
@@ -121,17 +120,6 @@ def _reads(scene: Scene, folder: Path | None) -> dict[str, Callable[[], dict]]:
         "angles": scene.angles,
         "evidence": scene.evidence,
     }
-
-
-def _get(make: Callable[[], dict]) -> Callable:
-    # Always the same: made once.
-    content = cache(lambda: _json(make()).body)
-
-    # No coroutine, so that it runs in a thread of its own.
-    def answer(request):
-        return _json_bytes(content())
-
-    return answer
 
 
 def _column(scene: Scene) -> Callable:
@@ -150,64 +138,6 @@ def _column(scene: Scene) -> Callable:
     return answer
 
 
-def _in_turn() -> Callable:
-    """Return an awaitable call of a function in a thread, a few of them at a time.
-
-    More than there are cores would take no less time together, but more memory: each
-    reads images. Whoever has waited longest is next.
-    """
-    anyio = extra("anyio")
-    limiter = cache(lambda: anyio.CapacityLimiter(cores() + 1))
-
-    async def call(make: Callable[[Any], Any], body: Any) -> Any:
-        return await anyio.to_thread.run_sync(make, body, limiter=limiter())
-
-    return call
-
-
-def _post(make: Callable[[Any], Any], largest: int, in_turn: Callable) -> Callable:
-    """Return the answer to a JSON body, which must be declared as such."""
-    responses = extra("starlette.responses")
-    disconnected = extra("starlette.requests").ClientDisconnect
-
-    async def answer(request):
-        try:
-            # Forms of other sites cannot send this type.
-            kind = request.headers.get("content-type", "none").partition(";")[0]
-            if kind.lower() != "application/json":
-                raise ValueError(
-                    f"a request must have the type application/json; got {kind}."
-                )
-            body = _parsed(await _body(request, largest))
-            return await in_turn(make, body)
-        except ValueError as error:
-            return responses.JSONResponse({"error": str(error)}, status_code=400)
-        except OSError as error:
-            # Without the path, which the browser need not know.
-            problem = f"{error.strerror or error}."
-            return responses.JSONResponse({"error": problem}, status_code=500)
-        except disconnected:  # nobody is left to be answered
-            return responses.Response(status_code=400)
-
-    return answer
-
-
-async def _body(request, largest: int) -> bytes:
-    content = b""
-    async for part in request.stream():
-        content += part
-        if len(content) > largest:
-            raise ValueError(f"a request must have at most {largest} bytes.")
-    return content
-
-
-def _parsed(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ValueError("a request must be JSON; what came is not.") from error
-
-
 def _answers(
     scene: Scene, folder: Path | None, kept: int
 ) -> dict[str, Callable[[Any], Any]]:
@@ -215,13 +145,13 @@ def _answers(
 
     @lru_cache(maxsize=kept)
     def near_place(**place):
-        return _json_of_pictures(**scene.near(**place))
+        return json_of_pictures(**scene.near(**place))
 
     def near(body):
-        return _json_bytes(near_place(**requests.place(body, scene)))
+        return json_bytes(near_place(**requests.place(body, scene)))
 
     def select(body):
-        return _json(scene.selected(requests.conditions(body, scene)))
+        return json_answer(scene.selected(requests.conditions(body, scene)))
 
     def export(body):
         media_type = "application/octet-stream"
@@ -236,7 +166,7 @@ def _answers(
         suffix, content = requests.suffix(body, scene), _exported(body, scene)
         path = save_new(folder, suffix, content)
         # Without following the file itself, which is no link.
-        return _json({"saved": str(folder.resolve() / path.name)})
+        return json_answer({"saved": str(folder.resolve() / path.name)})
 
     return {"near": near, "select": select, "export": export, "save": save}
 
@@ -244,31 +174,6 @@ def _answers(
 def _exported(body: Any, scene: Scene) -> bytes:
     conditions = requests.conditions(body, scene)
     return scene.exported(conditions, requests.suffix(body, scene))
-
-
-def _json(value: dict):
-    return extra("starlette.responses").JSONResponse(value)
-
-
-def _json_of_pictures(
-    *, image: str = "", thumbnails: Sequence[str] = (), **others: Any
-) -> bytes:
-    """Return JSON whose pictures are not searched for characters to escape.
-
-    Their addresses are base64, which has none, and are nearly all of the text.
-    """
-    text = _json(others).body.decode().removesuffix("}")
-    if image:
-        text += f',"image":"{image}"'
-    if thumbnails:
-        quoted = '","'.join(thumbnails)
-        text += f',"thumbnails":["{quoted}"]'
-    return f"{text}}}".encode()
-
-
-def _json_bytes(content: bytes):
-    response = extra("starlette.responses").Response
-    return response(content, media_type="application/json")
 
 
 def listening(
@@ -281,7 +186,7 @@ def listening(
     At the given port; without one at the usual port, or at any free one.
     """
     for wanted in (settings.port, 0) if port is None else (port,):
-        bound = Listener(socket.AF_INET, socket.SOCK_STREAM)
+        bound = Listener(queue=settings.connections.queue)
         # A port is free again at once after a restart.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
