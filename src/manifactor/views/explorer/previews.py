@@ -1,5 +1,6 @@
 """What is shown of samples: mean images, slices of mean volumes, or mean features."""
 
+import io
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,6 @@ from manifactor.cryoem.views import View
 from manifactor.cryoem.wiener import correction
 from manifactor.runs.motions import is_of_all_views
 from manifactor.runs.run import Run
-from manifactor.views.explorer.plain_png import plain_png
 
 
 @dataclass(frozen=True)
@@ -310,13 +310,15 @@ def data_url(image: np.ndarray, *, largest: int) -> str:
     return _address(_shrunk(as_grey(image[None])[0], largest))
 
 
-def _shrunk(grey: np.ndarray, largest: int) -> np.ndarray:
-    if max(grey.shape) <= largest:
-        return grey
+def _shrunk(grey: np.ndarray, largest: int):
     picture = extra("PIL.Image").fromarray(grey)
     picture.thumbnail((largest, largest))
-    return np.asarray(picture)
+    return picture
 
 
-def _address(grey: np.ndarray) -> str:
-    return f"data:image/png;base64,{b64encode(plain_png(grey)).decode()}"
+def _address(picture) -> str:
+    buffer = io.BytesIO()
+    # Sent to this machine only: small matters less than soon, and noise cannot be
+    # compressed. Rows are not filtered either if the greys are a palette.
+    picture.convert("P").save(buffer, format="PNG", compress_level=0)
+    return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"
