@@ -199,14 +199,8 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         factoring = self._checked_settings()
         X, rows = drawn_samples(self, X, fit_samples)
         with self._progress(self.callback) as callback:
-            self._find(
-                X,
-                factoring,
-                noise=noise,
-                stages=stages,
-                column_names=column_names,
-                callback=callback,
-            )
+            known = {"noise": noise, "column_names": column_names}
+            self._find(X, factoring, stages=stages, callback=callback, **known)
         self.rows_ = rows
         self._precision = precision_of(X)
         return self
