@@ -174,6 +174,23 @@ ARRAY_CHANGES = (
     _other_sides,
 )
 
+# Bytes of a header that are packed into 290 kB.
+LONG_HEADER = 300 * 10**6
+
+
+def long_header(data: bytes, rng: Random) -> bytes:
+    """Return an archive of one array, whose header is long and compressed."""
+    file = io.BytesIO()
+    member = zipfile.ZipInfo("X.npy")
+    member.compress_type = zipfile.ZIP_DEFLATED
+    size = rng.choice((20_000, 10**7, LONG_HEADER))
+    with zipfile.ZipFile(file, "w") as archive, archive.open(member, "w") as target:
+        target.write(MAGIC + b"\2\0" + struct.pack("<I", size))
+        for start in range(0, size, 10**6):
+            target.write(b" " * min(10**6, size - start))
+    return file.getvalue()
+
+
 NPY: tuple[Mutation, ...] = (*[changed_header] * 6, *[changed_array] * 9, *BYTES)
 
 
@@ -236,7 +253,7 @@ def _zipped(members: dict[str, bytes], rng: Random) -> bytes:
     return file.getvalue()
 
 
-ZIP: tuple[Mutation, ...] = (*[changed_member] * 24, *BYTES)
+ZIP: tuple[Mutation, ...] = (*[changed_member] * 24, long_header, *BYTES)
 
 # Pieces of pickles that ask for code, for memory or for endless nesting.
 HOSTILE_PICKLES = (
@@ -272,6 +289,22 @@ HOSTILE_PICKLES = (
 )
 
 
+def colliding_items(data: bytes, rng: Random) -> bytes:
+    """Return a pickle whose set, dict or references have numbers of one hash."""
+    numbers = [(2**61 - 1) * k for k in range(1, rng.choice((1000, 35_000)))]
+    longs = [b"\x8a\x0a" + n.to_bytes(10, "little", signed=True) for n in numbers]
+    items = b"".join(longs)
+    pairs = b"".join(each + b"N" for each in longs)
+    kinds = (
+        b"\x8f(" + items + b"\x90",
+        b"(" + items + b"\x91",
+        b"}(" + pairs + b"u",
+        b"(" + pairs + b"d",
+        b"N" + b"".join(b"p%d\n" % number for number in numbers),
+    )
+    return b"\x80\x04" + rng.choice(kinds) + b"."
+
+
 def changed_opcodes(data: bytes, rng: Random) -> bytes:
     """Return a pickle with operations removed, repeated, moved or added."""
     try:
@@ -296,7 +329,7 @@ def changed_opcodes(data: bytes, rng: Random) -> bytes:
     return b"".join(pieces)
 
 
-PICKLE: tuple[Mutation, ...] = (*[changed_opcodes] * 18, *BYTES)
+PICKLE: tuple[Mutation, ...] = (*[changed_opcodes] * 18, colliding_items, *BYTES)
 
 # Offsets of the whole numbers of an MRC header: sizes, mode, starts, intervals, axes,
 # space group, extended header; of its floats: cell, statistics, origin.

@@ -5,6 +5,7 @@ from datetime import date
 from decimal import Decimal
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
@@ -33,7 +34,9 @@ def changed_table(data: bytes, rng: Random) -> bytes:
     except Exception:  # a file that an earlier mutation has damaged
         return several(BYTES, data, rng)
     file = io.BytesIO()
-    pa.parquet.write_table(table, file, row_group_size=rng.choice((1, 7, 60, 1000)))
+    few = rng.choice((1, 7, 60, 1000))
+    rows = few if table.num_rows < 2000 else 2**22
+    pa.parquet.write_table(table, file, row_group_size=rows, store_schema=rows == few)
     return file.getvalue()
 
 
@@ -70,7 +73,22 @@ def _other_rows(table: pa.Table, rng: Random) -> pa.Table:
     return table.slice(0, rng.choice((0, 1, 5)))
 
 
+def _many_rows(table: pa.Table, rng: Random) -> pa.Table:
+    """Return the first row so many times that only its repetition is stored."""
+    count = rng.choice((10**6, 4 * 10**6, 2 * 10**7))
+    return table.select([0]).take(pa.array(np.zeros(count, np.int8)))
+
+
+def _long_text(table: pa.Table, rng: Random) -> pa.Table:
+    """Return the table with a column of one long text, stored once."""
+    rows = np.zeros(60_000, np.int8)
+    text = pa.DictionaryArray.from_arrays(rows, ["x" * 30_000])
+    return table.select([0]).take(pa.array(rows)).append_column("text", text)
+
+
 TABLE_CHANGES = (
+    _many_rows,
+    _long_text,
     _other_cells,
     _hostile_cells,
     _hostile_cells,

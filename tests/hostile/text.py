@@ -242,7 +242,24 @@ def _new_number(parent, key, nodes, rng: Random) -> None:
     parent[key] = rng.choice((-old, old + 1, old * 1000, old - 1)) if is_number else 0
 
 
+def _absurd_number(parent, key, nodes, rng: Random) -> None:
+    """Put a count that is not to be believed in place of a whole number."""
+    whole = [(p, k) for p, k in nodes if type(p[k]) is int]
+    container, name = rng.choice(whole or [(parent, key)])
+    container[name] = rng.choice((500_000, 10**7, 2**31 - 1, 10**9, 2**53, 2**62))
+
+
+def _as_pairs(parent, key, nodes, rng: Random) -> None:
+    """Put a list of pairs in place of an object, for which Python may take it."""
+    objects = [(p, k) for p, k in nodes if isinstance(p[k], dict)]
+    if objects:
+        container, name = rng.choice(objects)
+        container[name] = [list(item) for item in container[name].items()]
+
+
 TREE_CHANGES: tuple[Callable, ...] = (
+    _absurd_number,
+    _as_pairs,
     _new_leaf,
     _new_leaf,
     _other_node,
