@@ -97,7 +97,7 @@ def test_moving_a_slider_moves_the_molecule(explorer):
     assert dial.get_attribute("aria-valuenow") == "210"
     settled(page, second)
     assert "210° on factor 2" in page.locator("#caption").inner_text()
-    assert page.locator("#samples img").count() == 12
+    assert page.locator("#samples canvas").count() == 12
     dial.click(position={"x": 41, "y": 2})  # its top
     page.wait_for_function(
         "() => /^(8[6-9]|9[0-4])$/.test(document.querySelector('.dial').getAttribute('aria-valuenow'))"

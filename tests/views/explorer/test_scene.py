@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from manifactor.cryoem.mrc import write_volume
-from manifactor.cryoem.pictures import as_grey
+from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.task import Task
 from manifactor.views import plots
 from manifactor.views.explorer.previews import Look
@@ -38,7 +38,10 @@ def test_the_mean_image_is_that_of_the_samples_named(scene):
     found = near(scene, [[0.2], [90.0]], mode="held", count=5, look=Look(singles=5))
     (_, images), *_ = scene.run.images().blocks(np.array(sorted(found["samples"])))
     assert (picture(found["image"]) == as_grey(images.mean(axis=0)[None])[0]).all()
-    assert [picture(each).shape for each in found["thumbnails"]] == [(28, 28)] * 5
+    assert found["thumbnail_shape"] == [28, 28]
+    greys = np.frombuffer(base64.b64decode(found["thumbnails"]), dtype=np.uint8)
+    in_order = images[np.argsort(np.argsort(found["samples"]))]
+    assert (greys.reshape(5, 28, 28) == each_as_grey(in_order)).all()
 
 
 def test_the_image_changes_along_each_factor_and_not_across(scene):

@@ -1,7 +1,7 @@
 """Endpoints: how requests become calls of functions, and their results answers."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -105,16 +105,14 @@ def json_bytes(content: bytes):
 
 
 def json_of_pictures(
-    *, image: str = "", thumbnails: Sequence[str] = (), **others: Any
+    *, image: str | None = None, thumbnails: str | None = None, **others: Any
 ) -> bytes:
     """Return JSON whose pictures are not searched for characters to escape.
 
-    Their addresses are base64, which has none, and are nearly all of the text.
+    They are base64, which has none, and nearly all of the text.
     """
     text = json_answer(others).body.decode().removesuffix("}")
-    if image:
-        text += f',"image":"{image}"'
-    if thumbnails:
-        quoted = '","'.join(thumbnails)
-        text += f',"thumbnails":["{quoted}"]'
+    for name, picture in {"image": image, "thumbnails": thumbnails}.items():
+        if picture is not None:
+            text += f',"{name}":"{picture}"'
     return f"{text}}}".encode()

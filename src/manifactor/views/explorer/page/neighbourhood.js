@@ -17,7 +17,7 @@ export function showNear(found, about, state) {
   if (found.image) showImage(found.image, about, state);
   else if (found.cone) byId("seen").replaceChildren();
   if (found.mean) showFeatures(found, about);
-  byId("samples").replaceChildren(...(found.thumbnails ? thumbnails(found, about) : [table(found, about)]));
+  byId("samples").replaceChildren(...(found.thumbnail_shape ? thumbnails(found, about) : [table(found, about)]));
 }
 
 const CAPTIONS = {
@@ -141,15 +141,27 @@ const placed = (place, factor) =>
         .join(", ");
 
 function thumbnails(found, about) {
-  return found.thumbnails.map((address, i) => {
+  const [height, width] = found.thumbnail_shape;
+  const greys = Uint8Array.from(atob(found.thumbnails), (character) => character.charCodeAt(0));
+  return found.samples.map((sample, i) => {
+    const own = greys.subarray(i * width * height, (i + 1) * width * height);
     const where = about.factors.map((factor, f) => placed(found.places[f][i], factor)).join(" · ");
     return html(
       "figure",
       {},
-      html("img", { src: address, alt: `Image ${found.samples[i]}` }),
-      html("figcaption", {}, `${whole(found.samples[i])}: ${where}`),
+      greyPicture(own, width, height, `Image ${sample}`),
+      html("figcaption", {}, `${whole(sample)}: ${where}`),
     );
   });
+}
+
+function greyPicture(greys, width, height, name) {
+  const canvas = html("canvas", { width, height, role: "img", "aria-label": name });
+  const pixels = new ImageData(width, height);
+  // Opaque, with the grey as red, green and blue.
+  new Uint32Array(pixels.data.buffer).set(Uint32Array.from(greys, (grey) => 0xff000000 + grey * 0x010101));
+  canvas.getContext("2d").putImageData(pixels, 0, 0);
+  return canvas;
 }
 
 const SHOWN = 8; // columns of a sample in the table
