@@ -16,7 +16,7 @@ help:
 	@echo "make explore    serve a page on the demo's result, at the address it prints; Ctrl-C stops it"
 	@echo "make quick      set up, lint and run the fast tests: under a minute, for the edit loop"
 	@echo "make test       set up, lint, type-check and run all tests"
-	@echo "make examples   set up and run every example of the gallery as a test"
+	@echo "make examples   set up and run every example of the gallery, and the code of every page, as tests"
 	@echo "make coverage   set up, run the fast tests and print their line coverage"
 	@echo "make matrix     install the wheel with the lowest and the latest dependencies on every Python, and test it"
 	@echo "make fuzz       set up, damage files at random and read them; CASES=20000 SEED=0 for many"
@@ -86,7 +86,7 @@ pytest: $(VENV)/.dev
 	@$(BIN)/python -m pytest -m "not gallery"
 
 examples: $(VENV)/.dev # `make docs` runs them, too
-	@$(BIN)/python -m pytest -m gallery tests/test_examples.py
+	@$(BIN)/python -m pytest -m gallery tests
 
 coverage: $(VENV)/.dev # not part of `make test`: traced tests take half as long again
 	@$(BIN)/python -m pytest -m "$(FAST)" --cov --cov-report=

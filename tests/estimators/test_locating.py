@@ -172,6 +172,12 @@ def test_what_is_no_table_is_not_located(fit, X):
         fit.locate(X)
 
 
+@pytest.mark.parametrize("method", ["locate", "transform", "coordinates"])
+def test_no_samples_are_refused(fit, new, method):
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        getattr(fit, method)(new[:0])
+
+
 def test_masked_arrays_without_masked_values_are_used(fit, new):
     assert equal(fit.locate(np.ma.array(new)), fit.locate(new))
     with pytest.raises(ValueError, match="`X` must not have masked values; got 1"):

@@ -185,6 +185,18 @@ def test_a_pipe_in_a_store_is_refused_and_not_waited_for(tmp_path, X):
         read_samples(path)
 
 
+def test_a_store_whose_chunks_are_not_all_alike_is_named(tmp_path, X, monkeypatch):
+    write_zarr(tmp_path / "a.zarr", X)
+
+    def chunks(self):
+        raise NotImplementedError("chunks of several sizes")
+
+    # As zarr 3.4 does.
+    monkeypatch.setattr(zarr.Array, "chunks", property(chunks))
+    with pytest.raises(ValueError, match=r"a.zarr cannot be read .*several sizes"):
+        read_samples(tmp_path / "a.zarr")
+
+
 def test_a_damaged_parquet_file_is_named_when_its_rows_are_read(tmp_path, X):
     folder = write_parquet(tmp_path / "p", X)
     path = folder / "part.3.parquet"

@@ -70,8 +70,9 @@ class Locator:
         settings = PlacementSettings(block=rows_at_a_time(X))
 
         def prepare(block: Any, row: int) -> np.ndarray:
+            prepared = self.estimator._prepared(block, first_row + row)
             report(row / np.shape(X)[0])
-            return self.estimator._prepared(block, first_row + row)
+            return prepared
 
         places = place_blocks(X, self.placer, prepare=prepare, settings=settings)
         report(1.0)

@@ -254,8 +254,9 @@ def _open_zarr(path: Path) -> ArrayStore:
         with damage_named(path):
             found = found[chosen]
     require_table(path, found)
-    # Shards are read as a whole.
-    chunks = getattr(found, "shards", None) or found.chunks
+    with damage_named(path):
+        # Shards are read as a whole.
+        chunks = getattr(found, "shards", None) or found.chunks
     for shape in (found.shape, chunks):
         require_plausible_size(path, shape, stored)
     return ArrayStore(found, _edges(found.shape[0], chunks[0]), path)
