@@ -178,6 +178,9 @@ ARRAY_CHANGES = (
 # Bytes of a header that are packed into 290 kB.
 LONG_HEADER = 300 * 10**6
 
+# Bytes of an archive that are unpacked to be changed; of a long header they are not.
+MOST_UNPACKED = 10**7
+
 
 def long_header(data: bytes, rng: Random) -> bytes:
     """Return an archive of one array, whose header is long and compressed."""
@@ -243,6 +246,8 @@ def _changed_manifest(data: bytes, rng: Random) -> bytes:
 def _members(data: bytes) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(member.file_size for member in archive.infolist()) > MOST_UNPACKED:
+                return {}
             return {name: archive.read(name) for name in archive.namelist()}
     except Exception:  # an archive that an earlier mutation has damaged
         return {}
