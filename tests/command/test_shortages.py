@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -62,6 +63,16 @@ def test_few_open_files_are_enough_for_many_stacks(tmp_path, rng):
         write_stack(tmp_path / "v" / f"{k}.mrc", volume, pixel_size=1.0)
     code, err = limited(tmp_path, "fit v --out run", RLIMIT_NOFILE=64)
     assert code == 0, err
+
+
+@pytest.mark.parametrize("number", ["ENOSPC", "EDQUOT"])
+def test_a_full_disk_is_named_with_what_to_do(number):
+    full = OSError(getattr(errno, number), "full", "out/coordinates.csv")
+    words = shortages.shortage(full)
+    assert words.startswith("out/coordinates.csv: the disk, or its quota, is full")
+    assert words.endswith("Free some space, or write elsewhere.")
+    without_path = shortages.shortage(OSError(getattr(errno, number), "full"))
+    assert without_path == shortages.DISK
 
 
 def test_no_threads_are_one_line(monkeypatch, capsys):

@@ -96,3 +96,11 @@ def test_frames_too_fast_or_too_slow_are_refused(tmp_path, seconds):
             circular=True,
             seconds_per_frame=seconds,
         )
+
+
+def test_images_that_are_not_finite_are_refused(tmp_path):
+    images = moving_blob(3)
+    images[1, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="must be finite; got NaN or infinite"):
+        write_movie(tmp_path / "a.gif", images, circular=True)
+    assert not (tmp_path / "a.gif").exists()

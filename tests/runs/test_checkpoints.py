@@ -75,6 +75,7 @@ def test_a_full_disk_costs_the_checkpoint_and_nothing_else(
         CheckpointWarning, match="could not be written for --resume: .*No space left"
     ):
         assert fit.fit(samples, stages=fit_stages).verdict_ == "product"
+    assert not tmp_path.exists()
 
 
 def test_a_damaged_checkpoint_is_refused(tmp_path):

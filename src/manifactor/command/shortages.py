@@ -26,6 +26,10 @@ THREADS = (
     "-u, ulimit -v), or set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1."
 )
 FILES = "too many files are open. Raise their limit (ulimit -n)."
+DISK = (
+    "the disk, or its quota, is full; nothing was left half written. Free some space, "
+    "or write elsewhere."
+)
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,9 @@ def shortage(error: BaseException) -> str:
         return THREADS
     if number in (errno.EMFILE, errno.ENFILE) or _unloaded(error, "too many open"):
         return FILES
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        path = getattr(error, "filename", None)
+        return f"{path}: {DISK}" if path else DISK
     if number == errno.ENOMEM or _unloaded(error, *UNLOADED):
         return MEMORY
     if not isinstance(error, MemoryError):

@@ -52,6 +52,11 @@ def write_movie(
     settings : MovieSettings
     """
     kind = Path(path).suffix.lower()
+    if not np.isfinite(images).all():
+        raise ValueError(
+            "`images` must be finite; got NaN or infinite values. Leave such images "
+            "out, or replace the values."
+        )
     if kind not in MOVIE_ENDINGS:
         raise ValueError(
             f"`path` must end in {' or '.join(MOVIE_ENDINGS)}; got {str(path)!r}."

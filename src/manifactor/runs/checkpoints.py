@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -168,6 +169,8 @@ class Checkpoints(Stages):
                 "The fit continues without.",
                 CheckpointWarning,
             )
+            with suppress(OSError):  # it holds earlier stages, or is gone
+                self.folder.rmdir()
             return False
         return True
 

@@ -160,6 +160,8 @@ def read_record(folder: Path) -> dict:
         hint = ""
         if is_half_replaced(folder):
             hint = " A command that was replacing it was killed: repeat that command."
+        elif not folder.exists():
+            hint = " It does not exist: check its name, or run `manifactor fit` first."
         raise ValueError(
             f"{folder} is not a run folder: it must hold run.json and "
             f"factorization.npz.{hint}"

@@ -62,8 +62,8 @@ class Run:
         if "particles" not in self.record:
             raise ValueError(
                 f"{self.folder} knows no particles. Fit again with --particles "
-                "ORIGINAL.star or ORIGINAL.cs, or choose an output that needs none: "
-                ".csv, .parquet, .pkl."
+                "ORIGINAL.star or ORIGINAL.cs. `manifactor select` needs none to write "
+                ".csv, .parquet or .pkl."
             )
         everything = self._all_particles
         position = np.full(1 + everything.rows.max(initial=-1), -1)
