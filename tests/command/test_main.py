@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from manifactor.command.main import COMMANDS, main
+from manifactor.command.shortages import DISK
 
 from .conftest import manifactor, refusal
 
@@ -70,7 +71,7 @@ def test_the_version_is_printed(capsys):
         (
             OSError(errno.ENOSPC, "no space left", "a.npz"),
             2,
-            "error: a.npz cannot be used: no space left.\n",
+            "error: a.npz cannot be written: no space is left on the disk",
         ),
         (KeyboardInterrupt(), 130, "interrupted; no partial output was left."),
         (KeyboardInterrupt("half is kept"), 130, "interrupted; half is kept."),
@@ -172,7 +173,7 @@ def test_a_text_that_is_all_that_was_asked_for_must_be_printed(
     with output() as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         assert manifactor("fit data.npy --dry-run") == code
-    problem = "standard output cannot be used: No space left on device."
+    problem = f"standard output cannot be written: {DISK}"
     expected = f"manifactor: error: {problem}\n" if code == 2 else ""
     assert capsys.readouterr().err == expected
 

@@ -69,8 +69,8 @@ def test_few_open_files_are_enough_for_many_stacks(tmp_path, rng):
 def test_a_full_disk_is_named_with_what_to_do(number):
     full = OSError(getattr(errno, number), "full", "out/coordinates.csv")
     words = shortages.shortage(full)
-    assert words.startswith("out/coordinates.csv: the disk, or its quota, is full")
-    assert words.endswith("Free some space, or write elsewhere.")
+    assert words.startswith("out/coordinates.csv cannot be written: no space is left")
+    assert words.endswith("Free some, or write elsewhere.")
     without_path = shortages.shortage(OSError(getattr(errno, number), "full"))
     assert without_path == shortages.DISK
 

@@ -26,10 +26,7 @@ THREADS = (
     "-u, ulimit -v), or set OMP_NUM_THREADS=1 and OPENBLAS_NUM_THREADS=1."
 )
 FILES = "too many files are open. Raise their limit (ulimit -n)."
-DISK = (
-    "the disk, or its quota, is full; nothing was left half written. Free some space, "
-    "or write elsewhere."
-)
+DISK = "no space is left on the disk, or in its quota. Free some, or write elsewhere."
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ def shortage(error: BaseException) -> str:
         return FILES
     if number in (errno.ENOSPC, errno.EDQUOT):
         path = getattr(error, "filename", None)
-        return f"{path}: {DISK}" if path else DISK
+        return f"{path} cannot be written: {DISK}" if path else DISK
     if number == errno.ENOMEM or _unloaded(error, *UNLOADED):
         return MEMORY
     if not isinstance(error, MemoryError):
