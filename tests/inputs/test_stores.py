@@ -191,7 +191,7 @@ def test_a_store_whose_chunks_are_not_all_alike_is_named(tmp_path, X, monkeypatc
     def chunks(self):
         raise NotImplementedError("chunks of several sizes")
 
-    # As zarr 3.4 does.
+    # Versions of zarr that know such stores raise when they are asked.
     monkeypatch.setattr(zarr.Array, "chunks", property(chunks))
     with pytest.raises(ValueError, match=r"a.zarr cannot be read .*several sizes"):
         read_samples(tmp_path / "a.zarr")

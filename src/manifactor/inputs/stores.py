@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from manifactor._support.bounded_files import BoundedFile
-from manifactor._support.errors import first_sentence
+from manifactor._support.errors import first_sentence, one_line
 from manifactor._support.extras import extra
 from manifactor._support.files import numeric_order
 from manifactor._support.npy_header import npy_header
@@ -329,8 +329,7 @@ def parquet_layout(path: Path) -> tuple[Any, Any]:
     except (FileNotFoundError, PermissionError):
         raise
     except Exception as error:  # damaged and foreign files lead to any exception
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{path} is no Parquet file: {reason}") from None
+        raise ValueError(f"{path} is no Parquet file: {one_line(error)}") from None
     if not schema.names:
         raise ValueError(f"{path} must be a table of numbers: it has no columns.")
     counts = [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
