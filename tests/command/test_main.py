@@ -32,7 +32,8 @@ def python(*arguments, **options):
         ("fit", "the following arguments are required: INPUT"),
         ("fit data.npz --n-factors two", "invalid whole number or auto value: 'two'"),
         ("fit data.npz --bandwidth wide", "invalid number or auto or local value"),
-        ("fit data.npz --colour", "unrecognized arguments: --colour"),
+        ("fit data.npz --colour", "arguments: --colour. See manifactor fit --help."),
+        ("--colour", "the following arguments are required: COMMAND"),
         ("select run", "required: --out"),
     ],
 )

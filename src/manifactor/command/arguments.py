@@ -38,6 +38,14 @@ class Parser(argparse.ArgumentParser):
         terminal.error(f"{message}. See {self.prog} --help.")
         raise SystemExit(EXIT_BAD_INPUT)
 
+    def parse_known_args(self, args=None, namespace=None):
+        """Parse arguments; refuse unknown ones here, where the command is known."""
+        # argparse hands those of a command up, and points to the help of the program.
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
 
 def parse_arguments(
     argv: Sequence[str], commands: Mapping[str, Callable]
