@@ -12,9 +12,9 @@ from manifactor._support.claims import claims_released
 from manifactor._support.temporaries import name_beside
 from manifactor.command.outputs import (
     name_in_project,
+    require_ending,
     require_new_file,
     require_new_folder,
-    with_suffix,
 )
 
 from .conftest import manifactor, refusal
@@ -57,9 +57,29 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
         require_new_file(tmp_path / "none" / "a.npz", overwrite=True)
 
 
-def test_a_suffix_is_added_once_and_replaces_nothing():
-    assert with_suffix("a.npz", ".npz") == Path("a.npz")
-    assert with_suffix("noise0.05", ".npz") == Path("noise0.05.npz")
+def test_a_file_has_the_ending_of_its_format():
+    assert require_ending("a.0.npz", ".npz") == Path("a.0.npz")
+    assert require_ending("A.NPZ", ".npz") == Path("A.NPZ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "demo",
+        "simulate torus",
+        "views a.star",
+        "fit a.npy",
+        "report run",
+        "select run",
+        "average run --factor 1",
+        "export run --to relion --factor 1",
+        "bench accuracy",
+        "reproduce",
+    ],
+)
+def test_an_output_without_a_name_is_refused(folder, capsys, command):
+    expected = "argument --out: must be the name of a file or folder; got ''."
+    assert expected in refusal(f"{command} --out ''", folder, capsys)
 
 
 def test_names_in_star_files_are_relative_to_the_project():

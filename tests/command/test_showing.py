@@ -31,6 +31,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_it_is_drawn(
     (folder / "run").mkdir()
     (folder / "old.html").touch()
     for line, message in [
+        ("report run --out page", "--out must end in .html; got page."),
         ("report run --out no/page.html", "writable folder: No such file"),
         ("report run --out old.html", "old.html does. Choose another --out, or"),
     ]:

@@ -64,15 +64,12 @@ def test_the_demo_does_not_replace_another_run(data, folder, capsys):
     assert "the demo replaces earlier demos only; mine is another run" in message
 
 
-def test_the_name_of_a_file_is_kept_when_its_suffix_is_added(folder):
-    assert manifactor("simulate torus --n 50 --out noise0.05") == 0
-    assert [path.name for path in folder.iterdir()] == ["noise0.05.npz"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ("simulate tours", "must be one of"),
+        ("simulate torus --out n.txt", "--out must end in .npz; got n.txt."),
+        ("simulate torus --out noise0.05", "--out must end in .npz; got noise0.05."),
         ("simulate torus --n -5", "`n_samples` must be a whole number"),
         ("simulate torus --noise nan", "--noise: must be a finite number of at least"),
         ("simulate torus --out no/such/data.npz", "writable folder: No such file"),

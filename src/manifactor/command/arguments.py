@@ -13,6 +13,7 @@ from manifactor.command.completing import COMPLETION_FILES, completion_options
 from manifactor.command.fit_options import fit_options
 from manifactor.command.options import (
     add,
+    add_out,
     add_overwrite,
     add_run,
     add_view_width,
@@ -101,7 +102,7 @@ def _report_options(command) -> None:
     add(command, "--movies", text, action="store_true")
     _shown_options(command)
     text = "page to write, .html (default: RUN/report.html, which is replaced)"
-    add(command, "--out", text, metavar="FILE")
+    add_out(command, text, metavar="FILE")
     add_overwrite(command, "replace an existing file of --out")
 
 
@@ -162,7 +163,7 @@ def _select_options(command) -> None:
     add(command, "--invert", text, action="store_true")
     endings = ", ".join(SELECTIONS)
     text = f"file to write; its ending chooses the format: {endings}"
-    add(command, "--out", text, required=True, metavar="FILE")
+    add_out(command, text, required=True, metavar="FILE")
     add_overwrite(command, "replace an existing file")
 
 
@@ -191,7 +192,7 @@ def _average_options(command) -> None:
     # Inside the run folder: when `fit --overwrite` replaces the run, averages of the
     # old one go with it.
     text = "folder to write (default: RUN/average-factorK)"
-    add(command, "--out", text, metavar="FOLDER")
+    add_out(command, text, metavar="FOLDER")
     add_cluster(command, "sums of images")
 
 
@@ -207,7 +208,7 @@ def _export_options(command) -> None:
     )
     add(command, "--training", text, metavar="FOLDER")
     text = "folder to write (default: RUN/PROGRAM-factorK)"
-    add(command, "--out", text, metavar="FOLDER")
+    add_out(command, text, metavar="FOLDER")
     add_cluster(command, "files of bins")
 
 

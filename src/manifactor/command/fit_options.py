@@ -4,6 +4,7 @@ from manifactor.command.clusters import add_cluster
 from manifactor.command.options import (
     Options,
     add,
+    add_out,
     add_overwrite,
     add_seed,
     add_view_width,
@@ -105,7 +106,7 @@ def fit_options(command) -> None:
     add(command, "input", text, metavar="INPUT", nargs="+")
     # The default depends on INPUT, so the help says it and the command sets it.
     text = "run folder (default: the name of INPUT with -run appended)"
-    add(command, "--out", text, metavar="RUN")
+    add_out(command, text, metavar="RUN")
     add_overwrite(command, "replace an earlier run with everything in its folder")
     add_seed(command)
     text = (

@@ -34,6 +34,11 @@ def add_seed(options: Options) -> None:
     add(options, "--seed", text, type=whole_number(low=0, high=2**32 - 1), default=0)
 
 
+def add_out(options: Options, text: str, **how: Any) -> None:
+    """Add the file or folder to write."""
+    add(options, "--out", text, type=output_name, **how)
+
+
 def add_overwrite(options: Options, text: str) -> None:
     """Add the flag that allows an earlier output to be replaced."""
     add(options, "--overwrite", text, action="store_true")
@@ -135,6 +140,13 @@ def number_or(*words: str) -> Callable[[str], float | str]:
 
     parse.__name__ = f"number or {' or '.join(words)}"
     return parse
+
+
+def output_name(text: str) -> str:
+    """Parse the name of an output; an unset variable of a shell gives an empty one."""
+    if not text:
+        raise ArgumentTypeError("must be the name of a file or folder; got ''")
+    return text
 
 
 def view(text: str) -> tuple[float, float]:

@@ -69,10 +69,11 @@ def _require_new(out: Path, *, ours: bool, overwrite: bool) -> None:
         )
 
 
-def with_suffix(path: str, suffix: str) -> Path:
-    """Return the path, with the suffix appended unless it already ends in it."""
-    # Not `Path.with_suffix`, which would turn "noise0.05" into "noise0.npz".
-    return Path(path) if path.endswith(suffix) else Path(path + suffix)
+def require_ending(path: str, ending: str) -> Path:
+    """Return the path of a file; refuse a name with another ending, or with none."""
+    if not path.lower().endswith(ending):
+        raise ValueError(f"--out must end in {ending}; got {path}.")
+    return Path(path)
 
 
 def name_in_project(folder: Path) -> str:

@@ -16,9 +16,9 @@ from manifactor.command.motions import reported_volumes
 from manifactor.command.outputs import (
     clear,
     own,
+    require_ending,
     require_new_file,
     require_replaceable,
-    with_suffix,
 )
 from manifactor.command.terminal import note, show
 from manifactor.estimators import ManifoldFactorizer
@@ -77,7 +77,7 @@ def _shown(run: Run, fit: ManifoldFactorizer, wanted: Wanted) -> Shown:
 def _page_of(arguments: Namespace) -> Path:
     """Return the file of the page; refuse one that cannot be written."""
     if arguments.out is not None:
-        out = with_suffix(arguments.out, ".html")
+        out = require_ending(arguments.out, ".html")
         movies = out.parent.glob(f"{escape(out.stem)}-factor*")
         require_new_file(out, overwrite=arguments.overwrite)
         for path in movies if arguments.movies else []:

@@ -3,7 +3,14 @@
 from typing import Any
 
 from manifactor import datasets
-from manifactor.command.options import Options, add, add_overwrite, add_seed, number
+from manifactor.command.options import (
+    Options,
+    add,
+    add_out,
+    add_overwrite,
+    add_seed,
+    number,
+)
 
 # Options of the two kinds of simulation, and their defaults. No number for the noise:
 # two shapes of the paper come with its noise unless told.
@@ -37,7 +44,7 @@ ALL_VIEWS_DEFAULTS: dict[str, Any] = {
 def demo_options(command) -> None:
     """Add the options of `demo`."""
     text = "run folder; the simulated images go into FOLDER-data"
-    add(command, "--out", text, metavar="FOLDER", default="demo-run")
+    add_out(command, text, metavar="FOLDER", default="demo-run")
     # With 2500 images both motions correlate with the truth by 0.99 or more.
     add(command, "--n", "number of images", type=int, default=2500, metavar="N")
 
@@ -50,8 +57,11 @@ def simulate_options(command) -> None:
     add(command, "--n", "number of samples or images", type=int, default=3000)
     add_seed(command)
     # The default depends on SHAPE, so the help says it and the command sets it.
-    text = "file (default: SHAPE.npz), or for the molecule a folder (default: molecule)"
-    add(command, "--out", text, metavar="PATH")
+    text = (
+        ".npz file (default: SHAPE.npz), or for the molecule a folder (default: "
+        "molecule)"
+    )
+    add_out(command, text, metavar="PATH")
     add_overwrite(command, "replace the output of an earlier simulation")
     _shape_options(command.add_argument_group("options for shapes"))
     title = "options for the molecule"

@@ -17,9 +17,9 @@ from manifactor._support.files import whole_folder, write_whole
 from manifactor.command.outputs import (
     name_in_project,
     own,
+    require_ending,
     require_new_file,
     require_new_folder,
-    with_suffix,
 )
 from manifactor.command.simulate_options import (
     ALL_VIEWS_DEFAULTS,
@@ -65,7 +65,7 @@ def _refuse_unused(
 
 
 def _simulate_shape(arguments: Namespace) -> None:
-    out = with_suffix(arguments.out or f"{arguments.shape}.npz", ".npz")
+    out = require_ending(arguments.out or f"{arguments.shape}.npz", ".npz")
     require_new_file(out, overwrite=arguments.overwrite)
     X, truth = datasets.sample(
         arguments.shape,

@@ -1,7 +1,7 @@
 """The grammar of the commands `bench` and `reproduce`."""
 
 from manifactor.command.clusters import add_cluster
-from manifactor.command.options import add, add_overwrite, add_seed
+from manifactor.command.options import add, add_out, add_overwrite, add_seed
 
 # Recipes are numbered as in the code that accompanies the paper; the numbers of the
 # printed figures differ and stand in parentheses.
@@ -35,7 +35,7 @@ def bench_options(command) -> None:
         "folder for QUESTION.jsonl (a line for each fit), QUESTION.md (the table) and "
         "the picture of calibration"
     )
-    add(command, "--out", text, metavar="FOLDER", default=".")
+    add_out(command, text, metavar="FOLDER", default=".")
     add_overwrite(command, "replace the files of an earlier benchmark")
     add_cluster(command, "fits")
 
@@ -48,6 +48,6 @@ def reproduce_options(command) -> None:
     add(command, "--quick", text, action="store_true")
     add_seed(command)
     text = "folder that collects the results of all recipes"
-    add(command, "--out", text, metavar="FOLDER", default="reproduction")
+    add_out(command, text, metavar="FOLDER", default="reproduction")
     add_overwrite(command, "run recipes again whose results the folder already has")
     add_cluster(command, "fits")

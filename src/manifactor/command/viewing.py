@@ -11,6 +11,7 @@ from manifactor._support.files import write_bytes
 from manifactor.command.options import (
     Options,
     add,
+    add_out,
     add_overwrite,
     number,
     whole_number,
@@ -42,7 +43,7 @@ def views_options(command: Options) -> None:
     add(command, "--rows", text, type=whole_number(low=1), default=8, metavar="N")
     # The default depends on PARTICLES, so the help says it and the command sets it.
     text = "picture to write: .png, .svg or .pdf (default: PARTICLES-views.png)"
-    add(command, "--out", text, metavar="FILE")
+    add_out(command, text, metavar="FILE")
     add_overwrite(command, "replace an existing picture")
 
 
