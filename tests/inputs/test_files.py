@@ -173,7 +173,7 @@ def write(path, kind):
         (
             "a.npy",
             "objects",
-            "is not a plain array of numbers; pickled objects are never loaded",
+            "or no .npy file of plain values: it holds objects, .* unpickled",
         ),
         ("a.npy", "strings", "must hold real numbers"),
         ("a.npy", "complex", "must hold real numbers"),
@@ -181,13 +181,22 @@ def write(path, kind):
         (
             "a.npy",
             "garbage",
-            "is not a plain array of numbers; pickled objects are never loaded",
+            "is damaged, or no .npy file of plain values: its header cannot be read. "
+            "Write it again with the program that made it, or with numpy.save",
         ),
         ("a.npz", "two arrays", "must hold an array `X`, or one array; it holds a, b"),
-        ("a.npz", "garbage", "is not an .npz file of plain arrays"),
+        (
+            "a.npz",
+            "garbage",
+            "or no .npz file of plain arrays. Write it with numpy.savez",
+        ),
         ("a.npz", "a text", "or one array; it holds notes.txt. Save the samples under"),
-        ("a.npy", "no header", "is not a plain array of numbers; .* header cannot be"),
-        ("a.npy", "cut short", r"its header describes .*\(9000000000000, 2\)"),
+        ("a.npy", "no header", "is damaged, or no .npy file of .*: its header cannot"),
+        (
+            "a.npy",
+            "cut short",
+            r"is damaged, or no .npy file .*: its header describes .*\(9000000000000, 2\)",
+        ),
         ("a.npy", "empty rows", r"one sample a row; got an array of shape \(7, 0\)"),
         (
             "a.parquet",
@@ -213,12 +222,13 @@ def write(path, kind):
         (
             "a.cs",
             "objects",
-            "is not a plain array of numbers; pickled objects are never loaded",
+            "or no .cs file of plain values: it holds objects, .* unpickled",
         ),
         (
             "a.cs",
             "garbage",
-            "is not a plain array of numbers; pickled objects are never loaded",
+            "is damaged, or no .cs file of plain values: its header cannot be read. "
+            "Write it again with the program that made it, or with numpy.save",
         ),
         ("a.docx", "words", "or a folder of .mrc volumes; got a.docx"),
         ("a.csv", "missing", "does not exist"),

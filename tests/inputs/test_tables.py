@@ -1,6 +1,7 @@
 """Tables: names, columns of text, and cells that are no numbers."""
 
 import os
+import re
 import warnings
 
 import numpy as np
@@ -94,10 +95,30 @@ def test_a_cell_that_is_no_number_is_named(tmp_path, text, choice, message):
         read_table(tmp_path / "a.csv", choice)
 
 
-def test_a_file_that_is_no_text_is_refused(tmp_path):
-    (tmp_path / "a.csv").write_bytes(b"x,y\n1,2\n\xff\xfe,3\n")
-    with pytest.raises(ValueError, match="must be a table of numbers: 'utf-8' codec"):
-        read_table(tmp_path / "a.csv")
+@pytest.mark.parametrize(
+    ("content", "found", "code"),
+    [
+        (
+            "x,y\n1,2\n3,4 \N{DEGREE SIGN}\n".encode("latin-1"),
+            "line 3 has the byte 0xb0",
+            "latin1",
+        ),
+        (b"x,y\n1,2\n\xff\xfe,3\n", "line 3 has the byte 0xff", "latin1"),
+        ("x,y\n1,2\n".encode("utf-16"), "line 1 has the byte 0xff", "utf-16"),
+        # Far beyond what is decoded at once.
+        (b"1,2\n" * 9000 + b"3,\xc3\n", "line 9001 has the byte 0xc3", "latin1"),
+    ],
+)
+@pytest.mark.parametrize("read", [read_table, lambda path: line_of(path, 10**6)])
+def test_a_text_in_another_encoding_is_refused(tmp_path, content, found, code, read):
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    expected = (
+        f"{path} must be text in UTF-8; {found}, which is not. Save it as UTF-8, or "
+        f"convert it: iconv -f {code} -t utf-8 {path} > new.csv"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(expected)}$"):
+        read(path)
 
 
 @pytest.mark.parametrize(
@@ -137,18 +158,12 @@ def test_quoted_delimiters_do_not_move_the_columns_chosen(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("x,y\n1,2\n".encode("utf-16"), "'utf-8' codec .* Save it as text in UTF-8"),
-        (b'x,y\n"' + b"1;2;" * 40_000, "field larger than .* Repair the quotes"),
-    ],
-)
-@pytest.mark.parametrize(
     "read", [read_table, column_names, lambda path: line_of(path, 0)]
 )
-def test_a_file_that_cannot_be_split_is_refused(tmp_path, content, message, read):
-    (tmp_path / "a.csv").write_bytes(content)
-    with pytest.raises(ValueError, match=f"must be a table of numbers: {message}"):
+def test_a_file_that_cannot_be_split_is_refused(tmp_path, read):
+    (tmp_path / "a.csv").write_bytes(b'x,y\n"' + b"1;2;" * 40_000)
+    message = "must be a table of numbers: field larger than .* Repair the quotes in it"
+    with pytest.raises(ValueError, match=message):
         read(tmp_path / "a.csv")
 
 

@@ -22,7 +22,7 @@ ENCRYPTED = 1  # the bit of a member's flags
 # Those of numpy. Others may ask for gigabytes before anything is read.
 COMPRESSIONS = (ZIP_STORED, ZIP_DEFLATED)
 ZIP_BEGINS = b"PK\x03\x04"
-NO_ARRAYS = "is not an .npz file of plain arrays; pickled objects are never loaded."
+NO_ARRAYS = "is damaged, or no .npz file of plain arrays."
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _require_zip(path: Path, opened: BoundedFile) -> None:
     opened.seek(0)
     # An archive of no members begins with its end.
     if start != ZIP_BEGINS and start != b"PK\x05\x06":
-        raise ArrayFileError(f"{path} {NO_ARRAYS}")
+        raise ArrayFileError(f"{path} {NO_ARRAYS} Write it with numpy.savez.")
 
 
 @contextmanager

@@ -51,8 +51,8 @@ def read_cs(path: Path) -> np.ndarray:
     except (ValueError, EOFError) as error:
         reason = one_line(error)
         raise ValueError(
-            f"{path} is not a .cs file of plain fields; pickled objects are never "
-            f"loaded: {reason}. Export it again."
+            f"{path} is damaged, or no .cs file of plain fields: {reason}. Export it "
+            "again."
         ) from error
     if table.dtype.names is None:
         raise ValueError(

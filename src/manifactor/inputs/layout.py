@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from manifactor._support.escapes import shell_line
 from manifactor._support.parameters import as_number
 from manifactor._support.regular_files import require_regular_file
 
@@ -265,16 +266,34 @@ def lines(
                 if text and (comments or not text.startswith("#")):
                     yield count, _split(line.rstrip("\r\n"), delimiter)
     except UnicodeDecodeError as error:
-        raise not_a_table(path, error, ". Save it as text in UTF-8.") from error
+        raise _not_utf8(path) from error
     except csv.Error as error:
-        raise not_a_table(path, error, ". Repair the quotes in it.") from error
+        raise ValueError(
+            f"{path} must be a table of numbers: {error}. Repair the quotes in it."
+        ) from error
 
 
-def not_a_table(path: Path, error: Exception, advice: str = "") -> ValueError:
-    """Return the error of a file that is no table of numbers."""
-    # The first line only, since the command line prints messages of one line.
-    reason = str(error).splitlines() or [type(error).__name__]
-    return ValueError(f"{path} must be a table of numbers: {reason[0]}{advice}")
+def _not_utf8(path: Path) -> ValueError:
+    """Return an error that names the first byte that is not UTF-8, and a remedy."""
+    line, byte = _first_other_byte(path)
+    # Spreadsheet programs start "Unicode text" with one of these.
+    code = "utf-16" if line == 1 and byte in (0xFE, 0xFF) else "latin1"
+    convert = shell_line("iconv", "-f", code, "-t", "utf-8", path)
+    return ValueError(
+        f"{path} must be text in UTF-8; line {line} has the byte {byte:#04x}, which is "
+        f"not. Save it as UTF-8, or convert it: {convert} > new{path.suffix}"
+    )
+
+
+def _first_other_byte(path: Path) -> tuple[int, int]:
+    """Return line and value of the first byte that is not UTF-8; zeros for none."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                return number, line[error.start]
+    return 0, 0  # the file has changed meanwhile
 
 
 def _split(line: str, delimiter: str | None) -> list[str]:

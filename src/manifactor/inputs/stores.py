@@ -222,7 +222,6 @@ def _opened(path: Path, changed: int) -> Store:
 
 def read_npy(path: Path) -> np.ndarray:
     """Memory-map the array in an .npy file, read-only."""
-    plain = f"{path} is not a plain array of numbers; pickled objects are never loaded"
     try:
         with BoundedFile(path) as file:
             npy_header(file, file.size)
@@ -231,7 +230,11 @@ def read_npy(path: Path) -> np.ndarray:
     except OSError:
         raise
     except Exception as error:  # shapes of truth values, of no bytes, and the like
-        raise ValueError(f"{plain}: {first_sentence(error)}.") from error
+        raise ValueError(
+            f"{path} is damaged, or no {path.suffix} file of plain values: "
+            f"{first_sentence(error)}. Write it again with the program that made it, "
+            "or with numpy.save."
+        ) from error
 
 
 def _open_npy(path: Path, settings: StoreSettings = StoreSettings()) -> ArrayStore:
