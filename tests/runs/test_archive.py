@@ -280,7 +280,9 @@ def test_a_folder_that_is_no_run_is_neither_read_nor_replaced(fit, tmp_path):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nothing\.npz"):
+    with pytest.raises(
+        FileNotFoundError, match=r"nothing\.npz does not exist\. Name a"
+    ):
         load(tmp_path / "nothing.npz")
 
 

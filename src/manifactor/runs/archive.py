@@ -77,8 +77,18 @@ def load(path):
     ----------
     path : str or Path
         A file of `save`, or a run folder.
+
+    Raises
+    ------
+    FileNotFoundError
+    ValueError
+        If it is something else, or damaged.
     """
     path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{path} does not exist. Name a run folder, or a file of manifactor.save."
+        )
     path = path / "factorization.npz" if is_run(path) else path
     if path.is_dir():
         raise ValueError(
