@@ -135,7 +135,7 @@ def test_only_a_long_fit_is_announced(capsys):
         ("fit inside/data.npz --out inside", "inside"),
         ("fit nan.csv", "row 2, column 1"),
         ("fit equal.csv", "at least 3"),
-        ("fit one.csv", "minimum of 4 is required"),
+        ("fit one.csv", "to show a product; got 1 sample. Add samples."),
         ("fit data.npz data.npz --dry-run", "must have different names"),
         ("fit data.npz data.npz --reuse run", "one input and one view; got 2"),
         ("fit data.npz inside/data.npz --resume", "no checkpoint to resume in .data"),

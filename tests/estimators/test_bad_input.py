@@ -21,10 +21,10 @@ BAD = [
         np.ones((20, 2)),
         "at least 3 samples must differ; got 20 samples of which 1 are distinct",
     ),
-    ({}, X20[:3], "minimum of 4 is required"),
+    ({}, X20[:3], "at least 4 samples, one a row, .*; got 3 samples. Add samples"),
     ({}, X20[0], "Expected 2D array, got 1D array"),
     ({}, np.array([["a", "b"]] * 20), "could not convert string to float"),
-    ({}, np.empty((0, 3)), "minimum of 4 is required"),
+    ({}, np.empty((0, 3)), "a fit needs at least 4 samples, .*; got 0 samples"),
     (
         {"n_functions": 20},
         X20,

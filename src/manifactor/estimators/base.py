@@ -22,7 +22,7 @@ from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
 from manifactor.estimators.column_words import Labels, column_labels
-from manifactor.estimators.drawing import DrawSettings, most_that
+from manifactor.estimators.drawing import DrawSettings, most_that, require_samples
 from manifactor.spectral.device_forecast import available_on, require_device_memory
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import (
@@ -204,8 +204,10 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             dtype=_accepted_types(X),
             accept_sparse="csr" if precomputed else False,
             ensure_all_finite=False,
-            ensure_min_samples=DrawSettings.fewest if reset else 1,
+            ensure_min_samples=0 if reset else 1,
         )
+        if reset:
+            require_samples(X.shape[0])
         names = column_labels(self, names)
         values = X.data if precomputed else X
         require_values(values, first_row=first_row, names=names)

@@ -131,6 +131,16 @@ def draw_count(
     return min(count, n_samples)
 
 
+def require_samples(n_samples: int, *, settings: DrawSettings = DrawSettings()) -> None:
+    """Refuse fewer samples than any fit takes."""
+    if n_samples < settings.fewest:
+        raise ValueError(
+            f"a fit needs at least {settings.fewest} samples, one a row, and hundreds "
+            f"to show a product; got {n_samples} sample{'s' * (n_samples != 1)}. Add "
+            "samples."
+        )
+
+
 def most_that(fits: Callable[[int], bool], most: int, fewest: int) -> int:
     """Return the largest number from `fewest` to `most` that fits, by bisection.
 
