@@ -237,7 +237,7 @@ def test_every_bin_has_its_own_file_for_relion(molecule, run, folder, capsys):
         ("select run --out a.cs", "choose --out with the same ending"),
         ("select run --out data", "data was not written by this command"),
         ("average run --factor 1 --factor 1", "one factor or two different ones"),
-        ("average run --factor 1 --bins 0", "`n_bins` must be a whole number in [1"),
+        ("average run --factor 1 --bins 0", "--bins must be a whole number in [1"),
         ("average run --factor 1 --out data", "data was not written by this command"),
         ("average run --factor 1 --factor 2 --match", "no other factors"),
         ("average run --factor 1 --view 0,0", "within 10 degrees of rot 0, tilt 0"),

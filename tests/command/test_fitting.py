@@ -59,7 +59,7 @@ def test_some_samples_are_fitted_and_all_are_placed(data, folder, capsys):
     )
     assert len((folder / "part" / "coordinates.csv").read_text().splitlines()) == 801
     message = refusal("fit data.npz --fit-samples 2", folder, capsys)
-    assert "`fit_samples` must be a whole number in [4" in message
+    assert "error: --fit-samples must be a whole number in [4" in message
 
 
 @pytest.mark.slow
@@ -126,9 +126,9 @@ def test_only_a_long_fit_is_announced(capsys):
     ("arguments", "message"),
     [
         ("fit nothing.csv", "nothing.csv does not exist"),
-        ("fit data.npz --n-factors 99", "`n_factors` must be a whole number in [1, 6]"),
+        ("fit data.npz --n-factors 99", "--n-factors must be a whole number in [1, 6]"),
         ("fit data.npz --n-functions 900", "got 900 with 800 samples"),
-        ("fit data.npz --bandwidth 0", "`bandwidth` must be a number above 0"),
+        ("fit data.npz --bandwidth 0", "--bandwidth must be a number above 0"),
         ("fit data.npz --out no/such/folder", "must be a writable folder"),
         ("fit data.npz --out data.npz/run", "must be a writable folder"),
         ("fit data.npz --out /proc/run", "must be a writable folder"),

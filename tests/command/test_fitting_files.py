@@ -137,7 +137,7 @@ def test_coordinates_of_shuffled_particles_are_paired(latent, folder, capsys):
             "--optics-group must be one of 1 (350 part",
         ),
         ("particles.star --class 1 --datadir gone", "--datadir must be the folder"),
-        ("particles.star --pixel-size 0", "`pixel_size` must be a number above 0"),
+        ("particles.star --pixel-size 0", "--pixel-size must be a number above 0"),
         ("particles.star --particles particles.star", "already is a file of particles"),
         ("stack.mrc --class 1", "--class goes with a file of particles; stack.mrc is"),
         ("stack.mrc --view 0,0", "stack.mrc is a stack without any"),

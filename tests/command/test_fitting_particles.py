@@ -251,7 +251,7 @@ def test_uncorrected_defocus_is_named(folder, capsys):
         ("data/particles.star --particles data/particles.star", "file of particles"),
         (
             "data/particles.star --view 180,120 --width -3",
-            "`width` must be a number in [0, 180]",
+            "--width must be a number in [0, 180]",
         ),
         ("data --view 0,0", "folder of volumes"),
         ("z.5.pkl --view 0,0", "particle images"),

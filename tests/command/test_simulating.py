@@ -70,11 +70,11 @@ def test_the_demo_does_not_replace_another_run(data, folder, capsys):
         ("simulate tours", "must be one of"),
         ("simulate torus --out n.txt", "--out must end in .npz; got n.txt."),
         ("simulate torus --out noise0.05", "--out must end in .npz; got noise0.05."),
-        ("simulate torus --n -5", "`n_samples` must be a whole number"),
+        ("simulate torus --n -5", "--n must be a whole number"),
         ("simulate torus --noise nan", "--noise: must be a finite number of at least"),
         ("simulate torus --out no/such/data.npz", "writable folder: No such file"),
         ("simulate torus --out data.npz", "must not exist yet; data.npz does"),
-        ("simulate torus --sampling dense", "`sampling` must be one of"),
+        ("simulate torus --sampling dense", "--sampling must be one of"),
         (
             "simulate molecule --structure a.pdb",
             "--structure and --rotor must be given",
@@ -82,7 +82,7 @@ def test_the_demo_does_not_replace_another_run(data, folder, capsys):
         ("simulate molecule --rotor A", "--structure and --rotor must be given"),
         (
             "simulate molecule --motions z",
-            "`motions` must be one of 'x', 'xy'; got 'z'",
+            "--motions must be one of 'x', 'xy'; got 'z'",
         ),
         ("simulate molecule --size 20", "stay inside"),
         ("simulate torus --snr 3", "--snr is an option for the molecule; got it with"),

@@ -92,4 +92,4 @@ def test_a_picture_is_replaced_only_if_asked(particles, folder, capsys):
     assert "must not exist yet; map.png does" in refusal(line, folder, capsys)
     assert manifactor(f"{line} --overwrite") == 0
     message = refusal(f"{line} --overwrite --width 0", folder, capsys)
-    assert "`width` must be a number in [0.01, 90]; got 0.0" in message
+    assert "--width must be a number in [0.01, 90]; got 0.0" in message

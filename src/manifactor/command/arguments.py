@@ -11,6 +11,7 @@ from manifactor.command import EXIT_BAD_INPUT, terminal
 from manifactor.command.clusters import add_cluster
 from manifactor.command.completing import COMPLETION_FILES, completion_options
 from manifactor.command.fit_options import fit_options
+from manifactor.command.option_names import options_of
 from manifactor.command.options import (
     add,
     add_out,
@@ -77,8 +78,10 @@ def command_parser(commands: Mapping[str, Callable]) -> Parser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         grammar.add_options(command)
-        # The whole grammar is known to the command that completes it.
-        command.set_defaults(command=commands[name], parser=parser)
+        # The whole grammar is known to the command that completes it, and the options
+        # to messages.
+        options = options_of(command)
+        command.set_defaults(command=commands[name], parser=parser, options=options)
     return parser
 
 

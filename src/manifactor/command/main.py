@@ -4,6 +4,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from manifactor._support.claims import claims_released
 from manifactor.command import (
@@ -18,6 +19,7 @@ from manifactor.command.arguments import parse_arguments
 from manifactor.command.completing import completion
 from manifactor.command.exporting import average, export, select
 from manifactor.command.fitting import fit
+from manifactor.command.option_names import in_options
 from manifactor.command.showing import explore, report
 from manifactor.command.simulating import demo, simulate
 from manifactor.command.studying import bench, reproduce
@@ -66,9 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 when done, 2 for bad input, 130 when interrupted, 129 and 143 when ended by
         SIGHUP and SIGTERM, 141 when whoever reads the output has closed it.
     """
+    options: dict[str, str] = {}
     try:
         arguments = parse_arguments(sys.argv[1:] if argv is None else argv, COMMANDS)
-        with terminal.one_line_warnings(), claims_released():
+        options = arguments.options
+        reworded = partial(in_options, options=options)
+        with terminal.one_line_warnings(reworded), claims_released():
             arguments.command(arguments)
     except KeyboardInterrupt as stop:
         signals.said()
@@ -87,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not words and not isinstance(error, ValueError | OSError):
             error.add_note(BUG)
             raise
-        terminal.error(words or _in_words(error))
+        terminal.error(in_options(words or _in_words(error), options))
         return EXIT_BAD_INPUT
     # From the parser, which has printed its message: --help, --version, wrong usage.
     except SystemExit as stop:

@@ -78,12 +78,22 @@ def interrupted(text: object, *, how: str = "interrupted") -> None:
 
 
 @contextmanager
-def one_line_warnings() -> Iterator[None]:
-    """Print warnings in one line each, without the source line that issued them."""
+def one_line_warnings(reworded: Callable[[str], str] = str) -> Iterator[None]:
+    """Print warnings in one line each, without the source line that issued them.
+
+    Parameters
+    ----------
+    reworded : callable
+        From the text of a warning to the one to print.
+    """
+
+    def show_warning(message, *_, **__) -> None:
+        _report("warning: ", reworded(str(message)))
+
     # `catch_warnings` restores `showwarning` as well as the filters.
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        warnings.showwarning = lambda message, *_, **__: _report("warning: ", message)
+        warnings.showwarning = show_warning
         yield
 
 

@@ -91,7 +91,7 @@ def require_samples(
         raise ValueError(
             f"`n_samples` must be at least {component + 1} for noise by the "
             f"{component}th principal component; got {n_samples}. Add samples, or take "
-            "`signal_to_noise=None`."
+            "`signal_to_noise=inf`."
         )
 
 
