@@ -16,6 +16,7 @@ from manifactor._support.npy_header import npy_header
 from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.columns import listed
 from manifactor.inputs.mapped import read_rows
+from manifactor.inputs.parquet_pages import require_plausible_group, require_separate
 from manifactor.inputs.store_checks import (
     damage_named,
     require_plausible_size,
@@ -146,8 +147,11 @@ class ParquetStore:
             damage_named(path),
             extra("pyarrow.parquet").ParquetFile(path, metadata=metadata) as file,
         ):
-            require_counts(metadata.row_group(number), names)
+            claimed = metadata.row_group(number)
+            require_plausible_group(path, claimed, names)
             table = file.read_row_group(number, columns=names)
+            if len(table) != claimed.num_rows:
+                raise ValueError(f"it has {len(table)} of {claimed.num_rows} rows")
             # By name: pyarrow returns columns in the order of the file.
             columns = [_as_floats(table.column(name)) for name in names]
         kind = np.result_type(*columns)
@@ -159,16 +163,6 @@ class ParquetStore:
 def _parquet_metadata(path: Path, changed: int) -> Any:
     with damage_named(path):
         return extra("pyarrow.parquet").read_metadata(path)
-
-
-def require_counts(group: Any, names: Sequence[str]) -> None:
-    """Refuse a row group in which a column claims another number of cells."""
-    for column in map(group.column, range(group.num_columns)):
-        if column.path_in_schema in names and column.num_values != group.num_rows:
-            raise ValueError(
-                f"column {column.path_in_schema!r} claims {column.num_values} cells "
-                f"in {group.num_rows} rows"
-            )
 
 
 def _as_floats(column) -> np.ndarray:
@@ -339,6 +333,7 @@ def parquet_layout(path: Path) -> tuple[Any, Any]:
     stored = path.stat().st_size
     for count in (*counts, metadata.num_rows):
         require_plausible_size(path, (count, len(schema.names)), stored)
+    require_separate(path, metadata, stored)
     if len(set(schema.names)) < len(schema.names):
         raise ValueError(
             f"{path} must have columns with names that differ; it has "

@@ -13,8 +13,9 @@ from manifactor._support.extras import extra
 from manifactor._support.files import write_whole
 from manifactor._support.workers import Here, Workers
 from manifactor.estimators.locating import Locator
+from manifactor.inputs.parquet_pages import require_plausible_group
 from manifactor.inputs.stored import StoredTable
-from manifactor.inputs.stores import holds_numbers, parquet_layout, require_counts
+from manifactor.inputs.stores import holds_numbers, parquet_layout
 from manifactor.runs.archive import load
 from manifactor.runs.places import Place, as_places, from_table, table_columns
 
@@ -235,7 +236,7 @@ def _read(path: Path, record: dict) -> PlacedRows:
         raise _damaged(path, "it has columns that hold no numbers")
     try:
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
-            require_counts(group, schema.names)
+            require_plausible_group(path, group, schema.names)
         table = extra("pyarrow.parquet").read_table(path)
         columns = np.column_stack([column.to_numpy() for column in table.columns])
         places = from_table(table.column_names, columns.astype(float), topologies)
