@@ -120,7 +120,7 @@ def test_images_with_a_ctf_are_the_clean_ones_times_it():
         ({"n_samples": 0}, r"`n_samples` must be a whole number in \[1, .*got 0"),
         (
             {"n_samples": 4},
-            "`n_samples` must be at least 5 for noise.*got 4.*`signal_to_noise=None`",
+            "`n_samples` must be at least 5 for noise.*got 4.*`signal_to_noise=inf`",
         ),
         ({"size": 14}, r"`size` must be a whole number in \[16, .*got 14"),
         ({"size": 55}, "`size` must be even; got 55. Take 56"),
