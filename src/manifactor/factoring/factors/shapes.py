@@ -42,6 +42,8 @@ class ShapeSettings:
     # which more is unexplained is new whatever its eigenvalue.
     least_unexplained: float = 0.02
     most_unexplained: float = 0.7
+    # Functions of a chart at most; None for as many as it takes.
+    most_functions: int | None = None
     # Neighbours on a chart fail to predict less than this share of its own functions,
     # unless these are peaks on a few samples, which tell nothing of the chart's
     # resolution.
@@ -112,7 +114,7 @@ def chart_functions(
             break
         chart.append(int(new[0]))
         higher = higher[higher > new[0]]
-    return tuple(chart)
+    return tuple(chart[: settings.most_functions])
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,12 @@ from manifactor.factoring.judging.limits import EvidenceSettings
 from manifactor.factoring.measures.evenness import (
     Evenness,
     EvennessSettings,
+    clusters,
     clusters_in_words,
     clusters_of_function,
     evenness,
 )
+from manifactor.factoring.measures.lines import along_line
 from manifactor.factoring.measures.settings import MeasureSettings
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
@@ -61,6 +63,22 @@ def weigh_one(
     return Evidence(_up_to_first_failure(tests), null=noise)
 
 
+def weigh_line(
+    diffusion: Diffusion,
+    *,
+    settings: EvidenceSettings = EvidenceSettings(),
+    measuring: MeasureSettings = MeasureSettings(),
+) -> Evidence | None:
+    """Return the evidence on samples on a straight line; None if they are on none."""
+    samples = _distinct_samples(diffusion)
+    along = None if samples is None else along_line(samples)
+    if along is None:
+        return None
+    shares = clusters(along, settings=measuring.evenness)
+    gaps = f", and fall into {_sizes(shares)}" if len(shares) > 1 else ""
+    return Evidence((judges(settings)["directions"](1, gaps=gaps),))
+
+
 def noise_of(split: Split) -> float:
     """Return the largest noise of the q that a batch of functions was divided by."""
     return float(split.noise.max(initial=0))
@@ -70,10 +88,17 @@ def density_of(
     diffusion: Diffusion, *, settings: EvennessSettings = EvennessSettings()
 ) -> Evenness | None:
     """Return how even the samples are; None where only distances are known."""
+    samples = _distinct_samples(diffusion)
+    if samples is None:
+        return None
+    return evenness(samples, diffusion.dimension, settings=settings)
+
+
+def _distinct_samples(diffusion: Diffusion) -> np.ndarray | None:
+    """Samples without copies and outliers; None where only distances are known."""
     if diffusion.points is None:
         return None
-    samples = chosen(diffusion.points, diffusion.graph.distinct)
-    return evenness(np.asarray(samples), diffusion.dimension, settings=settings)
+    return np.asarray(chosen(diffusion.points, diffusion.graph.distinct))
 
 
 def _clusters(peeling: Peeling, settings: EvennessSettings) -> tuple[float, ...]:
