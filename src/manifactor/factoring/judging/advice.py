@@ -130,7 +130,7 @@ MORE_FUNCTIONS = (
 # What to do next, by the test that failed, the gravest first.
 ADVICE = {
     "directions": (
-        "Take the data as one factor: its coordinate is the place on the line. A "
+        "Take the data as one factor: its coordinate orders samples along the line. A "
         "product takes columns that vary independently."
     ),
     "samples": "Add samples: a thousand show most products of two curves.",
