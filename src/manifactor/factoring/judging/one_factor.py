@@ -70,8 +70,9 @@ def weigh_line(
     measuring: MeasureSettings = MeasureSettings(),
 ) -> Evidence | None:
     """Return the evidence on samples on a straight line; None if they are on none."""
-    samples = _distinct_samples(diffusion)
-    along = None if samples is None else along_line(samples)
+    if diffusion.points is None:
+        return None
+    along = along_line(diffusion.points, diffusion.graph.distinct)
     if along is None:
         return None
     shares = clusters(along, settings=measuring.evenness)
@@ -88,17 +89,10 @@ def density_of(
     diffusion: Diffusion, *, settings: EvennessSettings = EvennessSettings()
 ) -> Evenness | None:
     """Return how even the samples are; None where only distances are known."""
-    samples = _distinct_samples(diffusion)
-    if samples is None:
-        return None
-    return evenness(samples, diffusion.dimension, settings=settings)
-
-
-def _distinct_samples(diffusion: Diffusion) -> np.ndarray | None:
-    """Samples without copies and outliers; None where only distances are known."""
     if diffusion.points is None:
         return None
-    return np.asarray(chosen(diffusion.points, diffusion.graph.distinct))
+    samples = chosen(diffusion.points, diffusion.graph.distinct)
+    return evenness(np.asarray(samples), diffusion.dimension, settings=settings)
 
 
 def _clusters(peeling: Peeling, settings: EvennessSettings) -> tuple[float, ...]:

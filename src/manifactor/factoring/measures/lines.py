@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor.factoring.prediction import thinned
+from manifactor.spectral.neighbors import chosen
 
 
 @dataclass(frozen=True)
@@ -19,30 +20,33 @@ class LineSettings:
 
 
 def along_line(
-    samples: np.ndarray, *, settings: LineSettings = LineSettings()
+    X: np.ndarray, rows: np.ndarray, *, settings: LineSettings = LineSettings()
 ) -> np.ndarray | None:
     """Return where samples lie along a straight line; None if they are on none.
 
     Parameters
     ----------
-    samples : ndarray of shape (n, p)
+    X : ndarray of shape (n, p)
+    rows : ndarray of shape (n_rows,)
+        The samples that count. Few of them are read unless these lie on a line.
 
     Returns
     -------
-    ndarray of shape (n,) or None
-        Distance from the first sample, negative on one side of it.
+    ndarray of shape (n_rows,) or None
+        Distance from the first of these samples, negative on one side of it.
 
     Examples
     --------
-    >>> along_line(np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]])).tolist()
+    >>> X = np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0], [6.0, 0.0]])
+    >>> along_line(X, np.arange(3)).tolist()
     [0.0, 5.0, 10.0]
-    >>> along_line(np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 0.0]])) is None
+    >>> along_line(X, np.arange(4)) is None
     True
     """
-    some = samples[thinned(len(samples), settings.screened)]
-    if _along(some, settings) is None:
+    few = rows[thinned(len(rows), settings.screened)]
+    if _along(np.asarray(X[few]), settings) is None:
         return None
-    return _along(samples, settings)
+    return _along(np.asarray(chosen(X, rows)), settings)
 
 
 def _along(samples: np.ndarray, settings: LineSettings) -> np.ndarray | None:
