@@ -232,6 +232,22 @@ def test_columns_are_called_by_their_names(torus):
 
 
 @pytest.mark.parametrize(
+    ("names", "got"),
+    [
+        (["x", "y"], "got 2 names"),
+        (list("abcde"), "got 5 names"),
+        ([], "got 0 names"),
+        ("abcd", "got 'abcd'"),
+        (4, "got 4"),
+    ],
+)
+def test_columns_need_one_name_each(torus, names, got):
+    message = f"one name for each of the 4 columns of `X`; {got}. Leave it out"
+    with pytest.raises(ValueError, match=message):
+        ManifoldFactorizer(callback=never).fit(torus[0], column_names=names)
+
+
+@pytest.mark.parametrize(
     ("parameters", "noise", "message"),
     [
         ({}, [0.1], "for each of the 4 columns; got array"),

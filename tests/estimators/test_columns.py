@@ -138,6 +138,16 @@ def test_a_design_of_experiments_has_no_index(rng):
     assert numbering_columns(design) == ()
 
 
+@pytest.mark.parametrize("constant", [0, 1])
+def test_it_is_never_advised_to_leave_out_all_columns_that_vary(constant):
+    line = np.linspace(0, 1, 500)[:, None] * [1, 2, 3]
+    X = np.c_[line, np.full((500, constant), 5.0)]
+    assert numbering_columns(X) == ()
+    assert kinds(X) == {}
+    # Nor where they only order the rows.
+    assert kinds(X**2) == {}
+
+
 def test_a_fit_that_finds_no_product_warns_of_columns_and_the_evidence_says_so(rng):
     X = np.c_[rng.uniform(size=(400, 2)), np.arange(400)]
     table = pandas.DataFrame(X, columns=["x", "y", "id"])

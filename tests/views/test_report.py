@@ -159,6 +159,11 @@ def test_every_picture_is_described_with_numbers(page):
     ].count("caption")
 
 
+def test_eigenfunctions_of_the_data_are_not_taken_for_those_of_factors(page):
+    assert "eigenfunctions of the data, with eigenvalues from" in page
+    assert "A factor may have more eigenfunctions of its own" in page
+
+
 def test_drawings_take_their_ink_from_the_page(page):
     assert "currentColor" in page
     assert plots.INK not in page

@@ -21,7 +21,11 @@ from manifactor._support.progress import shown_progress
 from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
-from manifactor.estimators.column_words import Labels, column_labels
+from manifactor.estimators.column_words import (
+    Labels,
+    column_labels,
+    require_labels,
+)
 from manifactor.estimators.drawing import DrawSettings, most_that, require_samples
 from manifactor.spectral.device_forecast import available_on, require_device_memory
 from manifactor.spectral.diffusion import Diffusion
@@ -208,6 +212,7 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         )
         if reset:
             require_samples(X.shape[0])
+        require_labels(names, X.shape[1])
         names = column_labels(self, names)
         values = X.data if precomputed else X
         require_values(values, first_row=first_row, names=names)

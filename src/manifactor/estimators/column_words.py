@@ -1,7 +1,7 @@
 """Suspicious columns in words: what they look like, and what to do."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 
 from manifactor.estimators.columns import Suspicion
 
@@ -33,6 +33,21 @@ def column_labels(estimator, given: Labels | None) -> Labels | None:
     if given is not None:
         return given
     return getattr(estimator, "feature_names_in_", None)
+
+
+def require_labels(given: object, n_columns: int) -> None:
+    """Raise ValueError unless there is one label for each column, or None."""
+    got = repr(given)[:60]
+    # A single word is a sequence, too: of its letters.
+    if isinstance(given, Sized) and not isinstance(given, str | bytes):
+        if len(given) == n_columns:
+            return
+        got = f"{len(given)} names"
+    if given is not None:
+        raise ValueError(
+            f"`column_names` must be a list with one name for each of the {n_columns} "
+            f"columns of `X`; got {got}. Leave it out to count columns from 0."
+        )
 
 
 def in_words(found: Iterable[Suspicion], names: Labels | None = None) -> str:

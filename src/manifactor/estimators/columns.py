@@ -161,8 +161,8 @@ def numbering_columns(
     """Return the columns that number the rows, in any order.
 
     Their values are evenly spaced, or whole numbers of a small range, and all
-    different. If all columns are like that, as those of a design of experiments are,
-    none of them is returned.
+    different. If all columns that vary are like that, as those of a design of
+    experiments are, none of them is returned.
 
     Parameters
     ----------
@@ -187,7 +187,8 @@ def numbering_columns(
         for column in np.flatnonzero(different)
         if _numbers_rows(np.asarray(X[:, column]), settings)
     ]
-    return tuple(found) if len(found) < X.shape[1] else ()
+    varying = (first != first[0]).any(axis=0)
+    return tuple(found) if set(found) < set(np.flatnonzero(varying)) else ()
 
 
 def label_columns(
@@ -240,7 +241,10 @@ def _all_different(values: np.ndarray) -> bool:
 
 
 def _index_columns(X: np.ndarray, settings: ColumnSettings) -> np.ndarray:
-    """Return which columns order the rows, or number them in any order."""
+    """Return which columns order the rows, or number them in any order.
+
+    None of them if no other column varies: what is left must be worth a fit.
+    """
     first = np.asarray(X[: settings.checked])
     steps = np.diff(first, axis=0)
     ordered = (steps > 0).all(axis=0) | (steps < 0).all(axis=0)
@@ -248,7 +252,8 @@ def _index_columns(X: np.ndarray, settings: ColumnSettings) -> np.ndarray:
     index[list(numbering_columns(X, settings=settings))] = True
     for column in np.flatnonzero(ordered):
         index[column] |= _is_ordered(np.asarray(X[:, column]))
-    return index
+    varying = (first != first[0]).any(axis=0)
+    return index if (varying & ~index).any() else np.zeros_like(index)
 
 
 def _is_ordered(values: np.ndarray) -> bool:

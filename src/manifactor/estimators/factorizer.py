@@ -186,8 +186,8 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
             Where finished stages are kept and looked up; None for the estimator's own
             memory of its last fit.
         column_names : sequence of str or None
-            For warnings and errors. None takes the names of a DataFrame, or numbers
-            from 0.
+            For warnings and errors, one for each column. None takes the names of a
+            DataFrame, or numbers from 0.
         fit_samples : int, "auto" or "all"
             How many samples to draw and fit. "auto" takes all that are in memory; of
             an array that is not, 20,000 or as many as fit into memory.

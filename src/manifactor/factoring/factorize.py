@@ -16,6 +16,7 @@ from manifactor.factoring.from_functions import (
     one_factor,
 )
 from manifactor.factoring.judging.evidence import NoProductStructureWarning
+from manifactor.factoring.judging.one_factor import weigh_line
 from manifactor.factoring.judging.weighing import (
     weigh_asked,
     weigh_groups,
@@ -64,7 +65,9 @@ def factorize(
     # The number of functions is known only now; all else was checked by the estimator.
     n_functions = len(diffusion.distinct.eigenvalues)
     require_factoring(settings, n_functions=n_functions)
-    found = METHODS[settings.method](diffusion, settings, rng=rng)
+    found = _surely_one(diffusion, settings)
+    if found is None:
+        found = METHODS[settings.method](diffusion, settings, rng=rng)
     found = divide_terms(described(found, settings), settings, rng=rng)
     # After all else, so that the factors are the same with and without it.
     if noise is not None:
@@ -100,8 +103,6 @@ def by_gradients(
     diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
     """Find factors by orthogonal gradients, in other senses where need be."""
-    if settings.n_asked == 1:
-        return _one_asked_for(diffusion, settings)
     if settings.sense in FINDERS:
         return find_in_sense(settings.sense, diffusion, settings, rng=rng)
     return find_in_all_senses(diffusion, settings, rng=rng)
@@ -111,8 +112,6 @@ def by_sum(
     diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
     """Find factors of an additive embedding, each in what the others leave."""
-    if settings.n_asked == 1:
-        return _one_asked_for(diffusion, settings)
     return find_in_sense("sum", diffusion, settings, rng=rng)
 
 
@@ -121,8 +120,6 @@ def by_triplets(
 ) -> Factorization:
     """Find factors by the paper's algorithm: triplets, separability, maximum cut."""
     spectrum = diffusion.spectrum
-    if settings.n_asked == 1:
-        return _one_asked_for(diffusion, settings)
     grouping = group_functions(
         spectrum,
         n_groups=settings.n_asked,
@@ -159,9 +156,20 @@ METHODS: dict[str, Method] = {
 }
 
 
-def _one_asked_for(diffusion: Diffusion, settings: FactoringSettings) -> Factorization:
-    """The data as the one factor that was asked for."""
-    return one_factor(diffusion, weigh_asked(settings=settings.evidence), settings)
+def _surely_one(
+    diffusion: Diffusion, settings: FactoringSettings
+) -> Factorization | None:
+    """The data as one factor, if one was asked for or they are a straight line."""
+    line = weigh_line(
+        diffusion, settings=settings.evidence, measuring=settings.measures
+    )
+    on_line = settings if line is None else settings.of_line
+    if settings.n_asked == 1:
+        asked = weigh_asked(settings=settings.evidence)
+        return one_factor(diffusion, asked, on_line)
+    if settings.n_asked is None and line is not None:
+        return one_factor(diffusion, line, on_line)
+    return None
 
 
 def _with_noise_weighed(

@@ -18,6 +18,10 @@ class PredictionSettings:
     # The mean of 20 neighbours has a twentieth of the noise of one value, and they
     # still lie near each other among 4,000.
     n_neighbors: int = 20
+    # Samples for each neighbour: few samples have fewer neighbours, which lie near each
+    # other, but at least `fewest_neighbors`.
+    samples_per_neighbor: int = 1
+    fewest_neighbors: int = 4
 
 
 def thinned(samples: int | np.ndarray, at_most: int, *, seed: int = 1) -> np.ndarray:
@@ -72,7 +76,9 @@ def predictability(
     """
     thin = thinned(len(source), settings.samples)
     source, target = source[thin], target[thin]
-    k = min(settings.n_neighbors, len(source) - 1)
+    near = len(source) // settings.samples_per_neighbor
+    near = max(near, settings.fewest_neighbors)
+    k = min(settings.n_neighbors, near, len(source) - 1)
     # The sample itself is no neighbour: a function would predict its own noise.
     rest = target - neighbour_means(source, k)(target)
     left = (rest**2).mean(axis=0) / (1 + 1 / k)

@@ -85,6 +85,12 @@ class FactoringSettings:
         return replace(self, evidence=limits)
 
     @property
+    def of_line(self) -> "FactoringSettings":
+        """The same for samples on a line, of which one function tells all places."""
+        shapes = replace(self.factors.shapes, most_functions=1)
+        return replace(self, factors=replace(self.factors, shapes=shapes))
+
+    @property
     def n_asked(self) -> int | None:
         """Number of factors that the caller asked for, None for "auto"."""
         return None if self.n_factors == "auto" else int(self.n_factors)

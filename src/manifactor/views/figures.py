@@ -282,8 +282,10 @@ def spectrum(
     counts = np.bincount(owner[owner >= 0], minlength=len(fit.factors_))
     own = [f"{count} of factor {f}" for f, count in enumerate(counts, start=1)]
     text = (
-        f"{len(values)} eigenfunctions with eigenvalues from {values[0]:.3g} to "
-        f"{values[-1]:.3g}: {', '.join(own)}."
+        f"{len(values)} eigenfunctions of the data, with eigenvalues from "
+        f"{values[0]:.3g} to {values[-1]:.3g}. Filled are those of one factor: "
+        f"{', '.join(own)}. A factor may have more eigenfunctions of its own, which "
+        "are mixed here."
     )
     picture = drawn("spectrum", settings.wide, lambda ax: plots.spectrum(ax, fit))
     box = scrolled(drawing(picture, f"Eigenvalues by factor. {text}"), "Spectrum")

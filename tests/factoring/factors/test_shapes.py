@@ -57,6 +57,16 @@ def test_one_function_is_the_chart_of_an_interval(rng):
     assert factor_of(spectrum_of([1, 4, 9, 16], *waves)).topology == "interval"
 
 
+def test_few_samples_of_a_curve_are_one_dimensional(rng):
+    t, modes = rng.uniform(size=(200, 1)), np.arange(1, 25)
+    interval = spectrum_of(modes**2, np.cos(np.pi * modes * t))
+    assert factor_of(interval).topology == "interval"
+    waves = 2 * np.pi * t * modes[:12]
+    both = np.stack([np.cos(waves), np.sin(waves)], axis=2).reshape(200, 24)
+    circle = spectrum_of(np.repeat(modes[:12] ** 2, 2), both)
+    assert factor_of(circle).topology == "circle"
+
+
 def test_a_star_of_three_arms_is_not_folded(rng):
     arm, radius = rng.integers(3, size=1500), rng.uniform(size=1500)
     # Values at the arms' ends, such that one function nearly tells the arms apart.

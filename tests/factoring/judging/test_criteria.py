@@ -66,7 +66,15 @@ def test_a_score_is_told_with_what_is_allowed():
 
 
 # Limits that are no choice: a number of factors, pieces or products.
-FIXED = {"triplets", "connected", "groups", "terms", "factors asked for", "blocks"}
+FIXED = {
+    "triplets",
+    "connected",
+    "groups",
+    "terms",
+    "factors asked for",
+    "directions",
+    "blocks",
+}
 # Settings that are compared with numbers elsewhere than in a criterion.
 ELSEWHERE = {"strict_leakage", "oblique", "voids", "weak_leakage"}
 

@@ -84,6 +84,7 @@ def test_every_sense_of_a_product_has_its_sentence():
     ("name", "value", "words", "answer"),
     [
         ("blocks", 1, {}, "one factor"),
+        ("directions", 1, {"gaps": ""}, "one factor"),
         ("further product", 0.1, {}, "no product"),
         ("samples", 100, {}, "cannot tell"),
         ("uncertainty", 0.5, {"samples": 300}, "cannot tell"),

@@ -10,6 +10,8 @@ import starfile
 from PIL import Image
 from starlette.responses import HTMLResponse
 
+from manifactor import datasets
+from manifactor.runs.task import Task
 from manifactor.views.explorer.columns import inside
 from manifactor.views.explorer.scene import open_scene
 
@@ -354,6 +356,29 @@ def test_numbers_without_images_show_their_features(torus_run, window):
         )
         assert page.locator("#samples tbody tr").count() == 12
         assert page.locator("#colour option").all_inner_texts()[-1] == "column 4"
+        page.close()  # before the server
+
+
+def test_columns_have_their_names_wherever_they_are_shown(tmp_path, window):
+    names = ["alpha", "beta", "a long name of a column", "x"]
+    X = datasets.sample("torus", 500, random_state=0)[0]
+    table = tmp_path / "torus.csv"
+    np.savetxt(table, X, delimiter=",", header=",".join(names), comments="")
+    task = Task(table)
+    task.fit(task.read(), tmp_path / "run")
+    with serving(open_scene(tmp_path / "run")) as port:
+        page = window()
+        page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}")
+        page.wait_for_selector(READY)
+        drawing = page.locator("#seen svg")
+        assert all(name in drawing.get_attribute("aria-label") for name in names)
+        assert drawing.locator("circle title").all_text_contents() == names
+        below = drawing.locator("text:has(title)").all_text_contents()
+        shown = [
+            text.removesuffix(name) for text, name in zip(below, names, strict=True)
+        ]
+        assert shown == ["alpha", "beta", "a long n…", "x"]
+        assert page.locator("#samples th").all_inner_texts()[3:7] == names
         page.close()  # before the server
 
 

@@ -1,3 +1,6 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -47,6 +50,28 @@ def test_gradients_of_different_factors_are_orthogonal(torus):
 def test_the_spectrum_s_picture_shows_every_function_but_the_constant_once(ax, torus):
     plots.spectrum(ax, torus)
     assert sum(len(line.get_xdata()) for line in ax.lines) == torus.n_functions_ - 1
+
+
+def test_few_pure_functions_are_seen_among_many(ax, torus):
+    plots.spectrum(ax, torus)
+    *pure, others = ax.lines
+    assert all(line.zorder > others.zorder for line in pure)
+    # The lowest tenth of the functions takes up half of the width.
+    ax.figure.canvas.draw()
+    tenth = ax.transData.transform([(torus.n_functions_ / 10, 1)])
+    assert ax.transAxes.inverted().transform(tenth)[0, 0] > 0.4
+
+
+def test_an_eigenvalue_of_0_is_drawn(ax, torus):
+    spectrum = torus.spectrum_
+    lowest = np.where(np.arange(len(spectrum.eigenvalues)) < 2, 0, spectrum.eigenvalues)
+    fit = SimpleNamespace(
+        spectrum_=replace(spectrum, eigenvalues=lowest), factors_=torus.factors_
+    )
+    plots.spectrum(ax, fit)
+    drawn = np.concatenate([line.get_ydata() for line in ax.lines])
+    assert drawn.min() > 0
+    assert ax.get_yscale() == "log"
 
 
 def test_a_joint_histogram_counts_every_sample(ax, torus):

@@ -63,7 +63,8 @@ class Factor:
         otherwise.
     confidence : ndarray of shape (n_samples,)
         From 0 to 1: how orthogonal this factor's directions are to the other factors'
-        at the sample; 1 if there are no others.
+        at the sample; 1 if there are no others. Two factors have one angle between
+        them, so that both have the same confidence.
     coefficients : ndarray of shape (n_spectrum_functions, n_functions)
         The functions as combinations of the spectrum's; without rows where they are
         none (a sum).

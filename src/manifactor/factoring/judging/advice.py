@@ -129,6 +129,10 @@ MORE_FUNCTIONS = (
 )
 # What to do next, by the test that failed, the gravest first.
 ADVICE = {
+    "directions": (
+        "Take the data as one factor: its coordinate orders samples along the line. A "
+        "product takes columns that vary independently."
+    ),
     "samples": "Add samples: a thousand show most products of two curves.",
     "agreement": "Add samples, or remove noise: average, or leave out noisy columns.",
     "uncertainty": "Add samples, or remove noise: average, or leave out noisy columns.",

@@ -22,6 +22,12 @@ def _criteria_of_samples(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "one factor was asked for",
         ),
         at_least(
+            "directions",
+            2,
+            "one factor: number of directions that the samples vary in",
+            "the samples lie on a straight line, which is one factor{gaps}",
+        ),
+        at_least(
             "samples",
             settings.samples,
             "one factor: number of distinct samples",

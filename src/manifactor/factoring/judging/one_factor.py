@@ -15,10 +15,12 @@ from manifactor.factoring.judging.limits import EvidenceSettings
 from manifactor.factoring.measures.evenness import (
     Evenness,
     EvennessSettings,
+    clusters,
     clusters_in_words,
     clusters_of_function,
     evenness,
 )
+from manifactor.factoring.measures.lines import along_line
 from manifactor.factoring.measures.settings import MeasureSettings
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.neighbors import chosen
@@ -59,6 +61,23 @@ def weigh_one(
     tests.append(judge["blocks"](len(look.blocks)))
     _warn_if_unsure(tests, n, even, settings)
     return Evidence(_up_to_first_failure(tests), null=noise)
+
+
+def weigh_line(
+    diffusion: Diffusion,
+    *,
+    settings: EvidenceSettings = EvidenceSettings(),
+    measuring: MeasureSettings = MeasureSettings(),
+) -> Evidence | None:
+    """Return the evidence on samples on a straight line; None if they are on none."""
+    if diffusion.points is None:
+        return None
+    along = along_line(diffusion.points, diffusion.graph.distinct)
+    if along is None:
+        return None
+    shares = clusters(along, settings=measuring.evenness)
+    gaps = f", and fall into {_sizes(shares)}" if len(shares) > 1 else ""
+    return Evidence((judges(settings)["directions"](1, gaps=gaps),))
 
 
 def noise_of(split: Split) -> float:

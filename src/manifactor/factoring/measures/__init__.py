@@ -19,6 +19,8 @@ folding, filling, poles, metric, gaussianity
     and lengths; Gaussian factors.
 evenness
     How much the density of samples varies, and clusters along a coordinate.
+lines
+    Whether samples lie on a straight line, and where on it.
 measurement, settings
     A number with its noise; the settings of all measures.
 """

@@ -16,6 +16,9 @@ from manifactor.views.plots.appearance import (
 )
 from manifactor.views.plots.arrays import matrix, nothing, points
 
+# Share of the largest eigenvalue below which all are drawn alike.
+LEAST_DRAWN = 1e-6
+
 # What a coordinate is multiplied by to be shown, and its unit.
 DISPLAYED = {
     "circle": (180 / np.pi, ", degrees"),
@@ -26,7 +29,9 @@ DISPLAYED = {
 def spectrum(ax, fit):
     """Draw the eigenvalues of a fit; return the Axes.
 
-    Pure functions are filled, in the colour of their factor; the others are open.
+    Pure functions are filled, in the colour of their factor; the others are open. Both
+    axes are logarithmic: pure functions are among the lowest of many. Eigenvalues below
+    a millionth of the largest are drawn there.
 
     Parameters
     ----------
@@ -36,9 +41,12 @@ def spectrum(ax, fit):
     """
     # The constant function belongs to no factor.
     values = fit.spectrum_.eigenvalues[1:]
+    # Eigenvalues of nearly separate components are 0 but for rounding.
+    values = np.maximum(values, LEAST_DRAWN * values[-1])
     owner = ownership.owners(fit.spectrum_, fit.factors_)[1:]
     index = np.arange(1, len(values) + 1)
-    filled = {"marker": "o", "ls": "none", "ms": 4, "mec": "none"}
+    # Above the others, which are many.
+    filled = {"marker": "o", "ls": "none", "ms": 4, "mec": "none", "zorder": 3}
     for f in range(len(fit.factors_)):
         own = owner == f
         label = f"factor {f + 1}"
@@ -47,7 +55,7 @@ def spectrum(ax, fit):
     empty = {"marker": "o", "ls": "none", "ms": 3, "mfc": "none", "mew": 0.6}
     label = "products and mixtures"
     ax.plot(index[others], values[others], mec=GREY, label=label, **empty)
-    ax.set(xlabel="eigenfunction", ylabel="eigenvalue", ylim=(0, None))
+    ax.set(xlabel="eigenfunction", ylabel="eigenvalue", xscale="log", yscale="log")
     ax.legend(frameon=False)
     return ax
 

@@ -86,6 +86,18 @@ const WIDTH = 320;
 const HEIGHT = 220;
 const LEFT = 44;
 
+const LETTER = 7; // width of a letter
+
+/** The name of a column of the samples, counted from 0; the lists of the page have only the first ones. */
+const columnName = (about, j) => about.columns[`column ${j + 1}`]?.label ?? `column ${j + 1}`;
+
+/** A name that fits into so much room; a column without a name of its own has its number. */
+function fitted(name, room) {
+  const own = name.replace(/^column (?=\d+$)/, "");
+  const most = Math.max(2, Math.floor(room / LETTER));
+  return own.length > most ? `${own.slice(0, most - 1)}…` : own;
+}
+
 /** Means and spreads of the columns, on a scale that does not move. */
 function showFeatures(found, about) {
   const [low, high] = about.preview.limits;
@@ -96,6 +108,7 @@ function showFeatures(found, about) {
   const upper = at(found.mean.map((mean, j) => mean + found.spread[j]));
   const lower = at(found.mean.map((mean, j) => mean - found.spread[j]));
   const few = n <= 12;
+  const names = found.mean.map((_, j) => columnName(about, j));
   const parts = few
     ? found.mean.flatMap((mean, j) => [
         svg("path", {
@@ -103,8 +116,13 @@ function showFeatures(found, about) {
           d: `M${x(j)} ${y(mean - found.spread[j])}V${y(mean + found.spread[j])}`,
           "stroke-width": 6,
         }),
-        svg("circle", { class: "dot", cx: x(j), cy: y(mean), r: 5 }),
-        svg("text", { x: x(j), y: HEIGHT - 10, "text-anchor": "middle" }, j + 1),
+        svg("circle", { class: "dot", cx: x(j), cy: y(mean), r: 5 }, svg("title", {}, names[j])),
+        svg(
+          "text",
+          { x: x(j), y: HEIGHT - 10, "text-anchor": "middle" },
+          fitted(names[j], (WIDTH - LEFT) / n),
+          svg("title", {}, names[j]),
+        ),
       ])
     : [
         svg("polygon", { class: "band", points: [...upper, ...lower.reverse()].join(" ") }),
@@ -117,7 +135,7 @@ function showFeatures(found, about) {
   ]);
   const label = `Means of the first columns: ${found.mean
     .slice(0, 12)
-    .map((mean) => short(mean))
+    .map((mean, j) => `${names[j]} ${short(mean)}`)
     .join(", ")}`;
   byId("seen").replaceChildren(
     svg(
@@ -170,7 +188,7 @@ function table(found, about) {
   const features = found.features ?? [];
   const columns = Array.from(
     { length: Math.min(SHOWN, features[0]?.length ?? 0) },
-    (_, j) => about.columns[`column ${j + 1}`].label,
+    (_, j) => columnName(about, j),
   );
   const head = ["sample", ...about.factors.map((_, f) => `factor ${f + 1}`), ...columns];
   const rows = found.samples.map((sample, i) => [

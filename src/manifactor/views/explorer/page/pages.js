@@ -57,7 +57,7 @@ async function spectrum(about) {
         ...names,
       ),
     ),
-    html("p", {}, `Eigenfunctions of one factor: ${pure}; the others are products and mixtures.`),
+    html("p", {}, `Eigenfunctions of one factor: ${pure}; the others are products and mixtures. A factor may have more eigenfunctions of its own, which are mixed here.`),
   );
 }
 
