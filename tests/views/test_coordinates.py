@@ -176,7 +176,7 @@ def test_volumes_are_kept_and_averages_are_made_of_them(given, shown, tmp_path, 
 def test_what_a_run_cannot_show_is_refused(given, torus_run, volumes, capsys):
     for typed, message in {
         (str(torus_run), "--view", "0,90"): "--view and --width choose among particles",
-        (str(given), "--width", "0"): "`width` must be",
+        (str(given), "--width", "0"): "--width must be",
         (str(given), "--volumes-along", "1"): "give its folder with --volumes",
         (str(given), "--view", "0,90", "--width", ".01"): "the view must show some",
     }.items():

@@ -230,7 +230,7 @@ def test_a_recipe_can_be_made_anew_and_the_others_stay(
         (["fig1", "--seed", "-1"], "--seed: must be a whole number in [0, 4294967295]"),
         (
             ["fig1", "--seed", "2147483649"],
-            "`seed` must be a whole number in [0, 2147483648]; got 2147483649",
+            "--seed must be a whole number in [0, 2147483648]; got 2147483649",
         ),
     ],
 )
