@@ -196,3 +196,9 @@ def test_whoever_asks_for_one_factor_is_not_warned(rng):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", NoProductStructureWarning)
         ManifoldFactorizer(1, random_state=0).fit(X)
+
+
+def test_columns_that_vary_late_in_the_table_are_worth_a_fit(rng):
+    late = np.repeat([[0.0, 0.0], [1.0, 3.0], [2.0, 1.0], [5.0, 2.0]], 300, axis=0)
+    late[300:] += rng.normal(scale=0.1, size=(900, 2))
+    assert numbering_columns(np.c_[rng.permutation(1200), late]) == (0,)

@@ -94,8 +94,9 @@ def test_pages_that_unpack_to_gigabytes_are_refused_before_they_are(tmp_path, un
 @pytest.mark.parametrize(
     "header",
     [
-        b"\x00",  # no sizes
+        b"\x00",  # nothing
         b"\x15\x00\x15\x10\x00",  # one size
+        b"\x25\x10\x15\x10\x00",  # no type
         b"\x26\x10\x15\x10\x00",  # a size of another type
         b"\x25\x10\x05\x04\x10\x15\x10\x00",  # the same size twice
         b"\x25\x01\x15\x10\x00",  # a size below 0
@@ -150,3 +151,48 @@ def test_a_file_with_fewer_rows_than_it_claims_is_refused(tmp_path, content):
     message = rf"a\.parquet cannot be read .*: it has {5 * bool(content)} of 10 rows"
     with pytest.raises(ValueError, match=message):
         read_samples(tmp_path / "a.parquet")
+
+
+def test_bytes_behind_the_last_page_of_a_column_are_no_page(tmp_path):
+    content = page(80, claimed=80, n_rows=10) + bytes(23)
+    write(tmp_path / "a.parquet", content, n_columns=2)
+    assert read_samples(tmp_path / "a.parquet").shape == (10, 2)
+
+
+def test_values_of_another_type_of_page_do_not_count(tmp_path):
+    """pyarrow goes on to the next page, and so must we."""
+    body = pa.Codec("zstd").compress(bytes(80), asbytes=True)
+    header = {
+        1: (INT, 0),
+        2: (INT, 80),
+        3: (INT, len(body)),
+        8: (RECORD, {1: (INT, 99)}),
+    }
+    first = encoded(RECORD, header) + body
+    path = tmp_path / "a.parquet"
+    write(path, first + page(80, claimed=2**30, n_rows=10))
+    with pytest.raises(ValueError, match=r"pages unpack to 1,073,741,904"):
+        read_samples(path)
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_row_groups_may_be_empty(tmp_path, dictionary):
+    path = tmp_path / "a.parquet"
+    tables = [pa.table({"a": np.arange(n, dtype=float)}) for n in (5, 0, 5)]
+    schema = tables[0].schema
+    with parquet.ParquetWriter(path, schema, use_dictionary=dictionary) as writer:
+        for table in tables:
+            writer.write_table(table)
+    np.testing.assert_array_equal(read_samples(path).ravel(), [*range(5), *range(5)])
+
+
+def test_checksums_of_pages_are_checked(tmp_path, rng):
+    path = tmp_path / "a.parquet"
+    table = pa.table({"a": rng.normal(size=300)})
+    options = {"use_dictionary": False, "compression": "none"}
+    parquet.write_table(table, path, write_page_checksum=True, **options)
+    content = bytearray(path.read_bytes())
+    content[700] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"a\.parquet cannot be read .*CRC"):
+        read_samples(path)

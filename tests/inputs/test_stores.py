@@ -268,9 +268,9 @@ def test_the_metadata_of_a_parquet_file_are_parsed_once(tmp_path, monkeypatch):
     table, parsed = stored_table(path), []
     opened = pq.ParquetFile
 
-    def recorded(path, metadata=None):
+    def recorded(path, metadata=None, **options):
         parsed.append(metadata is None)
-        return opened(path, metadata=metadata)
+        return opened(path, metadata=metadata, **options)
 
     monkeypatch.setattr(pq, "ParquetFile", recorded)
     table.read(0, 100)

@@ -187,7 +187,7 @@ def numbering_columns(
         for column in np.flatnonzero(different)
         if _numbers_rows(np.asarray(X[:, column]), settings)
     ]
-    varying = (first != first[0]).any(axis=0)
+    varying = _varying(X, settings)
     return tuple(found) if set(found) < set(np.flatnonzero(varying)) else ()
 
 
@@ -252,8 +252,14 @@ def _index_columns(X: np.ndarray, settings: ColumnSettings) -> np.ndarray:
     index[list(numbering_columns(X, settings=settings))] = True
     for column in np.flatnonzero(ordered):
         index[column] |= _is_ordered(np.asarray(X[:, column]))
-    varying = (first != first[0]).any(axis=0)
-    return index if (varying & ~index).any() else np.zeros_like(index)
+    others = _varying(X, settings) & ~index
+    return index if others.any() else np.zeros_like(index)
+
+
+def _varying(X: np.ndarray, settings: ColumnSettings) -> np.ndarray:
+    """Return which columns vary, judged by rows from all over the table."""
+    some = np.asarray(X[:: max(1, len(X) // settings.checked)])
+    return (some != some[0]).any(axis=0)
 
 
 def _is_ordered(values: np.ndarray) -> bool:

@@ -160,6 +160,8 @@ def _surely_one(
     diffusion: Diffusion, settings: FactoringSettings
 ) -> Factorization | None:
     """The data as one factor, if one was asked for or they are a straight line."""
+    if settings.n_asked not in (None, 1):
+        return None
     line = weigh_line(
         diffusion, settings=settings.evidence, measuring=settings.measures
     )
@@ -167,9 +169,7 @@ def _surely_one(
     if settings.n_asked == 1:
         asked = weigh_asked(settings=settings.evidence)
         return one_factor(diffusion, asked, on_line)
-    if settings.n_asked is None and line is not None:
-        return one_factor(diffusion, line, on_line)
-    return None
+    return None if line is None else one_factor(diffusion, line, on_line)
 
 
 def _with_noise_weighed(

@@ -2,6 +2,7 @@
 
 import csv
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -276,8 +277,9 @@ def lines(
 def _not_utf8(path: Path) -> ValueError:
     """Return an error that names the first byte that is not UTF-8, and a remedy."""
     line, byte = _first_other_byte(path)
-    # Spreadsheet programs start "Unicode text" with one of these.
-    code = "utf-16" if line == 1 and byte in (0xFE, 0xFF) else "latin1"
+    with path.open("rb") as file:
+        # Spreadsheet programs start "Unicode text" with one of these.
+        code = "utf-16" if file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE) else "latin1"
     convert = shell_line("iconv", "-f", code, "-t", "utf-8", path)
     return ValueError(
         f"{path} must be text in UTF-8; line {line} has the byte {byte:#04x}, which is "

@@ -2,7 +2,7 @@
 
 A page says how large it is when it is unpacked, and pyarrow takes that much memory,
 whatever number of rows the file claims. Headers are records in Thrift's compact
-protocol; only the two sizes in them are of interest here.
+protocol; of interest are their two sizes and the number of values.
 """
 
 from collections.abc import Collection, Iterator
@@ -13,8 +13,12 @@ from manifactor._support.array_files import ArrayFileSettings
 
 # Numbers of Thrift's types.
 TRUE, FALSE, BYTE, SHORT, INT, LONG, DOUBLE, TEXT, LIST, SET, MAP, RECORD = range(1, 13)
-# Fields of a header.
-UNPACKED, PACKED = 2, 3
+# Fields of a header: the type of its page and both sizes.
+TYPE, UNPACKED, PACKED = 1, 2, 3
+# Types of pages of values, and the field of the header that is about these. Its first
+# field is their number.
+OF_VALUES = {0: 5, 3: 8}
+N_VALUES = 1
 # Bytes that a header of a page of numbers may have; usual ones have less than 100.
 LONGEST = 4096
 # Records in records, beyond what headers have.
@@ -22,7 +26,7 @@ DEEPEST = 8
 
 
 class _Damaged(ValueError):
-    """A header that pyarrow does not write."""
+    """A header that cannot be followed."""
 
 
 def require_separate(path: Path, metadata: Any, stored: int) -> None:
@@ -31,7 +35,7 @@ def require_separate(path: Path, metadata: Any, stored: int) -> None:
     They would lie in each other, and the same pages be read again and again.
     """
     packed = sum(
-        column.total_compressed_size
+        max(0, column.total_compressed_size)
         for number in range(metadata.num_row_groups)
         for column in _columns(metadata.row_group(number))
     )
@@ -64,7 +68,8 @@ def require_plausible_group(
     ValueError
         With the reason alone, for the caller to name the file.
     """
-    used = [column for column in _columns(group) if column.path_in_schema in names]
+    wanted = set(names)
+    used = [column for column in _columns(group) if column.path_in_schema in wanted]
     for column in used:
         if column.num_values != group.num_rows:
             raise ValueError(
@@ -85,7 +90,7 @@ def _columns(group: Any) -> list[Any]:
 def _unpacked_size(file: BinaryIO, column: Any) -> int:
     """Return the bytes to which all pages of a column claim to unpack."""
     try:
-        return sum(_unpacked_sizes(file, *_extent(column)))
+        return sum(_unpacked_sizes(file, column))
     except (_Damaged, IndexError) as error:
         raise ValueError(
             f"the pages of column {column.path_in_schema!r} do not follow each other"
@@ -100,13 +105,18 @@ def _extent(column: Any) -> tuple[int, int]:
     return start, start + column.total_compressed_size
 
 
-def _unpacked_sizes(file: BinaryIO, start: int, end: int) -> Iterator[int]:
-    while start < end:
+def _unpacked_sizes(file: BinaryIO, column: Any) -> Iterator[int]:
+    """Yield the size of each page, up to the last one that pyarrow reads."""
+    start, end = _extent(column)
+    n_values = 0
+    # Some writers count bytes behind the last page to the column.
+    while start < end and n_values < column.num_values:
         file.seek(start)
         header = _Header(file.read(LONGEST))
-        sizes = header.sizes()
-        start += header.position + sizes[PACKED]
-        yield sizes[UNPACKED]
+        fields = header.numbers()
+        yield fields[UNPACKED]
+        start += header.position + fields[PACKED]
+        n_values += fields.get(OF_VALUES.get(fields[TYPE], 0), 0)
 
 
 class _Header:
@@ -116,23 +126,39 @@ class _Header:
         self.content = content
         self.position = 0
 
-    def sizes(self) -> dict[int, int]:
-        """Return both sizes, which must be there once."""
+    def numbers(self) -> dict[int, int]:
+        """Return type, sizes and numbers of values, each by its field."""
         found: dict[int, int] = {}
         for number, kind in self._fields():
-            if number not in (UNPACKED, PACKED):
+            if number in found:
+                raise _Damaged
+            if number in (TYPE, UNPACKED, PACKED):
+                found[number] = self._count(kind)
+            elif number in OF_VALUES.values() and kind == RECORD:
+                found[number] = self._n_values()
+            else:
                 self._skip(kind, 0)
-                continue
-            if kind != INT or number in found:
-                raise _Damaged
-            value = self._number()
-            # Signs alternate: 0, -1, 1, -2, ...
-            if value % 2 or value >= 2**32:
-                raise _Damaged
-            found[number] = value // 2
-        if len(found) < 2:
+        if not {TYPE, UNPACKED, PACKED} <= found.keys():
             raise _Damaged
         return found
+
+    def _n_values(self) -> int:
+        """Return the number of values that a record inside the header states."""
+        stated = 0
+        for number, kind in self._fields():
+            if number == N_VALUES:
+                stated = self._count(kind)
+            else:
+                self._skip(kind, 1)
+        return stated
+
+    def _count(self, kind: int) -> int:
+        """Return a whole number from 0 to that of 31 bits."""
+        value = self._number()
+        # Signs alternate: 0, -1, 1, -2, ...
+        if kind != INT or value % 2 or value >= 2**32:
+            raise _Damaged
+        return value // 2
 
     def _fields(self) -> Iterator[tuple[int, int]]:
         """Yield number and type of each field; the caller reads or skips its value."""

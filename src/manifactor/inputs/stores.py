@@ -145,7 +145,9 @@ class ParquetStore:
         metadata = _parquet_metadata(path, path.stat().st_mtime_ns)
         with (
             damage_named(path),
-            extra("pyarrow.parquet").ParquetFile(path, metadata=metadata) as file,
+            extra("pyarrow.parquet").ParquetFile(
+                path, metadata=metadata, page_checksum_verification=True
+            ) as file,
         ):
             claimed = metadata.row_group(number)
             require_plausible_group(path, claimed, names)

@@ -237,7 +237,11 @@ def _read(path: Path, record: dict) -> PlacedRows:
     try:
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
             require_plausible_group(path, group, schema.names)
-        table = extra("pyarrow.parquet").read_table(path)
+        table = extra("pyarrow.parquet").read_table(
+            path, page_checksum_verification=True
+        )
+        if len(table) != metadata.num_rows:
+            raise ValueError(f"it has {len(table)} of {metadata.num_rows} rows")
         columns = np.column_stack([column.to_numpy() for column in table.columns])
         places = from_table(table.column_names, columns.astype(float), topologies)
         rows = table.column("sample").to_numpy()

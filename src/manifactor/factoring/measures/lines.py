@@ -43,7 +43,7 @@ def along_line(
     >>> along_line(X, np.arange(4)) is None
     True
     """
-    few = rows[thinned(len(rows), settings.screened)]
+    few = thinned(rows, settings.screened)
     if _along(np.asarray(X[few]), settings) is None:
         return None
     return _along(np.asarray(chosen(X, rows)), settings)
