@@ -228,3 +228,11 @@ def test_a_pipe_in_place_of_a_table_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "x.csv")
     with pytest.raises(ValueError, match=r"must be a file; .*x.csv is a named pipe"):
         column_names(tmp_path / "x.csv")
+
+
+def test_the_first_byte_that_is_not_utf8_is_found_behind_a_long_line(tmp_path):
+    path = tmp_path / "x.csv"
+    # A letter of two bytes lies across the pieces in which the line is read.
+    path.write_bytes(b"a,b\n" + b"1" * (2**16 - 1) + "é".encode() + b"\n3,\xe9\n")
+    with pytest.raises(ValueError, match="line 3 has the byte 0xe9"):
+        read_table(path)

@@ -37,17 +37,19 @@ def column_labels(estimator, given: Labels | None) -> Labels | None:
 
 def require_labels(given: object, n_columns: int) -> None:
     """Raise ValueError unless there is one label for each column, or None."""
-    got = repr(given)[:60]
+    if given is None:
+        return
     # A single word is a sequence, too: of its letters.
     if isinstance(given, Sized) and not isinstance(given, str | bytes):
         if len(given) == n_columns:
             return
         got = f"{len(given)} names"
-    if given is not None:
-        raise ValueError(
-            f"`column_names` must be a list with one name for each of the {n_columns} "
-            f"columns of `X`; got {got}. Leave it out to count columns from 0."
-        )
+    else:
+        got = repr(given)[:60]
+    raise ValueError(
+        f"`column_names` must be a list with one name for each of the {n_columns} "
+        f"columns of `X`; got {got}. Leave it out to count columns from 0."
+    )
 
 
 def in_words(found: Iterable[Suspicion], names: Labels | None = None) -> str:

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -26,6 +26,9 @@ MISSING = frozenset({"", "na", "n/a", "null", "none", "-", "?", "."})
 
 # A number whose comma may separate thousands or decimals.
 AMBIGUOUS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+
+# Bytes of a line that are looked at together: a file without line breaks may be long.
+PIECE_BYTES = 2**16
 
 
 @dataclass(frozen=True)
@@ -289,12 +292,16 @@ def _not_utf8(path: Path) -> ValueError:
 
 def _first_other_byte(path: Path) -> tuple[int, int]:
     """Return line and value of the first byte that is not UTF-8; zeros for none."""
+    decoder = getincrementaldecoder("utf-8")()
+    number, piece = 1, b"\n"
     with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
+        while piece:
+            piece = file.readline(PIECE_BYTES)
             try:
-                line.decode("utf-8")
+                decoder.decode(piece, final=not piece)
             except UnicodeDecodeError as error:
-                return number, line[error.start]
+                return number, error.object[error.start]
+            number += piece.endswith(b"\n")
     return 0, 0  # the file has changed meanwhile
 
 

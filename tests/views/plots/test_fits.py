@@ -56,7 +56,7 @@ def test_few_pure_functions_are_seen_among_many(ax, torus):
     plots.spectrum(ax, torus)
     *pure, others = ax.lines
     assert all(line.zorder > others.zorder for line in pure)
-    # The lowest tenth of the functions takes up half of the width.
+    # The lowest tenth of the functions takes up much of the width.
     ax.figure.canvas.draw()
     tenth = ax.transData.transform([(torus.n_functions_ / 10, 1)])
     assert ax.transAxes.inverted().transform(tenth)[0, 0] > 0.4

@@ -12,8 +12,9 @@ from manifactor.spectral.neighbors import chosen
 class LineSettings:
     """Settings of `along_line`."""
 
-    # Distance from the line, as a share of its length, that is rounding: that of
-    # float32, or of columns that were computed from each other.
+    # Distance from the line, as a share of its length, that is rounding: of columns
+    # that were computed from each other, or of float32 no farther from 0 than the line
+    # is long.
     rounding: float = 1e-6
     # Samples that tell nearly always that there is no line.
     screened: int = 100
