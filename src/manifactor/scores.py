@@ -133,7 +133,7 @@ def column_r2(
 ) -> np.ndarray:
     """Return the R^2 of `regression_r2` for each column of the target.
 
-    A constant column has an R^2 of 0.
+    A column that is constant, up to rounding, has an R^2 of 0.
 
     Parameters
     ----------
@@ -149,7 +149,9 @@ def column_r2(
     residual = (target - predicted).var(axis=0)
     variance = target.var(axis=0)
     unexplained = np.ones_like(residual)
-    np.divide(residual, variance, out=unexplained, where=variance > 0)
+    rounding = 100 * np.finfo(variance.dtype).eps * np.abs(target).max(axis=0)
+    varies = np.ptp(target, axis=0) > rounding
+    np.divide(residual, variance, out=unexplained, where=varies)
     # Below 0 the regression is worse than the mean, which tells nothing more.
     return np.clip(1 - unexplained, 0, None)
 

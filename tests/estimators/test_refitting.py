@@ -6,6 +6,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsTransformer
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
+from manifactor._support.stages import Stages
 
 from ..conftest import read_only
 
@@ -32,6 +33,23 @@ def test_what_did_not_change_is_kept(samples):
         samples
     )
     np.testing.assert_array_equal(again.coordinates(), first)
+
+
+@pytest.mark.parametrize("random_state", [None, np.random.RandomState(0)])
+def test_a_fit_without_a_seed_draws_anew(samples, random_state):
+    fit = DiffusionMap(10, solver="chebyshev", random_state=random_state).fit(samples)
+    first = fit.spectrum_.functions
+    fit.fit(samples)
+    # Neighbours are not random.
+    assert list(fit.timings_) == ["affinity", "spectrum"]
+    assert not np.array_equal(fit.spectrum_.functions, first)
+
+
+def test_stages_that_are_shared_serve_fits_without_a_seed(samples):
+    stages = Stages()
+    one, two = (DiffusionMap(10).fit(samples, stages=stages) for _ in range(2))
+    assert two.timings_ == {}
+    np.testing.assert_array_equal(one.spectrum_.functions, two.spectrum_.functions)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import pytest
 from manifactor import DiffusionMap, NoProductStructureWarning, datasets
 from manifactor._support.choices import given
 from manifactor.factoring.factorize import METHODS, factorize
+from manifactor.factoring.judging.limits import EvidenceSettings
 from manifactor.factoring.settings import METHOD_NAMES, FactoringSettings
 from manifactor.spectral import pipeline
 from manifactor.spectral.diffusion import Diffusion
@@ -95,6 +96,28 @@ def test_when_one_side_of_a_box_is_peeled_off_the_rest_is_divided(side):
     assert all(
         functions <= pure(waves, s) for functions, s in zip(rest, others, strict=True)
     )
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::manifactor.NoProductStructureWarning")
+@pytest.mark.parametrize(
+    ("shape", "settings", "test"),
+    [
+        ("disk", FactoringSettings(sense="geometry"), "blocks"),
+        ("disk", FactoringSettings(n_factors=1), "factors asked for"),
+        ("line", FactoringSettings(), "directions"),
+        ("disk", PAPER, "triplets"),
+        ("torus", FactoringSettings(method="triplets"), "groups"),
+    ],
+)
+def test_evidence_has_the_limits_of_the_caller(shape, settings, test):
+    X, _ = datasets.sample("disk" if shape == "line" else shape, 600, random_state=0)
+    X = X[:, :1] * [1, 2] if shape == "line" else X
+    diffusion = pipeline.diffuse(X, rng=np.random.default_rng(0))
+    settings = replace(settings, evidence=EvidenceSettings(voids=0.123))
+    found = factorize(diffusion, settings, rng=np.random.default_rng(0))
+    assert test in {each.name for each in found.evidence.tests}
+    assert found.evidence.settings.voids == 0.123
 
 
 def test_no_triplet_is_said_in_words_and_gives_one_factor(rng):

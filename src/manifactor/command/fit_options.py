@@ -33,7 +33,7 @@ SETTINGS: dict[str, dict] = {
         "gradients; "
         "triplets: Algorithm 1 of Product Manifold Learning; "
         "sum: samples are a sum of one function of each factor; "
-        "deflation: an earlier name of sum",
+        "deflation: deprecated, the same as sum",
     },
     "sense": {
         "choices": ["auto", *SENSE_NAMES],

@@ -84,14 +84,15 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
         """Check samples and parameters; return samples, cost, stages and a generator.
 
         A second fit of the same samples starts where the first one differs: `stages`
-        keeps what was computed.
+        keeps what was computed. Without a fixed seed, its own memory serves no stage
+        that draws random numbers; the caller's does.
         """
         X = self._owned(self._validated(X, reset=True, names=names), X)
         cost = self.forecast_shape(*_shape(X))
         seed = check_random_state(self.random_state).randint(2**31)
+        drawn = stages is None or isinstance(self.random_state, Integral)
         stages = stages or Stages(getattr(self, "_kept", None))
-        fixed = isinstance(self.random_state, Integral)
-        stages.start(callback, seed if fixed else None)
+        stages.start(callback, seed if drawn else None)
         # A child of the seed's generator: earlier versions drew the same numbers.
         (rng,) = np.random.default_rng(seed).spawn(1)
         return X, cost, stages, rng

@@ -66,14 +66,11 @@ def with_data_known(
         How the density is measured.
     """
     evidence = found.evidence
-    is_product = evidence.verdict == "product"
     columns = tuple(warned)
-    if not (is_product or sp.issparse(X)):
+    if not (evidence.verdict == "product" or sp.issparse(X)):
         columns = suspicious_columns(X)
         _warn([each for each in columns if each not in warned], names)
-    known = (
-        DataKnown() if is_product else _known(found, X, noise=noise, settings=settings)
-    )
+    known = _known(found, X, noise=noise, settings=settings)
     known = replace(known, columns=remedy(columns, names))
     details = evidence.details
     if columns:
@@ -93,7 +90,7 @@ def _warn(found: Sequence[Suspicion], names: Labels | None) -> None:
 def _known(
     found: Factorization, X, *, noise: np.ndarray | None, settings: EvennessSettings
 ) -> DataKnown:
-    """What is known of data that are no product."""
+    """What is known of the data but their columns."""
     limit = found.evidence.settings.evenness
     density = density_of(found.diffusion, settings=settings)
     return DataKnown(

@@ -36,7 +36,7 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         "gradients" peels off blocks of functions whose gradients are orthogonal to all
         others. "triplets" is the algorithm of *Product Manifold Learning*: find
         eigenfunctions that are products of two lower ones, then cut the graph of such
-        pairs. "sum" looks in the sense "sum" only; "deflation" is its earlier name.
+        pairs. "sum" looks in the sense "sum" only; "deflation" is deprecated.
     sense : "auto", "geometry", "sum", "volume" or "density"
         For "gradients": the sense in which the data are to be a product. "geometry":
         the metric is a product, whatever the density of the samples. "sum": samples

@@ -62,6 +62,12 @@ def factorize(
         known: the evidence then has a test of reliability.
     rng : numpy.random.Generator
     """
+    if settings.method == "deflation":
+        warn_caller(
+            "`method='deflation'` will be removed in version 0.4; use `method='sum'`, "
+            "which is the same.",
+            FutureWarning,
+        )
     # The number of functions is known only now; all else was checked by the estimator.
     n_functions = len(diffusion.distinct.eigenvalues)
     require_factoring(settings, n_functions=n_functions)

@@ -46,11 +46,21 @@ def find_in_all_senses(
     The geometry comes first. If the data are a product in no sense, the result is the
     one whose places are right and that fails the fewest tests, else that of the
     geometry, for which more functions are computed where they miss a dimension.
+
+    Raises
+    ------
+    NothingFoundError
+        That of the geometry, if no sense has as many factors as were asked for.
     """
     others = _may_try_others(diffusion, settings)
+    found: Factorization | None = None
     with held_warnings() as held:
-        found = find_in_functions(diffusion, settings, grow=not others, rng=rng)
-    if not others or found.evidence.verdict == "product":
+        try:
+            found = find_in_functions(diffusion, settings, grow=not others, rng=rng)
+        except NothingFoundError:
+            if not others:
+                raise
+    if found is not None and (not others or found.evidence.verdict == "product"):
         issue(held)
         return found
     best, warned, tried = found, held, ["geometry"]
@@ -61,15 +71,15 @@ def find_in_all_senses(
         tried.append(sense)
         with held_warnings() as held:
             candidate = _found_if_any(sense, diffusion, settings, rng)
-        if candidate is not None and _better(candidate, best):
+        if candidate is not None and _better(candidate, best, settings.n_asked):
             best, warned = candidate, held
-        if best.evidence.verdict == "product":
+        if best is not None and best.evidence.verdict == "product":
             break
-    if not is_sound(best):
+    if best is None or not is_sound(best):
         with held_warnings() as held:
-            longer = _with_more_functions(found, settings, rng)
-        if longer is not found:
-            best, warned = longer, held
+            best = _with_more_functions(found, diffusion, settings, rng)
+        if best is not found:
+            warned = held
     # The warnings of a result that is not taken say nothing of the one that is.
     issue(warned)
     sense = best.evidence.sense
@@ -78,18 +88,16 @@ def find_in_all_senses(
     return replace(best, choices={**best.choices, "sense": Choice(sense, why)})
 
 
-def _may_show_more(sense: str, best: Factorization, uneven: bool) -> bool:
+def _may_show_more(sense: str, best: Factorization | None, uneven: bool) -> bool:
     """Whether a sense may show more than the best one so far.
 
     On even samples the density changes nothing: in "volume" and "density" only the
     noise of places would be drawn anew. "density" takes the most time.
     """
-    if sense == "volume":
-        no_products = "product" in {test.name for test in best.evidence.failed}
-        return uneven or no_products or not is_sound(best)
-    if sense == "density":
-        return uneven and not is_sound(best)
-    return True
+    if best is None or not is_sound(best):
+        return uneven or sense != "density"
+    no_products = "product" in {test.name for test in best.evidence.failed}
+    return sense == "sum" or (sense == "volume" and (uneven or no_products))
 
 
 def _is_uneven(diffusion: Diffusion, settings: FactoringSettings) -> bool:
@@ -112,9 +120,14 @@ def _found_if_any(
 
 
 def _with_more_functions(
-    found: Factorization, settings: FactoringSettings, rng: np.random.Generator
+    found: Factorization | None,
+    diffusion: Diffusion,
+    settings: FactoringSettings,
+    rng: np.random.Generator,
 ) -> Factorization:
     """Factors of the geometry, found with more functions if a dimension is missing."""
+    if found is None:
+        return find_in_functions(diffusion, settings, rng=rng)
     failed = {test.name for test in found.evidence.failed}
     if not failed & {"dimensions", "missing dimensions"}:
         return found
@@ -189,10 +202,16 @@ def is_sound(found: Factorization) -> bool:
     return len(found.factors) > 1 and not wrong
 
 
-def _better(candidate: Factorization, best: Factorization) -> bool:
+def _better(
+    candidate: Factorization, best: Factorization | None, n_asked: int | None
+) -> bool:
     """Whether a later result is to replace an earlier one."""
     if not is_sound(candidate):
         return False
+    if best is None:
+        # Surfaces may be divided later, see `divide_terms`.
+        surfaces = sum(factor.topology == "other" for factor in candidate.factors)
+        return len(candidate.factors) + surfaces >= (n_asked or 1)
     return not is_sound(best) or _shortcomings(candidate) < _shortcomings(best)
 
 

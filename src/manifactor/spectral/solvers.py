@@ -13,7 +13,6 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from manifactor._support.choices import Choice, given
-from manifactor._support.errors import NothingFoundError
 from manifactor._support.threads import one_blas_thread
 from manifactor.spectral.chebyshev import filtered
 from manifactor.spectral.device_operator import DeviceOperator
@@ -69,9 +68,11 @@ def arpack(
     try:
         values, vectors = eigsh(matrix, k=n_pairs, which="LA", tol=residual, v0=start)
     except ArpackNoConvergence as error:
-        raise NothingFoundError(
+        # Not a NothingFoundError, which a search for factors may pass over.
+        raise ValueError(
             "ARPACK did not converge on these samples; choose `solver='chebyshev'` "
-            "or 'dense'."
+            "or 'dense'. A sum is always looked for by ARPACK: if that is what failed, "
+            "choose another `sense`, such as 'geometry'."
         ) from error
     return _descending(matrix, values, vectors)
 

@@ -60,7 +60,7 @@ def weigh_one(
     tests.append(judge["missing dimensions"](lacking, functions=n_functions))
     tests.append(judge["blocks"](len(look.blocks)))
     _warn_if_unsure(tests, n, even, settings)
-    return Evidence(_up_to_first_failure(tests), null=noise)
+    return Evidence(_up_to_first_failure(tests), null=noise, settings=settings)
 
 
 def weigh_line(
@@ -77,7 +77,7 @@ def weigh_line(
         return None
     shares = clusters(along, settings=measuring.evenness)
     gaps = f", and fall into {_sizes(shares)}" if len(shares) > 1 else ""
-    return Evidence((judges(settings)["directions"](1, gaps=gaps),))
+    return Evidence((judges(settings)["directions"](1, gaps=gaps),), settings=settings)
 
 
 def noise_of(split: Split) -> float:

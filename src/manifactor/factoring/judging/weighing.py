@@ -245,7 +245,7 @@ def weigh_groups(
     )
     assert grouping.cut is not None
     details = f"the cut that made the groups is {_quality(grouping.cut)}"
-    return Evidence(tests, leakage=leaks, details=details)
+    return Evidence(tests, leakage=leaks, details=details, settings=settings)
 
 
 def _quality(cut: Cut) -> str:
@@ -259,12 +259,13 @@ def weigh_no_groups(
     grouping: Grouping, *, settings: EvidenceSettings = EvidenceSettings()
 ) -> Evidence:
     """Return the evidence where no triplet separates functions."""
-    return Evidence((judges(settings)["triplets"](0, why=grouping.why_none),))
+    test = judges(settings)["triplets"](0, why=grouping.why_none)
+    return Evidence((test,), settings=settings)
 
 
 def weigh_asked(*, settings: EvidenceSettings = EvidenceSettings()) -> Evidence:
     """Return the evidence where the caller asked for one factor."""
-    return Evidence((judges(settings)["factors asked for"](1),))
+    return Evidence((judges(settings)["factors asked for"](1),), settings=settings)
 
 
 def weigh_noise(
