@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from manifactor._support.bounded_files import BoundedFile
+from manifactor._support.memory import available_memory
 from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.unpickling import Dict, Refused, Set, StrictUnpickler, shown
-from manifactor.spectral.forecast import available_memory
 
 # cryoDRGN writes poses as a pair of arrays.
 POSES_HINT = (

@@ -18,12 +18,12 @@ from manifactor._support.array_files import (
 )
 from manifactor._support.errors import first_sentence
 from manifactor._support.files import write_whole
+from manifactor._support.memory import available_memory
 from manifactor._support.version import __version__
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.runs.record_rules import BOOK, FittedAttributes
 from manifactor.runs.rules import BrokenRule
 from manifactor.runs.tree import ARCHIVE_VERSION, pack, plain_parameter, unpack
-from manifactor.spectral.forecast import available_memory
 
 FORMAT = "manifactor"
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
