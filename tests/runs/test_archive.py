@@ -1,5 +1,8 @@
 import json
 import pickle
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -284,6 +287,21 @@ def test_a_missing_file_is_named(tmp_path):
         FileNotFoundError, match=r"nothing\.npz does not exist\. Name a"
     ):
         load(tmp_path / "nothing.npz")
+
+
+def test_what_a_killed_save_has_left_is_removed_by_the_next(fit, tmp_path):
+    path = tmp_path / "fit.npz"
+    save(fit, path)
+    killed = (
+        "import os, signal, sys, manifactor\n"
+        "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "manifactor.save(manifactor.load(sys.argv[1]), sys.argv[1])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", killed, path], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 2
+    save(load(path), path)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):

@@ -19,6 +19,7 @@ from manifactor._support.array_files import (
 from manifactor._support.errors import first_sentence
 from manifactor._support.files import write_whole
 from manifactor._support.memory import available_memory
+from manifactor._support.temporaries import clear_leftovers
 from manifactor._support.version import __version__
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.runs.record_rules import BOOK, FittedAttributes
@@ -35,7 +36,8 @@ FITTED = tuple(each.name for each in fields(FittedAttributes))
 def save(fit, path) -> None:
     """Write a fitted DiffusionMap or ManifoldFactorizer to one .npz file.
 
-    The file is written whole or not at all. A `neighbors` object of the caller's own, a
+    The file is written whole or not at all, and what an earlier call that was killed
+    has left in its folder is removed. A `neighbors` object of the caller's own, a
     RandomState and the `callback` are not written: after loading, a fit with such a
     search has all its results but cannot place new samples.
 
@@ -67,6 +69,7 @@ def save(fit, path) -> None:
         raise ValueError(
             f"`path` must be a file to write, such as fit.npz; {path} is a folder."
         )
+    clear_leftovers(Path(path).parent)
     _write(Path(path), manifest, arrays)
 
 
