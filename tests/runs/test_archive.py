@@ -282,6 +282,17 @@ def test_a_folder_that_is_no_run_is_neither_read_nor_replaced(fit, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_mistake_in_our_own_code_is_not_taken_for_damage(fit, tmp_path, monkeypatch):
+    save(fit, tmp_path / "fit.npz")
+
+    def mistaken(self):
+        raise AttributeError("ours")
+
+    monkeypatch.setattr(ManifoldFactorizer, "restore", mistaken)
+    with pytest.raises(AttributeError, match="ours"):
+        load(tmp_path / "fit.npz")
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(
         FileNotFoundError, match=r"nothing\.npz does not exist\. Name a"

@@ -167,7 +167,7 @@ def _read_structure(path: Path):
     try:
         # By content, since names do not tell: .ent, .pdb1, .cif.gz.
         return gemmi.read_structure(str(path), format=gemmi.CoorFormat.Detect)
-    except Exception as error:  # gemmi raises many types for damaged or foreign files
+    except (RuntimeError, ValueError, IndexError, OSError) as error:
         raise ValueError(
             f"{path} must be a PDB or mmCIF file; it cannot be read as one: {error}"
         ) from error

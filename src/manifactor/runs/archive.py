@@ -31,6 +31,8 @@ ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 # What an archive may set on an estimator, beside its parameters. Anything else would
 # hide a parameter or a method.
 FITTED = tuple(each.name for each in fields(FittedAttributes))
+# What a manifest leads to that is no JSON, or has other entries than `pack` makes.
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def save(fit, path) -> None:
@@ -101,14 +103,25 @@ def load(path):
     try:
         manifest, arrays = _read(path)
         _require_version(manifest, path)
-        return _restored(manifest, arrays)
-    except (OSError, ArchiveVersionError):
+        fit, fitted = _unpacked(manifest, arrays)
+    except ArchiveVersionError:
         raise
-    except Exception as error:  # whatever a damaged or foreign file leads to
-        raise ValueError(
-            f"{path} is not a whole manifactor archive{_reason(error, path)}. Write "
-            "one with manifactor.save."
-        ) from error
+    except MALFORMED as error:
+        raise _not_whole(path, error) from error
+    for name, value in fitted.items():
+        setattr(fit, name, value)
+    try:
+        fit.restore()
+    except ValueError as error:  # a parameter that no fit accepts
+        raise _not_whole(path, error) from error
+    return fit
+
+
+def _not_whole(path: Path, error: Exception) -> ValueError:
+    return ValueError(
+        f"{path} is not a whole manifactor archive{_reason(error, path)}. Write one "
+        "with manifactor.save."
+    )
 
 
 def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
@@ -143,8 +156,8 @@ def _require_version(manifest: dict, path: Path) -> None:
         )
 
 
-def _restored(manifest: dict, stored):
-    """Return the estimator of a manifest, ready to place new samples."""
+def _unpacked(manifest: dict, stored) -> tuple[Any, dict[str, Any]]:
+    """Return the estimator of a manifest, and what to set on it, which is checked."""
     parameters = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in manifest["parameters"].items()
@@ -153,10 +166,7 @@ def _restored(manifest: dict, stored):
     tree = manifest["fitted"]
     fitted = FittedAttributes(**{name: unpack(tree[name], stored) for name in tree})
     BOOK.check(fitted)
-    for name in tree:
-        setattr(fit, name, getattr(fitted, name))
-    fit.restore()
-    return fit
+    return fit, {name: getattr(fitted, name) for name in tree}
 
 
 def write_tree(path: Path, value) -> None:
@@ -184,9 +194,7 @@ def read_tree(path: Path, *, check: Callable[[Any], None] | None = None):
         if check is not None:
             check(value)
         return value
-    except OSError:
-        raise
-    except Exception as error:  # whatever a damaged or foreign file leads to
+    except MALFORMED as error:
         raise ValueError(
             f"{path} is damaged, or of another version{_reason(error, path)}. Remove "
             "it, and what it holds is computed again."
