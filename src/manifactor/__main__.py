@@ -9,9 +9,7 @@ def main() -> int:
     _end_silently()
     # Not before: the imports would print a traceback if Ctrl-C interrupted them.
     from manifactor.command import EXIT_BAD_INPUT, shortages
-    from manifactor.command.bus_errors import explain_bus_errors
 
-    explain_bus_errors()
     try:
         # First: libraries that find too little room end the process, or hang.
         problem = shortages.missing_room()

@@ -166,7 +166,7 @@ def test_a_run_is_not_written_over_its_own_input(data, folder, capsys):
 
 
 def test_a_fit_too_large_for_memory_is_bad_input(data, folder, capsys, monkeypatch):
-    monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 1e6)
+    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e6)
     message = refusal("fit data.npz --dry-run", folder, capsys)
     assert "the fit must fit into memory" in message
 

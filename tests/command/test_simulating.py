@@ -8,6 +8,19 @@ import starfile
 from .conftest import N, manifactor, refusal
 
 
+def test_a_structure_with_a_blank_residue_number_is_bad_input(folder, capsys):
+    pytest.importorskip("gemmi")
+    line = (
+        "ATOM  {:5d}  CA  ALA A{:>4}    {:8.3f}   0.000   0.000  1.00 10.00           C"
+    )
+    atoms = [line.format(k, number, k) for k, number in enumerate((1, "", 3))]
+    (folder / "blank.pdb").write_text("\n".join([*atoms, "END", ""]))
+    arguments = "simulate molecule --structure blank.pdb --rotor A:1-5"
+    assert "blank.pdb, chain A has residues without" in refusal(
+        arguments, folder, capsys
+    )
+
+
 def test_simulated_truth_is_written_beside_the_samples(data):
     with np.load(data) as stored:
         assert sorted(stored) == ["X", "truth1", "truth2"]

@@ -96,6 +96,17 @@ def test_pdb_and_mmcif_give_the_same_molecule(pdb_file, tmp_path):
     assert first.rotor.sum() == 6
 
 
+def test_a_residue_without_a_number_is_not_selected_by_number(pdb_file):
+    blank = pdb_file.read_text().replace("ALA A   2", "ALA A    ")
+    pdb_file.write_text(blank)
+    with pytest.raises(
+        ValueError, match=r"molecule\.pdb, chain A has residues without"
+    ):
+        read_molecule(pdb_file, rotor=["A:1-5"])
+    assert read_molecule(pdb_file, rotor=["A"]).rotor.sum() == 6
+    assert read_molecule(pdb_file, rotor=["B:10-10"]).rotor.sum() == 2
+
+
 def test_one_selection_need_not_be_in_a_list(pdb_file):
     assert read_molecule(pdb_file, rotor="B:10-10").rotor.sum() == 2
 

@@ -141,15 +141,25 @@ def test_a_part_of_an_array_outside_of_memory_is_drawn_and_fitted(new, tmp_path)
     np.testing.assert_array_equal(load(tmp_path / "fit.npz").rows_, rows)
 
 
-def test_no_more_samples_are_drawn_than_fit_into_memory():
-    assert draw_count("auto", 10**9, lambda most: min(most, 5000)) == 5000
-    assert draw_count("auto", 10**9, lambda most: most) == 20_000
-    assert draw_count(70_000, 10**9, lambda most: 5000) == 70_000
-    assert draw_count("all", 30_000, lambda most: 5000) == 30_000
-    estimator = ManifoldFactorizer()
-    most = estimator.affordable(20_000, 10**9)
-    assert most < 20_000
-    assert estimator.affordable(20_000, 8) == 20_000
+def test_the_number_of_samples_drawn_depends_on_the_data_and_the_caller_only():
+    assert draw_count("auto", 10**9) == 20_000
+    assert draw_count("auto", 300) == 300
+    assert draw_count(70_000, 10**9) == 70_000
+    assert draw_count("all", 30_000) == 30_000
+
+
+def test_samples_too_large_for_memory_are_refused_before_they_are_read(monkeypatch):
+    def unread(block):
+        raise AssertionError("samples were read")
+
+    lazy = da.zeros((30_000, 8), chunks=(1000, 8)).map_blocks(unread, meta=np.zeros(0))
+    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e8)
+    with pytest.raises(MemoryError, match=r"20000 samples need .*`fit_samples=\d+`"):
+        ManifoldFactorizer(random_state=0).fit(lazy)
+    wide = da.zeros((30_000, 10**6), chunks=(1000, 10**6))
+    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e10)
+    with pytest.raises(MemoryError, match="20000 samples need about 320"):
+        ManifoldFactorizer(random_state=0).fit(wide)
 
 
 def test_samples_are_not_drawn_of_distances():

@@ -73,7 +73,7 @@ def test_a_fit_that_keeps_stages_equals_one_that_does_not(samples):
 
 
 def test_a_fit_that_is_too_large_is_refused_before_it_starts(samples, monkeypatch):
-    monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 1e6)
+    monkeypatch.setattr("manifactor.spectral.forecast.available_memory", lambda: 1e6)
     with pytest.raises(MemoryError, match="Fit at most"):
         ManifoldFactorizer().fit(samples)
 
@@ -119,7 +119,8 @@ def test_functions_that_do_not_fit_into_memory_are_not_computed_and_that_is_said
         len(diffusion.grown(np.random.default_rng(0)).spectrum.eigenvalues)
         > fit.n_functions_
     )
-    monkeypatch.setattr("manifactor.spectral.forecast.machine_memory", lambda: 1e6)
+    for name in ("available_memory", "held_memory"):
+        monkeypatch.setattr(f"manifactor.spectral.diffusion.{name}", lambda: 1e6)
     assert diffusion.grown(np.random.default_rng(0)) is None
     assert "functions would help and were not computed" in caplog.text
 

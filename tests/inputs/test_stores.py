@@ -208,6 +208,20 @@ def test_a_damaged_parquet_file_is_named_when_its_rows_are_read(tmp_path, X):
         table.read(0, N)
 
 
+@pytest.mark.parametrize("name", ["_as_floats", "require_plausible_group"])
+def test_a_mistake_in_our_own_code_is_not_taken_for_damage(
+    tmp_path, X, monkeypatch, name
+):
+    def mistaken(*_):
+        raise TypeError("ours")
+
+    write_parquet(tmp_path / "table", X)
+    table = stored_table(tmp_path / "table", ColumnChoice())
+    monkeypatch.setattr(f"manifactor.inputs.stores.{name}", mistaken)
+    with pytest.raises(TypeError, match="ours"):
+        table.take(np.arange(3))
+
+
 def test_columns_of_one_value_cannot_claim_gigabytes(tmp_path):
     path = tmp_path / "a.parquet"
     column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**7, np.int8)), [1.5])

@@ -1,5 +1,8 @@
 import json
 import pickle
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -279,11 +282,37 @@ def test_a_folder_that_is_no_run_is_neither_read_nor_replaced(fit, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_mistake_in_our_own_code_is_not_taken_for_damage(fit, tmp_path, monkeypatch):
+    save(fit, tmp_path / "fit.npz")
+
+    def mistaken(self):
+        raise AttributeError("ours")
+
+    monkeypatch.setattr(ManifoldFactorizer, "restore", mistaken)
+    with pytest.raises(AttributeError, match="ours"):
+        load(tmp_path / "fit.npz")
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(
         FileNotFoundError, match=r"nothing\.npz does not exist\. Name a"
     ):
         load(tmp_path / "nothing.npz")
+
+
+def test_what_a_killed_save_has_left_is_removed_by_the_next(fit, tmp_path):
+    path = tmp_path / "fit.npz"
+    save(fit, path)
+    killed = (
+        "import os, signal, sys, manifactor\n"
+        "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "manifactor.save(manifactor.load(sys.argv[1]), sys.argv[1])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", killed, path], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 2
+    save(load(path), path)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):

@@ -138,6 +138,15 @@ def test_a_selection_of_nothing_or_into_another_format_leaves_no_file(placed, tm
     assert not list(tmp_path.glob("*s.*"))
 
 
+def test_a_mistake_in_our_own_code_is_not_taken_for_damage(placed, monkeypatch):
+    def mistaken(*_):
+        raise TypeError("ours")
+
+    monkeypatch.setattr(parts, "from_table", mistaken)
+    with pytest.raises(TypeError, match="ours"):
+        open_run(placed, some=True)
+
+
 def test_a_missing_or_damaged_part_is_named(placed):
     last = placed / "coordinates" / "part-00002.parquet"
     last.write_bytes(b"")

@@ -63,7 +63,6 @@ def test_a_recurrence_with_tiles_is_that_with_rows(matrices, rng):
         operator.recur(now, before, 0.2, 0.7, 1.3)
         found.append(before)
     np.testing.assert_allclose(*found, atol=1e-5)
-    assert (found[0] != found[1]).any()
 
 
 @pytest.mark.slow

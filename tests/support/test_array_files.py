@@ -200,3 +200,16 @@ def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.npz")
     with pytest.raises(ArrayFileError, match="is a named pipe, which is not read from"):
         read(tmp_path / "a.npz")
+
+
+def test_a_mistake_in_our_own_code_is_not_taken_for_damage(tmp_path, monkeypatch):
+    def mistaken(file, size):
+        raise TypeError("ours")
+
+    np.savez(tmp_path / "x.npz", X=np.zeros(3))
+    monkeypatch.setattr("manifactor._support.array_files.npy_header", mistaken)
+    with (
+        open_archive(tmp_path / "x.npz") as archive,
+        pytest.raises(TypeError, match="ours"),
+    ):
+        archive.read("X")

@@ -4,9 +4,9 @@ import base64
 import json
 import re
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
+import mrcfile
 import numpy as np
 import pytest
 import starfile
@@ -18,7 +18,6 @@ from manifactor.cryoem.mrc import write_volume
 from manifactor.datasets.writing import write_dataset
 from manifactor.runs.folder import read_run
 from manifactor.runs.given_volumes import read_volumes
-from manifactor.runs.known_motions import require_pixel_size
 from manifactor.runs.motions import MODEL_FILE
 from manifactor.runs.run import open_run
 from manifactor.runs.shown import Wanted, open_shown
@@ -205,13 +204,32 @@ def test_without_images_the_pages_say_why(given, volumes, tmp_path):
     assert re.match("No images are averaged: .*gone", scene.preview.why)
 
 
-def test_volumes_need_the_pixel_size(given):
-    run = open_run(given)
-    source = replace(run.choice.images(run.particles), pixel_size_stated=False)
-    with pytest.raises(
-        ValueError, match=r"volumes need the pixel size; .*--pixel-size"
-    ):
-        require_pixel_size(source, run.particles)
+@pytest.mark.slow
+@pytest.mark.parametrize("has_ctf", [True, False])
+def test_volumes_of_images_with_a_ctf_need_the_pixel_size_as_a_fit_does(
+    given, tmp_path, has_ctf
+):
+    data, folder = tmp_path / "data", tmp_path / "run"
+    shutil.copytree(given.parent / "data", data)
+    shutil.copytree(given, folder)
+    (folder / MODEL_FILE).unlink(missing_ok=True)
+    blocks = starfile.read(data / "particles.star")
+    angstroms = ["rlnOriginXAngst", "rlnOriginYAngst"]
+    defocus = [] if has_ctf else ["rlnDefocusU", "rlnDefocusV", "rlnDefocusAngle"]
+    blocks["particles"] = blocks["particles"].drop(
+        columns=angstroms + defocus, errors="ignore"
+    )
+    blocks["optics"] = blocks["optics"].drop(columns="rlnImagePixelSize")
+    starfile.write(blocks, data / "particles.star", overwrite=True)
+    with mrcfile.open(data / "particles.mrcs", mode="r+") as stack:
+        stack.voxel_size = 0.0
+    particles = read_particles(data / "particles.star")
+    record = json.loads((folder / "run.json").read_text())
+    new = {"particles": str(particles.path), "fingerprint": particles.fingerprint}
+    (folder / "run.json").write_text(json.dumps({**record, **new}))
+    found = open_shown(open_run(folder), read_run(folder)[1])
+    assert (found.motions is None) == has_ctf
+    assert ("a CTF need a pixel size" in found.why) == has_ctf
 
 
 @pytest.mark.browser

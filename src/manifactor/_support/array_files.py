@@ -3,6 +3,8 @@
 No pickled object is ever loaded.
 """
 
+import struct
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,17 @@ ENCRYPTED = 1  # the bit of a member's flags
 # Those of numpy. Others may ask for gigabytes before anything is read.
 COMPRESSIONS = (ZIP_STORED, ZIP_DEFLATED)
 ZIP_BEGINS = b"PK\x03\x04"
+# What zipfile and zlib raise for archives and members that make no sense.
+UNPACKING = (
+    BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    OSError,
+    ValueError,
+)
 NO_ARRAYS = "is damaged, or no .npz file of plain arrays."
 
 
@@ -177,7 +190,7 @@ def _require_plain_members(
 def _zip_file(path: Path, opened: BoundedFile) -> ZipFile:
     try:
         return ZipFile(opened)
-    except Exception as error:  # damaged archives lead to many kinds
+    except UNPACKING as error:
         raise ArrayFileError(
             f"{path} is damaged or was not written to its end: it begins as an .npz "
             "file and has no directory of its arrays. Write it again."
@@ -201,9 +214,6 @@ def _named(path: Path, name: str) -> Iterator[None]:
     except BadZipFile as error:
         raise ArrayFileError(f"{path} is damaged: {name!r} was changed.") from error
     except ValueError as error:
-        if isinstance(error.__cause__, BadZipFile):  # while the header was read
-            changed = f"{path} is damaged: {name!r} was changed."
-            raise ArrayFileError(changed) from error
         raise ArrayFileError(f"{path} {NO_ARRAYS} Of {name!r}: {error}.") from error
-    except Exception as error:  # whatever unknown compressions and bad streams raise
+    except UNPACKING as error:
         raise ArrayFileError(f"{path} is damaged: {name!r} cannot be read.") from error

@@ -36,7 +36,8 @@ def extra(name: str) -> ModuleType:
         return import_module(name)
     except MemoryError:
         raise
-    except Exception as error:  # a broken package may raise anything
+    # Nothing but the package is inside; a broken one may raise anything.
+    except Exception as error:
         package = _root(name)
         install = f"pip install 'manifactor[{EXTRAS.get(package, 'cryoem')}]'"
         if _is_missing(package, error):

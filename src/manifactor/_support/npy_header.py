@@ -86,13 +86,16 @@ def npy_header(file: BinaryIO, size: int) -> NpyHeader:
 
 def _parsed(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
     try:
+        version = np.lib.format.read_magic(file)
+        header = _header_bytes(file, LENGTHS[version])
+    except (ValueError, KeyError) as error:
+        raise ValueError("its header cannot be read") from error
+    try:
         # A header of Python 2, and one with stray backslashes, would issue a warning.
         with warnings.catch_warnings(action="ignore"):
-            version = np.lib.format.read_magic(file)
-            return READERS[version](_header_bytes(file, LENGTHS[version]))
-    except OSError:
-        raise
-    except Exception as error:  # numpy hands the header to Python's own parser
+            return READERS[version](header)
+    # Nothing but numpy is inside, which hands the header to Python's own parser.
+    except Exception as error:
         raise ValueError("its header cannot be read") from error
 
 

@@ -284,6 +284,7 @@ def outcome(index: int, work: Callable[..., Any], job: tuple) -> Outcome:
     """Return the outcome of one piece, here and now."""
     try:
         return Outcome(index, work(*job))
+    # The boundary of a piece: its error, of any kind, is raised by who asked for it.
     except Exception as error:
         return Outcome(index, error=_portable(error))
 
@@ -296,6 +297,6 @@ def _portable(error: Exception) -> Exception:
     error.add_note("".join(traceback.format_exception(error)).rstrip())
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:
+    except Exception:  # an error's own code, which may raise anything
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error

@@ -82,7 +82,7 @@ def _remote_client(where: str, settings: ClusterSettings) -> Iterator[Any]:
     try:
         yield client
     finally:
-        with suppress(Exception):
+        with suppress(Exception):  # a scheduler that is gone closes nothing
             client.close(timeout=1)
 
 

@@ -76,7 +76,8 @@ def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
             return distributed.SpecCluster(
                 workers=workers, scheduler=scheduler, silence_logs=logging.CRITICAL
             )
-        except Exception as error:  # whatever a process raises that does not start
+        # Nothing but Dask is inside, which raises what a process did that never began.
+        except Exception as error:
             raise WorkersLost(
                 f"the workers did not start ({first_sentence(error)}). Ask for fewer."
             ) from error

@@ -65,7 +65,7 @@ def _kept(folder: Path, total: int) -> Iterator[None]:
     except WorkersLost:
         # Its message says how to go on, which must be possible even now.
         raise
-    except Exception:
+    except Exception:  # it is raised again
         _left(folder, total)
         raise
 

@@ -66,7 +66,8 @@ def _parsed(path: Path) -> dict[str, Any]:
     except (OSError, MemoryError):
         # A file that cannot be opened is no damaged file.
         raise
-    except Exception as error:  # a damaged or foreign file may lead to any of them
+    # Nothing but starfile and pandas is inside, which raise any kind.
+    except Exception as error:
         raise _Unreadable(f"{one_line(error)}.") from error
     return {name: block for name, block in blocks.items() if block is not None}
 

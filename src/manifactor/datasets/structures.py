@@ -15,8 +15,9 @@ from manifactor.datasets.molecule import Molecule, Part
 class _Atoms:
     """The atoms of a file, one a row."""
 
+    path: Path
     chains: np.ndarray  # names
-    residues: np.ndarray  # numbers
+    residues: np.ndarray  # numbers, None where the file has none
     positions: np.ndarray  # (n_atoms, 3), A
     atomic_numbers: np.ndarray
 
@@ -102,10 +103,16 @@ def _selected(selection: str, found: _Atoms) -> np.ndarray:
     in_chain = found.chains == chain
     if residues is None:
         return in_chain
+    numbers = found.residues[in_chain]
+    if None in numbers:
+        raise ValueError(
+            f"`rotor` selects residues by number; in {found.path}, chain {chain} has "
+            "residues without one. Number them, or name whole chains."
+        )
     first, last = residues
-    selected = in_chain & (found.residues >= first) & (found.residues <= last)
+    selected = in_chain.copy()
+    selected[in_chain] = (numbers >= first) & (numbers <= last)
     if not selected.any():
-        numbers = found.residues[in_chain]
         raise ValueError(
             f"`rotor` must select some atoms; {selection!r} selects none. "
             f"Chain {chain} has residues {numbers.min()} to {numbers.max()}."
@@ -138,6 +145,7 @@ def _read_atoms(path: Path, assembly: str | None) -> _Atoms:
         raise ValueError(f"{path} must hold atoms; it holds none.")
     numbers = [site.atom.element.atomic_number for site in sites]
     return _Atoms(
+        path=path,
         chains=np.array([site.chain.name for site in sites]),
         residues=np.array([site.residue.seqid.num for site in sites]),
         positions=np.array([site.atom.pos.tolist() for site in sites]),
@@ -159,7 +167,7 @@ def _read_structure(path: Path):
     try:
         # By content, since names do not tell: .ent, .pdb1, .cif.gz.
         return gemmi.read_structure(str(path), format=gemmi.CoorFormat.Detect)
-    except Exception as error:  # gemmi raises many types for damaged or foreign files
+    except (RuntimeError, ValueError, IndexError, OSError) as error:
         raise ValueError(
             f"{path} must be a PDB or mmCIF file; it cannot be read as one: {error}"
         ) from error

@@ -26,13 +26,12 @@ from manifactor.estimators.column_words import (
     column_labels,
     require_labels,
 )
-from manifactor.estimators.drawing import DrawSettings, most_that, require_samples
+from manifactor.estimators.drawing import require_samples
 from manifactor.spectral.device_forecast import available_on, require_device_memory
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.forecast import (
     Forecast,
     ForecastSettings,
-    available_memory,
     require_memory,
 )
 from manifactor.spectral.neighbors import NeighborSettings
@@ -154,27 +153,17 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             require_device_memory(cost, n_samples, available_on(self.device))
         return cost
 
-    def affordable(self, n_samples: int, n_features: int) -> int:
-        """Return how many of so many samples fit into memory when they are fitted.
+    def require_room(self, n_samples: int, n_features: int) -> None:
+        """Raise MemoryError if samples that are not read yet do not fit into memory.
 
         Parameters
         ----------
         n_samples, n_features : int
-
-        Returns
-        -------
-        int
-            At most `n_samples`.
         """
-        settings = self._diffusion_settings()
-
-        def fits(count: int) -> bool:
-            # Samples in many columns are held even where few components are kept.
-            held = ForecastSettings().bytes_per_sample_value * count * n_features
-            cost = forecast_diffusion(settings, count, n_features)
-            return cost.fits and held <= available_memory()
-
-        return most_that(fits, n_samples, min(n_samples, DrawSettings.fewest))
+        cost = self.forecast_shape(n_samples, n_features)
+        # Samples in many columns are held even where few components are kept.
+        held = ForecastSettings().bytes_per_sample_value * n_samples * n_features
+        require_memory(replace(cost, memory=max(cost.memory, held)), n_samples)
 
     @staticmethod
     def _owned(X, given):

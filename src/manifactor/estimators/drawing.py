@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -85,9 +84,10 @@ def drawn_samples(estimator: Any, X: Any, asked: int | str) -> tuple[Any, Any]:
     if outside:
         require_known_shape(X)
     n_samples, n_features = np.shape(X)
-    affordable = partial(estimator.affordable, n_features=n_features)
-    count = draw_count(asked, n_samples, affordable)
-    if not outside and count == n_samples:
+    count = draw_count(asked, n_samples)
+    if outside:
+        estimator.require_room(count, n_features)
+    elif count == n_samples:
         return X, None
     seed = check_random_state(estimator.random_state).randint(2**31)
     rows = draw_rows(n_samples, count, np.random.default_rng(seed))
@@ -106,25 +106,19 @@ def draw_rows(n_samples: int, count: int, rng: np.random.Generator) -> np.ndarra
 
 
 def draw_count(
-    asked: int | str,
-    n_samples: int,
-    affordable: Callable[[int], int],
-    *,
-    settings: DrawSettings = DrawSettings(),
+    asked: int | str, n_samples: int, *, settings: DrawSettings = DrawSettings()
 ) -> int:
     """Return how many samples to draw.
 
     Parameters
     ----------
     asked : int, "auto" or "all"
-        "auto" takes 20,000, or as many as fit into memory.
+        "auto" takes 20,000 at most, on any machine.
     n_samples : int
-    affordable : callable
-        From a number of samples to that of those that fit into memory.
     settings : DrawSettings
     """
     if asked == "auto":
-        return affordable(min(n_samples, settings.most))
+        return min(n_samples, settings.most)
     if asked == "all":
         return n_samples
     count = require_count("fit_samples", asked, low=settings.fewest, high=10**9)
@@ -139,23 +133,6 @@ def require_samples(n_samples: int, *, settings: DrawSettings = DrawSettings()) 
             f"to show a product; got {n_samples} sample{'s' * (n_samples != 1)}. Add "
             "samples."
         )
-
-
-def most_that(fits: Callable[[int], bool], most: int, fewest: int) -> int:
-    """Return the largest number from `fewest` to `most` that fits, by bisection.
-
-    Examples
-    --------
-    >>> most_that(lambda count: count < 1000, 20_000, 4)
-    999
-    """
-    if fits(most):
-        return most
-    low, high = fewest, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
 
 
 def take_rows(

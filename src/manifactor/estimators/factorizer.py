@@ -190,7 +190,7 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
             DataFrame, or numbers from 0.
         fit_samples : int, "auto" or "all"
             How many samples to draw and fit. "auto" takes all that are in memory; of
-            an array that is not, 20,000 or as many as fit into memory.
+            an array that is not, 20,000.
 
         Returns
         -------

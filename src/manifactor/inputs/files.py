@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from manifactor._support.array_files import open_archive
+from manifactor._support.memory import available_memory
 from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.columns import ColumnChoice, Columns
 from manifactor.inputs.pickles import read_pickled_array
@@ -20,7 +21,6 @@ from manifactor.inputs.stores import (
     sample_array,
 )
 from manifactor.inputs.tables import DELIMITERS, Table, read_parquet, read_text
-from manifactor.spectral.forecast import available_memory
 
 # The fields of cryoSPARC's 3D variability analysis, one for each mode.
 MODE = re.compile(r"components_mode_(\d+)/value")

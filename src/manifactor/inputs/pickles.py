@@ -5,7 +5,9 @@ read foreign memory. Stand-ins take their place, and an array is made of plain b
 number type and a shape.
 """
 
+import pickle
 import re
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import prod
@@ -15,9 +17,23 @@ from typing import Any, Literal
 import numpy as np
 
 from manifactor._support.bounded_files import BoundedFile
+from manifactor._support.memory import available_memory
 from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.unpickling import Dict, Refused, Set, StrictUnpickler, shown
-from manifactor.spectral.forecast import available_memory
+
+# What Python's unpickler raises for operations, texts and numbers that make no sense,
+# and for stand-ins that are called with other arguments than numpy's.
+UNPICKLING = (
+    pickle.UnpicklingError,
+    EOFError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    AssertionError,
+    OverflowError,
+    struct.error,
+)
 
 # cryoDRGN writes poses as a pair of arrays.
 POSES_HINT = (
@@ -113,7 +129,7 @@ def _unpickled(path: Path, settings: PickleSettings = PickleSettings()) -> Any:
         raise ValueError(
             f"{path} was refused and nothing in it was run: {error}"
         ) from error
-    except Exception as error:  # damaged and foreign files lead to any exception
+    except UNPICKLING as error:
         reason = shown(str(error)) or "it ends too early."
         raise ValueError(f"{path} is not a pickled numpy array: {reason}") from error
 

@@ -58,14 +58,23 @@ def stored_bytes(folder: Path) -> int:
 
 
 @contextmanager
-def damage_named(path: Path) -> Iterator[None]:
-    """Turn whatever a damaged file leads to into an error that names the file."""
+def damage_named(
+    path: Path, kinds: tuple[type[Exception], ...] = (Exception,)
+) -> Iterator[None]:
+    """Turn whatever zarr or pyarrow raise into an error that names the file.
+
+    Parameters
+    ----------
+    path : Path
+    kinds : tuple of type
+        What is caught: of any kind only where nothing but these packages is inside,
+        since a mistake in our own code is no damage.
+    """
     try:
         yield
     except (MemoryError, FileNotFoundError, PermissionError):
         raise
-    # The libraries behind zarr and pyarrow raise many kinds.
-    except Exception as error:
+    except kinds as error:
         reason = one_line(error) or type(error).__name__
         raise ValueError(
             f"{path} cannot be read and is probably damaged: {reason[:300]}"

@@ -91,10 +91,10 @@ class ArrayStore:
 
     def read(self, start: int, stop: int, columns: Sequence[int]) -> np.ndarray:
         """Return rows as floats, (stop - start, len(columns))."""
-        with damage_named(self.path):
-            if isinstance(self.array, np.memmap):
-                block = read_rows(self.array, start, stop)
-            else:
+        if isinstance(self.array, np.memmap):
+            block = read_rows(self.array, start, stop)
+        else:
+            with damage_named(self.path):
                 block = np.asarray(self.array[start:stop])
         if len(columns) < self.total:
             block = block[:, list(columns)]
@@ -143,9 +143,12 @@ class ParquetStore:
         """Return some columns of a row group; missing cells are nan."""
         path, number = self.files[group], self.groups[group]
         metadata = _parquet_metadata(path, path.stat().st_mtime_ns)
+        pyarrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
+        # Of pyarrow, and of pages that are not what they claim.
+        kinds = (pyarrow.ArrowException, OSError, ValueError, LookupError)
         with (
-            damage_named(path),
-            extra("pyarrow.parquet").ParquetFile(
+            damage_named(path, kinds),
+            parquet.ParquetFile(
                 path, metadata=metadata, page_checksum_verification=True
             ) as file,
         ):
@@ -163,8 +166,9 @@ class ParquetStore:
 # Parsed once for all row groups: a file of 500 kB may have 6,000 of them.
 @lru_cache(maxsize=2)
 def _parquet_metadata(path: Path, changed: int) -> Any:
+    parquet = extra("pyarrow.parquet")
     with damage_named(path):
-        return extra("pyarrow.parquet").read_metadata(path)
+        return parquet.read_metadata(path)
 
 
 def _as_floats(column) -> np.ndarray:
@@ -223,9 +227,7 @@ def read_npy(path: Path) -> np.ndarray:
             npy_header(file, file.size)
         # A memory map cannot hold objects, so that no pickle is ever loaded.
         return np.lib.format.open_memmap(path, mode="r")
-    except OSError:
-        raise
-    except Exception as error:  # shapes of truth values, of no bytes, and the like
+    except ValueError as error:
         raise ValueError(
             f"{path} is damaged, or no {path.suffix} file of plain values: "
             f"{first_sentence(error)}. Write it again with the program that made it, "
@@ -322,12 +324,14 @@ def _open_parquet(path: Path) -> ParquetStore:
 def parquet_layout(path: Path) -> tuple[Any, Any]:
     """Return the columns of a Parquet file and its metadata, checked."""
     require_regular_file(path, "a part of the table")
+    parquet = extra("pyarrow.parquet")
     try:
-        with extra("pyarrow.parquet").ParquetFile(path) as file:
+        with parquet.ParquetFile(path) as file:
             schema, metadata = file.schema_arrow, file.metadata
-    except (FileNotFoundError, PermissionError):
+    except (MemoryError, FileNotFoundError, PermissionError):
         raise
-    except Exception as error:  # damaged and foreign files lead to any exception
+    # Nothing but pyarrow is inside, which raises any kind.
+    except Exception as error:
         raise ValueError(f"{path} is no Parquet file: {one_line(error)}") from None
     if not schema.names:
         raise ValueError(f"{path} must be a table of numbers: it has no columns.")

@@ -7,6 +7,7 @@ import numpy as np
 
 from manifactor._support.choices import Choice, choices_as_json
 from manifactor._support.escapes import shell_line
+from manifactor._support.memory import available_memory
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.factoring import (
@@ -40,7 +41,6 @@ from manifactor.runs.motions import MODEL_FILE, UNKNOWN, EvenScale, scales_of
 from manifactor.runs.options import absolute, changed_options, repeated_options
 from manifactor.runs.places import Place, all_places
 from manifactor.runs.visibility import motion_records
-from manifactor.spectral.forecast import available_memory
 
 OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
 

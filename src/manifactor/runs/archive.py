@@ -18,24 +18,28 @@ from manifactor._support.array_files import (
 )
 from manifactor._support.errors import first_sentence
 from manifactor._support.files import write_whole
+from manifactor._support.memory import available_memory
+from manifactor._support.temporaries import clear_leftovers
 from manifactor._support.version import __version__
 from manifactor.estimators import DiffusionMap, ManifoldFactorizer
 from manifactor.runs.record_rules import BOOK, FittedAttributes
 from manifactor.runs.rules import BrokenRule
 from manifactor.runs.tree import ARCHIVE_VERSION, pack, plain_parameter, unpack
-from manifactor.spectral.forecast import available_memory
 
 FORMAT = "manifactor"
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
 # What an archive may set on an estimator, beside its parameters. Anything else would
 # hide a parameter or a method.
 FITTED = tuple(each.name for each in fields(FittedAttributes))
+# What a manifest leads to that is no JSON, or has other entries than `pack` makes.
+MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def save(fit, path) -> None:
     """Write a fitted DiffusionMap or ManifoldFactorizer to one .npz file.
 
-    The file is written whole or not at all. A `neighbors` object of the caller's own, a
+    The file is written whole or not at all, and what an earlier call that was killed
+    has left in its folder is removed. A `neighbors` object of the caller's own, a
     RandomState and the `callback` are not written: after loading, a fit with such a
     search has all its results but cannot place new samples.
 
@@ -67,6 +71,7 @@ def save(fit, path) -> None:
         raise ValueError(
             f"`path` must be a file to write, such as fit.npz; {path} is a folder."
         )
+    clear_leftovers(Path(path).parent)
     _write(Path(path), manifest, arrays)
 
 
@@ -98,14 +103,25 @@ def load(path):
     try:
         manifest, arrays = _read(path)
         _require_version(manifest, path)
-        return _restored(manifest, arrays)
-    except (OSError, ArchiveVersionError):
+        fit, fitted = _unpacked(manifest, arrays)
+    except ArchiveVersionError:
         raise
-    except Exception as error:  # whatever a damaged or foreign file leads to
-        raise ValueError(
-            f"{path} is not a whole manifactor archive{_reason(error, path)}. Write "
-            "one with manifactor.save."
-        ) from error
+    except MALFORMED as error:
+        raise _not_whole(path, error) from error
+    for name, value in fitted.items():
+        setattr(fit, name, value)
+    try:
+        fit.restore()
+    except ValueError as error:  # a parameter that no fit accepts
+        raise _not_whole(path, error) from error
+    return fit
+
+
+def _not_whole(path: Path, error: Exception) -> ValueError:
+    return ValueError(
+        f"{path} is not a whole manifactor archive{_reason(error, path)}. Write one "
+        "with manifactor.save."
+    )
 
 
 def _read(path: Path) -> tuple[dict, dict[str, np.ndarray]]:
@@ -140,8 +156,8 @@ def _require_version(manifest: dict, path: Path) -> None:
         )
 
 
-def _restored(manifest: dict, stored):
-    """Return the estimator of a manifest, ready to place new samples."""
+def _unpacked(manifest: dict, stored) -> tuple[Any, dict[str, Any]]:
+    """Return the estimator of a manifest, and what to set on it, which is checked."""
     parameters = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in manifest["parameters"].items()
@@ -150,10 +166,7 @@ def _restored(manifest: dict, stored):
     tree = manifest["fitted"]
     fitted = FittedAttributes(**{name: unpack(tree[name], stored) for name in tree})
     BOOK.check(fitted)
-    for name in tree:
-        setattr(fit, name, getattr(fitted, name))
-    fit.restore()
-    return fit
+    return fit, {name: getattr(fitted, name) for name in tree}
 
 
 def write_tree(path: Path, value) -> None:
@@ -181,9 +194,7 @@ def read_tree(path: Path, *, check: Callable[[Any], None] | None = None):
         if check is not None:
             check(value)
         return value
-    except OSError:
-        raise
-    except Exception as error:  # whatever a damaged or foreign file leads to
+    except MALFORMED as error:
         raise ValueError(
             f"{path} is damaged, or of another version{_reason(error, path)}. Remove "
             "it, and what it holds is computed again."

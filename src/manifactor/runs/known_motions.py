@@ -19,8 +19,6 @@ from manifactor.cryoem.all_views.known_places import (
 )
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.transforms import read_transforms
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageSource
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.archive import write_tree
 from manifactor.runs.cones import has_all_views
@@ -96,7 +94,6 @@ def _model(
     drawn = np.sort(rng.permutation(len(run.rows))[: settings.learned])
     particles = run.particles[drawn]
     source = run.choice.images(particles)
-    require_pixel_size(source, particles)
     transforms = read_transforms(
         source, particles, rng=rng, stages=stages, workers=workers
     )
@@ -114,12 +111,3 @@ def _model(
     # Directions of all particles, not only of those that were read.
     views = replace(model.views, counts=counted_views(run.particles).counts)
     return replace(model, views=views)
-
-
-def require_pixel_size(source: ImageSource, particles: Particles) -> None:
-    """Refuse images whose pixel size, and so their shifts and CTF, is unknown."""
-    if not source.pixel_size_stated:
-        raise ValueError(
-            f"volumes need the pixel size; {particles.path} does not state it "
-            f"({particles.pixel_size_label}). Fit again with --pixel-size."
-        )

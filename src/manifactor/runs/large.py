@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,16 +43,14 @@ def open_large(
         Parameters of the factorizer.
     seed : int
     n_fitted : int, "auto" or "all"
-        "auto" takes 20,000, or as many as fit into memory.
+        "auto" takes 20,000.
     standardise : bool
         As in `read_large`.
     """
     n_samples, n_columns = table.shape
     factorizer = ManifoldFactorizer(**settings)
-    affordable = partial(factorizer.affordable, n_features=n_columns)
-    count = draw_count(n_fitted, n_samples, affordable)
-    # What does not fit into memory is refused before anything is read.
-    factorizer.forecast_shape(count, n_columns)
+    count = draw_count(n_fitted, n_samples)
+    factorizer.require_room(count, n_columns)
     rows = draw_rows(n_samples, count, np.random.default_rng(seed))
     return UnreadTable(table, rows, standardise)
 
@@ -69,8 +66,6 @@ def how_many_drawn(
     shown = f"{count:,} of {given.n_samples:,}"
     if asked != "auto":
         return set_by_caller(shown)
-    if count < min(drawing.most, given.n_samples):
-        return Choice(shown, "more do not fit into memory; the others are placed")
     why = f"{drawing.most:,} at most, so that a fit stays quick; the others are placed"
     return Choice(shown, why)
 

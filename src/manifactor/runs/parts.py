@@ -234,20 +234,20 @@ def _read(path: Path, record: dict) -> PlacedRows:
     schema, metadata = _layout(path)
     if not all(map(holds_numbers, schema.types)):
         raise _damaged(path, "it has columns that hold no numbers")
+    pyarrow, parquet = extra("pyarrow"), extra("pyarrow.parquet")
     try:
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
             require_plausible_group(path, group, schema.names)
-        table = extra("pyarrow.parquet").read_table(
-            path, page_checksum_verification=True
-        )
+        table = parquet.read_table(path, page_checksum_verification=True)
         if len(table) != metadata.num_rows:
             raise ValueError(f"it has {len(table)} of {metadata.num_rows} rows")
         columns = np.column_stack([column.to_numpy() for column in table.columns])
         places = from_table(table.column_names, columns.astype(float), topologies)
         rows = table.column("sample").to_numpy()
-    except (FileNotFoundError, PermissionError):
+    except (MemoryError, FileNotFoundError, PermissionError):
         raise
-    except Exception as error:  # damaged files lead to any exception
+    # Of pyarrow, and of columns that are not those of places.
+    except (pyarrow.ArrowException, OSError, ValueError, LookupError) as error:
         raise _damaged(path, error) from error
     if not np.isfinite(columns.astype(float)).all():
         raise _damaged(path, "it has NaN or inf values")

@@ -124,8 +124,8 @@ def require_device_memory(needed: Forecast, n_samples: int, available: float) ->
     raise MemoryError(
         f"the fit must fit into the memory of the device; {n_samples} samples need "
         f"{as_size(needed.device_memory)} there, and it can give {as_size(available)}. "
-        f"Fit at most {fewer} samples and place the others (--fit-samples {fewer}, or "
-        "`transform`), lower `n_neighbors` and `n_functions`, or use `device='cpu'`."
+        f"Fit at most {fewer} samples and place the others (`fit_samples={fewer}`, "
+        "or `transform`), lower `n_neighbors` and `n_functions`, or use `device='cpu'`."
     )
 
 

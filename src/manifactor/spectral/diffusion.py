@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils import gen_batches
 
 from manifactor._support.choices import Choice
+from manifactor._support.memory import available_memory, held_memory
 from manifactor.spectral.extension import ExtensionSettings, extend
 from manifactor.spectral.forecast import forecast
 from manifactor.spectral.kernel import Affinity
@@ -161,14 +162,16 @@ class Diffusion:
             n_neighbors=self.n_neighbors,
             n_functions=n_functions,
         )
-        if not cost.fits:
+        # The forecast is of the whole fit, a part of which is in memory by now.
+        fits = cost.memory <= available_memory() + held_memory()
+        if not fits:
             log.warning(
                 "%d functions would help and were not computed: they need %s, which "
                 "does not fit into memory",
                 n_functions,
                 cost,
             )
-        return cost.fits
+        return fits
 
     def settled(self) -> "Diffusion":
         """Return the same with everything in the host's memory."""

@@ -1,19 +1,13 @@
 """Memory and time of a fit, estimated before it starts from measured rates."""
 
-import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+from manifactor._support.memory import available_memory
 from manifactor._support.threads import cores
 from manifactor.spectral.filter_plan import block_width
 from manifactor.spectral.neighbors import NeighborSettings
 from manifactor.spectral.parts import PartSettings, part_size
 from manifactor.spectral.solvers import SolverSettings
-
-CGROUP_LIMITS = (
-    "/sys/fs/cgroup/memory.max",
-    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-)
 
 
 @dataclass(frozen=True)
@@ -23,9 +17,6 @@ class ForecastSettings:
     They were measured on two cores of 2.4 GHz; the growth is that of tori of 10,000 to
     1,000,000 samples.
     """
-
-    # Fraction of the machine's memory that a fit may take.
-    memory_share: float = 0.9
 
     # Cores that the rates were measured on, and the share of the time, there, in which
     # one core works alone: a seventh of the CPU time is that of the main thread.
@@ -182,41 +173,18 @@ def _slowdown(n_cores: int | None, settings: ForecastSettings) -> float:
     return settings.serial_share + (1 - settings.serial_share) * ratio
 
 
-def require_memory(
-    needed: Forecast,
-    n_samples: int,
-    *,
-    settings: ForecastSettings = ForecastSettings(),
-) -> None:
+def require_memory(needed: Forecast, n_samples: int) -> None:
     """Raise MemoryError for a fit that exceeds the memory, and say which would not."""
-    available = available_memory(settings=settings)
+    available = available_memory()
     if needed.memory <= available:
         return
     fewer = int(n_samples * available / needed.memory)
     raise MemoryError(
         f"the fit must fit into memory; {n_samples} samples need {needed}, and this "
         f"machine can give {available / 1e9:.1f} GB. Fit at most {fewer} samples and "
-        f"place the others (--fit-samples {fewer}, or `transform`), or lower "
-        "`n_neighbors` and `n_functions`."
+        f"place the others (`fit_samples={fewer}`, or `transform`), or "
+        "lower `n_neighbors` and `n_functions`."
     )
-
-
-def available_memory(*, settings: ForecastSettings = ForecastSettings()) -> float:
-    """Return the bytes of memory that a fit may take on this machine."""
-    return settings.memory_share * machine_memory()
-
-
-def machine_memory() -> float:
-    """Return the bytes of memory that this process may use at most."""
-    total = float("inf")
-    if hasattr(os, "sysconf"):  # not on Windows
-        total = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    # Containers limit memory by control groups, of which sysconf knows nothing.
-    for limit in CGROUP_LIMITS:
-        text = Path(limit).read_text().strip() if Path(limit).is_file() else ""
-        if text.isdigit():  # "max" where there is no limit
-            total = min(total, float(text))
-    return total
 
 
 def _dense_forecast(

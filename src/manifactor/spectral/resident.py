@@ -198,7 +198,7 @@ def require_device(device: str) -> str:
     torch = extra("torch")
     name = str(device).removeprefix("torch:")
     # Only an allocation shows whether a device works, and each kind of failure has an
-    # exception of its own.
+    # exception of its own. Nothing but torch is inside.
     try:
         torch.empty(1, device=name).item()
     except Exception as error:

@@ -256,7 +256,7 @@ def require_pixel_size(source: ImageSource | ImageArray, particles: Particles) -
     if _has_ctf(particles) and not source.pixel_size_stated:
         raise ValueError(
             f"images with a CTF need a pixel size; neither {particles.path} nor its "
-            "stacks state it. Give it in Angstrom with --pixel-size."
+            "stacks state it. Fit with --pixel-size, in Angstrom."
         )
 
 

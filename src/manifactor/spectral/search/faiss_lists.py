@@ -119,8 +119,10 @@ def encode(X: np.ndarray, *, settings: FaissSettings = FaissSettings()) -> Codes
         # faiss prints a warning if there are fewer samples than its usual minimum.
         lists.cp.min_points_per_centroid = 1
         lists.train(training)
-        for part in row_blocks(n_samples, n_features, settings):
-            lists.add(_scaled(X[part], mean, scale))
+    for part in row_blocks(n_samples, n_features, settings):
+        scaled = _scaled(X[part], mean, scale)
+        with faiss_package():
+            lists.add(scaled)
     return Codes(X, mean, scale, lists, settings)
 
 
@@ -199,12 +201,11 @@ def row_blocks(n_rows: int, n_columns: int, settings: FaissSettings) -> Iterator
 @contextmanager
 def faiss_package() -> Iterator[ModuleType]:
     """Provide the package faiss; its errors become one line that says what to do."""
+    faiss = extra("faiss")
     try:
-        yield extra("faiss")
-    except Exception as error:
-        # A package that is not installed: `extra` has said so.
-        if isinstance(error.__cause__, ImportError):
-            raise
+        yield faiss
+    # Of C++, and of a package whose parts do not belong together.
+    except (RuntimeError, AssertionError, AttributeError) as error:
         message = one_line(error)
         raise ValueError(
             "the approximate search failed in the package faiss "
