@@ -52,9 +52,7 @@ def main():
     arguments = parser.parse_args()
     workload = Table1Settings()
     delta, gamma = PAPER_UNIT * workload.delta, workload.gamma
-    X, _ = datasets.sample(
-        "rectangle_z", arguments.samples, noise=workload.noise, random_state=0
-    )
+    X, _ = datasets.sample("rectangle_z", arguments.samples, noise=workload.noise, random_state=0)
     embedding = DiffusionMap(arguments.functions, density_correction=0, random_state=0)
     spectrum = embedding.fit(X).spectrum_
     columns = np.asfortranarray(spectrum.functions)
@@ -66,11 +64,7 @@ def main():
         "Algorithm 1: textbook loop over matrix products",
         samples=arguments.samples,
         functions=arguments.functions,
-        seconds={
-            "matrix products": products,
-            "textbook loop": loop,
-            "tight loop": inner,
-        },
+        seconds={"matrix products": products, "textbook loop": loop, "tight loop": inner},
         ratio=round(loop / products),
         ratio_to_tight_loop=round(inner / products, 1),
     )

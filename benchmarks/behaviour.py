@@ -38,9 +38,7 @@ def problems():
     """Yield name, samples and parameters of each fit."""
     for shape, n_samples in SHAPES.items():
         yield shape, datasets.sample(shape, n_samples, random_state=1)[0], {}
-    noisy = datasets.sample(
-        "rectangle", 2500, noise=0.02, ambient_dimension=20, random_state=2
-    )[0]
+    noisy = datasets.sample("rectangle", 2500, noise=0.02, ambient_dimension=20, random_state=2)[0]
     yield "rectangle with noise in R^20", noisy, {}
     many = datasets.sample("torus", 20_000, random_state=3)[0]
     yield "torus of 20,000", many, {}
@@ -58,9 +56,7 @@ def write(path):
             fit = ManifoldFactorizer(random_state=0, n_jobs=1, **parameters).fit(X)
         shapes = [factor.topology for factor in fit.factors_]
         found[f"{name}/said"] = np.array([fit.verdict_, str(fit.n_factors_), *shapes])
-        found[f"{name}/places"] = np.hstack(
-            [factor.embedding for factor in fit.factors_]
-        )
+        found[f"{name}/places"] = np.hstack([factor.embedding for factor in fit.factors_])
         found[f"{name}/coordinates"] = fit.coordinates()
         print(name, *found[f"{name}/said"], flush=True)
     np.savez(path, **found)

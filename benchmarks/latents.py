@@ -66,9 +66,7 @@ def draw(file: Path, places, truth) -> None:
     stretch, turn = truth
     along, around = places[0].features, places[1].features
     predicted = cross_val_predict(KNeighborsRegressor(20), around, turn)
-    angles = np.degrees(
-        [np.arctan2(values[:, 1], values[:, 0]) for values in (turn, predicted)]
-    )
+    angles = np.degrees([np.arctan2(values[:, 1], values[:, 0]) for values in (turn, predicted)])
     with plots.style(plots.CLEAR):
         figure = plots.new_figure(8, 2.7)
         one, two, three = figure.subplots(1, 3)

@@ -59,11 +59,7 @@ toc_object_entries_show_parents = "hide"
 
 autosummary_generate = True
 autosummary_imported_members = True
-autodoc_default_options = {
-    "members": True,
-    "inherited-members": True,
-    "member-order": "bysource",
-}
+autodoc_default_options = {"members": True, "inherited-members": True, "member-order": "bysource"}
 # Types are in the sections of the docstrings, with shapes.
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
@@ -71,7 +67,7 @@ default_role = "py:obj"
 nitpicky = True
 nitpick_ignore_regex = [
     # Single backticks in docstrings: names that are pages become links, others code.
-    ("py:obj", r"(?!manifactor\.).*"),
+    ("py:obj", r"(?!manifactor\.).*")
 ]
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = True

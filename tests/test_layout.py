@@ -82,21 +82,13 @@ def imported(tree):
         if isinstance(node, ast.Constant) and str(node.value).startswith("manifactor."):
             yield from [node.value] if is_module(node.value) else []
         if isinstance(node, ast.ImportFrom):
-            assert not node.level, (
-                "imports are absolute, so that their direction can be seen"
-            )
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-            "manifactor"
-        ):
+            assert not node.level, "imports are absolute, so that their direction can be seen"
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("manifactor"):
             for alias in node.names:
                 deeper = f"{node.module}.{alias.name}"
                 yield deeper if is_module(deeper) else node.module
         elif isinstance(node, ast.Import):
-            yield from (
-                alias.name
-                for alias in node.names
-                if alias.name.startswith("manifactor")
-            )
+            yield from (alias.name for alias in node.names if alias.name.startswith("manifactor"))
 
 
 def test_every_module_lies_in_a_listed_room():
@@ -112,9 +104,7 @@ def test_imports_between_rooms_point_down():
             assert target != "manifactor", f"{name} imports the package itself"
             if (name, target) in UPWARD:
                 continue
-            assert ROOMS.index(room(target)) <= ROOMS.index(room(name)), (
-                f"{name} imports {target}"
-            )
+            assert ROOMS.index(room(target)) <= ROOMS.index(room(name)), f"{name} imports {target}"
 
 
 def test_what_points_up_is_still_there():
@@ -225,9 +215,7 @@ def test_heavy_optional_packages_are_not_imported_at_import_time():
     heavy += ["starlette", "uvicorn"]
     code = f"import sys; from manifactor import *; {heavy=}"
     code += "; print([name for name in heavy if name in sys.modules])"
-    found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 
 
@@ -257,11 +245,7 @@ def test_public_methods_of_estimators_say_what_they_take_and_return(method):
 
 def test_links_in_the_documentation_lead_somewhere():
     root = Path(__file__).parents[1]  # the package may be installed elsewhere
-    pages = [
-        root / "README.md",
-        root / "CONTRIBUTING.md",
-        *sorted((root / "docs").rglob("*.md")),
-    ]
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
     links = [
         (page, link)
         for page in pages

@@ -125,13 +125,7 @@ def test_the_source_archive_is_complete_and_builds_the_same_wheel(tmp_path):
     for folder in ["benchmarks", "docs", "examples", "src", "tests"]:
         given = {p.relative_to(ROOT) for p in (ROOT / folder).rglob("*.py")}
         assert given <= {p.relative_to(root) for p in root.rglob("*.py")}
-    for name in [
-        "CHANGELOG.md",
-        "CITATION.cff",
-        "LICENSE",
-        "Makefile",
-        "docs/method.md",
-    ]:
+    for name in ["CHANGELOG.md", "CITATION.cff", "LICENSE", "Makefile", "docs/method.md"]:
         assert (root / name).exists()
     again = contents(build(root, "wheel", tmp_path / "again"))
     assert again == contents(build(ROOT, "wheel", tmp_path / "first"))

@@ -29,8 +29,8 @@ def _ended_by_signals() -> int:
 
     try:
         with signals.ended_by_signals():
-            # Importing numpy and scikit-learn takes a second or more. Ctrl-C during
-            # that time gives one line.
+            # Importing numpy and scikit-learn takes a second or more. Ctrl-C during that time gives
+            # one line.
             from manifactor.command.main import main as run
 
             return run()

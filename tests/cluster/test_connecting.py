@@ -42,9 +42,7 @@ def test_a_file_of_a_scheduler_that_has_ended_is_named_with_its_address(tmp_path
         pass
 
 
-@pytest.mark.parametrize(
-    "where", ["locale", "local:0", "Local:2", "local:", "node1", ""]
-)
+@pytest.mark.parametrize("where", ["locale", "local:0", "Local:2", "local:", "node1", ""])
 def test_other_texts_are_refused(where):
     with (
         pytest.raises(ValueError, match="local:WORKERS, the address of a Dask"),

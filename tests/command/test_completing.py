@@ -25,10 +25,7 @@ def offered(line, source):
         'printf "%s\\n" "${COMPREPLY[@]}"'
     )
     found = subprocess.run(
-        ["bash", "--norc", "-c", f"{source}\n{typed}"],
-        capture_output=True,
-        text=True,
-        check=True,
+        ["bash", "--norc", "-c", f"{source}\n{typed}"], capture_output=True, text=True, check=True
     )
     assert found.stderr == ""
     return found.stdout.split()
@@ -64,9 +61,7 @@ def test_bash_offers_files_where_the_grammar_knows_no_word(capsys):
 def test_other_shells_are_told_every_command_and_option_with_its_help(shell, capsys):
     text = script(shell, capsys)
     for name, grammar in GRAMMAR.items():
-        assert f"{name}:{grammar.summary}" in text or (
-            f"-a {name} -d '{grammar.summary}'" in text
-        )
+        assert f"{name}:{grammar.summary}" in text or (f"-a {name} -d '{grammar.summary}'" in text)
     assert "continue an interrupted fit" in text
 
 

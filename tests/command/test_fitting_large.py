@@ -55,9 +55,7 @@ def test_a_store_is_fitted_in_part_placed_as_a_whole_and_shown(store, folder, ca
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_goes_on_with_the_fit_that_it_has(
-    store, folder, monkeypatch, capsys
-):
+def test_an_interrupted_run_goes_on_with_the_fit_that_it_has(store, folder, monkeypatch, capsys):
     with monkeypatch.context() as patched:
         interrupt_at("places", 0.0, patched)
         assert manifactor(FIT) == 130

@@ -35,9 +35,7 @@ def test_an_earlier_output_is_replaced_only_when_told(tmp_path):
     (tmp_path / "bins.csv").touch()
     for check in (
         lambda overwrite: require_new_file(tmp_path / "bins.csv", overwrite=overwrite),
-        lambda overwrite: require_new_folder(
-            tmp_path, mark="bins.csv", overwrite=overwrite
-        ),
+        lambda overwrite: require_new_folder(tmp_path, mark="bins.csv", overwrite=overwrite),
     ):
         check(overwrite=True)
         with pytest.raises(ValueError, match=r"must not exist yet; .* --overwrite"):

@@ -87,9 +87,7 @@ def test_no_threads_are_one_line(monkeypatch, capsys):
     assert err.count("\n") == 1
 
 
-def test_threads_that_cannot_be_started_by_the_signals_are_one_line(
-    monkeypatch, capsys
-):
+def test_threads_that_cannot_be_started_by_the_signals_are_one_line(monkeypatch, capsys):
     monkeypatch.setattr(shortages, "missing_room", lambda: "")
     test_no_threads_are_one_line(monkeypatch, capsys)
 

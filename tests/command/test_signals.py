@@ -41,9 +41,7 @@ def of_session(number):
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            state, _, _, session = (
-                (path / "stat").read_text().rsplit(")")[1].split()[:4]
-            )
+            state, _, _, session = (path / "stat").read_text().rsplit(")")[1].split()[:4]
         except OSError:  # it ended meanwhile
             continue
         if int(session) == number and state != "Z":

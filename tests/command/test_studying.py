@@ -123,9 +123,7 @@ def test_an_interrupted_calibration_continues(folder, capsys, pictureless, monke
     assert not (folder / "calibration.jsonl.part").exists()
 
 
-def test_the_remaining_time_is_that_of_the_fits_to_come(
-    folder, answered, pictureless, monkeypatch
-):
+def test_the_remaining_time_is_that_of_the_fits_to_come(folder, answered, pictureless, monkeypatch):
     kept = [{**answer, "version": __version__} for answer in answers(3)]
     lines = "".join(f"{json.dumps(record)}\n" for record in kept)
     (folder / "calibration.jsonl.part").write_text(lines)

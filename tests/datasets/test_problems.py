@@ -44,9 +44,7 @@ def test_problems_say_whether_product_is_right(kind):
 
 @pytest.mark.parametrize("kind", ["gaussian", "soft"])
 def test_no_two_gaussians_of_one_problem_have_similar_deviations(kind):
-    settings = replace(
-        SMALL, irreducible_share=0, kinds={kind: 1.0}, factor_kinds=(1, 0, 0)
-    )
+    settings = replace(SMALL, irreducible_share=0, kinds={kind: 1.0}, factor_kinds=(1, 0, 0))
     ratios = []
     for seed in range(300):
         parts = draw_shape(np.random.RandomState(seed), settings).shape.parts

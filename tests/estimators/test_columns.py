@@ -4,18 +4,9 @@ import numpy as np
 import pandas
 import pytest
 
-from manifactor import (
-    ColumnWarning,
-    ManifoldFactorizer,
-    NoProductStructureWarning,
-    datasets,
-)
+from manifactor import ColumnWarning, ManifoldFactorizer, NoProductStructureWarning, datasets
 from manifactor.estimators.column_words import in_words, remedy
-from manifactor.estimators.columns import (
-    Suspicion,
-    numbering_columns,
-    suspicious_columns,
-)
+from manifactor.estimators.columns import Suspicion, numbering_columns, suspicious_columns
 from manifactor.estimators.data_known import warn_of_no_measurements
 
 

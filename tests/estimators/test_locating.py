@@ -80,20 +80,14 @@ def test_a_wrong_value_is_named_by_its_row_in_the_array(fit, new):
 
 
 @pytest.mark.parametrize("value", [np.finfo(float).max, -1e155, 1e151])
-def test_a_sample_whose_square_overflows_is_refused_wherever_it_is_placed(
-    fit, new, value
-):
+def test_a_sample_whose_square_overflows_is_refused_wherever_it_is_placed(fit, new, value):
     wrong = new[:50].copy()
     wrong[31, 2] = value
     lazy = da.from_array(wrong, chunks=(20, 4))
     for method in (fit.transform, fit.coordinates, fit.locate):
-        with pytest.raises(
-            ValueError, match=r"in row 31, column 2[.] Such a number is a"
-        ):
+        with pytest.raises(ValueError, match=r"in row 31, column 2[.] Such a number is a"):
             method(wrong)
-        with pytest.raises(
-            ValueError, match=r"in row 31, column 2[.] Such a number is a"
-        ):
+        with pytest.raises(ValueError, match=r"in row 31, column 2[.] Such a number is a"):
             dask.compute(method(lazy), scheduler="sync")
 
 
@@ -119,15 +113,10 @@ def test_data_frames_of_dask_are_refused_with_the_conversion(fit):
 
 @pytest.mark.slow
 def test_a_part_of_an_array_outside_of_memory_is_drawn_and_fitted(new, tmp_path):
-    stored = zarr.create_array(
-        tmp_path / "a.zarr", shape=new.shape, chunks=(300, 4), dtype="f8"
-    )
+    stored = zarr.create_array(tmp_path / "a.zarr", shape=new.shape, chunks=(300, 4), dtype="f8")
     stored[:] = new
     lazy = da.from_array(new, chunks=(777, 2))
-    fits = [
-        ManifoldFactorizer(random_state=0).fit(X, fit_samples=600)
-        for X in (lazy, stored)
-    ]
+    fits = [ManifoldFactorizer(random_state=0).fit(X, fit_samples=600) for X in (lazy, stored)]
     rows = fits[0].rows_
     assert len(rows) == 600
     assert (np.diff(rows) > 0).all()

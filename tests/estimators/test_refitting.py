@@ -29,9 +29,7 @@ def test_what_did_not_change_is_kept(samples):
         "factors",
     ]
     assert "neighbours" in fit.set_params(n_neighbors=40).fit(samples).timings_
-    again = fit.set_params(n_factors="auto", bandwidth="auto", n_neighbors="auto").fit(
-        samples
-    )
+    again = fit.set_params(n_factors="auto", bandwidth="auto", n_neighbors="auto").fit(samples)
     np.testing.assert_array_equal(again.coordinates(), first)
 
 
@@ -62,12 +60,7 @@ def test_other_samples_are_never_taken_for_those_before(samples):
 
 @pytest.mark.slow
 def test_a_fit_that_keeps_stages_equals_one_that_does_not(samples):
-    kept = (
-        ManifoldFactorizer(random_state=0)
-        .fit(samples)
-        .set_params(n_factors=2)
-        .fit(samples)
-    )
+    kept = ManifoldFactorizer(random_state=0).fit(samples).set_params(n_factors=2).fit(samples)
     fresh = ManifoldFactorizer(n_factors=2, random_state=0).fit(samples)
     np.testing.assert_array_equal(kept.coordinates(), fresh.coordinates())
 
@@ -115,10 +108,7 @@ def test_functions_that_do_not_fit_into_memory_are_not_computed_and_that_is_said
 ):
     fit = DiffusionMap(random_state=0).fit(torus[0][:1000])
     diffusion = fit.diffusion_
-    assert (
-        len(diffusion.grown(np.random.default_rng(0)).spectrum.eigenvalues)
-        > fit.n_functions_
-    )
+    assert len(diffusion.grown(np.random.default_rng(0)).spectrum.eigenvalues) > fit.n_functions_
     for name in ("available_memory", "held_memory"):
         monkeypatch.setattr(f"manifactor.spectral.diffusion.{name}", lambda: 1e6)
     assert diffusion.grown(np.random.default_rng(0)) is None

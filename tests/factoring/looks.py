@@ -30,9 +30,7 @@ def geometry_of(X, n_functions, *, distances_only=False, **settings):
     found = walk_spectrum(X, n_functions)
     samples = None if distances_only else X
     rng = np.random.default_rng(0)
-    return measure_geometry(
-        found.distinct, found.affinity, samples, rng=rng, **settings
-    )
+    return measure_geometry(found.distinct, found.affinity, samples, rng=rng, **settings)
 
 
 def look_at(name, n_samples=1500, n_functions=60, seed=0):

@@ -106,9 +106,7 @@ def _write_pickles(X: np.ndarray) -> None:
     contents = {
         "old.pkl": (pickle.dumps(z, protocol=2)),
         "poses.pkl": pickle.dumps((np.zeros((N, 3, 3), np.float32), z)),
-        "ctf.pkl": pickle.dumps(
-            np.tile([[64, 4, 9e3, 9e3, 0, 300, 2.7, 0.1, 0]], (N, 1))
-        ),
+        "ctf.pkl": pickle.dumps(np.tile([[64, 4, 9e3, 9e3, 0, 300, 2.7, 0.1, 0]], (N, 1))),
         "ind.pkl": pickle.dumps(np.arange(N)),
         "list.pkl": pickle.dumps(list(range(N))),
     }
@@ -170,9 +168,7 @@ def _write_particles(X: np.ndarray) -> None:
     angles = _angles()
     optics = "rlnOpticsGroup rlnOpticsGroupName rlnVoltage rlnSphericalAberration "
     optics += "rlnAmplitudeContrast rlnImagePixelSize rlnImageSize"
-    groups = [
-        row(str(k), f"group{k}", "300", "2.7", "0.1", "8.0", "16") for k in (1, 2)
-    ]
+    groups = [row(str(k), f"group{k}", "300", "2.7", "0.1", "8.0", "16") for k in (1, 2)]
     labels = "rlnImageName rlnOpticsGroup rlnDefocusU rlnDefocusV rlnDefocusAngle "
     labels += "rlnAngleRot rlnAngleTilt rlnAnglePsi rlnOriginXAngst rlnOriginYAngst "
     labels += "rlnRandomSubset rlnClassNumber"

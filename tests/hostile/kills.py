@@ -104,9 +104,7 @@ class Kill:
 
 def with_old(line: str, out: str, **options) -> Case:
     """Return a case that overwrites an output of the same command."""
-    return Case(
-        f"{line} --out {out} --overwrite", out, (f"{line} --out {out}",), **options
-    )
+    return Case(f"{line} --out {out} --overwrite", out, (f"{line} --out {out}",), **options)
 
 
 FOLDERS = [
@@ -290,9 +288,7 @@ def _same_keys(found: bytes, finished: bytes) -> bool:
 
 def _same_images(found: bytes, finished: bytes) -> bool:
     """Return whether stacks are the same but for the labels of their headers."""
-    return all(
-        found[part] == finished[part] for part in (slice(224), slice(1024, None))
-    )
+    return all(found[part] == finished[part] for part in (slice(224), slice(1024, None)))
 
 
 # How to compare files that hold times. All others are equal to the last byte.

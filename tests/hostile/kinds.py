@@ -216,19 +216,13 @@ KINDS: dict[str, tuple[Reader, ...]] = {
     ),
     "star": (
         Reader(("one.star", "two.star", "old.star"), PARTICLES),
-        Reader(
-            ("one.star", "two.star"),
-            ("fit {} --class 1 --optics-group 1 --dry-run",),
-        ),
+        Reader(("one.star", "two.star"), ("fit {} --class 1 --optics-group 1 --dry-run",)),
         Reader(("all.star",), ALL_VIEWS),
     ),
     "cs": (
         Reader(("particles.cs",), PARTICLES),
         Reader(("particles.cs",), ("fit {} --class 0 --optics-group 1 --dry-run",)),
-        Reader(
-            ("modes.cs",),
-            (*TABLE, "fit {} --particles particles.cs --dry-run"),
-        ),
+        Reader(("modes.cs",), (*TABLE, "fit {} --particles particles.cs --dry-run")),
     ),
     "stack": (
         Reader(
@@ -256,9 +250,7 @@ KINDS: dict[str, tuple[Reader, ...]] = {
         ),
     ),
     "record": (
-        Reader(
-            ("run/run.json",), (*READ_RUN, "select run --column a 0 .5 --out new.npy")
-        ),
+        Reader(("run/run.json",), (*READ_RUN, "select run --column a 0 .5 --out new.npy")),
         Reader(("z-run/run.json",), (*READ_PARTICLE_RUN, POINTS)),
         Reader(("image-run/run.json",), (*READ_PARTICLE_RUN, AVERAGE)),
         Reader(("moving-run/run.json",), (*READ_RUN, AVERAGE, see_motions)),
@@ -283,9 +275,7 @@ KINDS: dict[str, tuple[Reader, ...]] = {
             ),
         ),
     ),
-    "motions": (
-        Reader(("moving-run/motions.npz",), (*[see_motions] * 6, AVERAGE, read_scene)),
-    ),
+    "motions": (Reader(("moving-run/motions.npz",), (*[see_motions] * 6, AVERAGE, read_scene)),),
     "checkpoints": (
         Reader(
             (".stopped.stages/*", ".large.stages/fit.*", ".large.stages/coord*"),
@@ -307,10 +297,7 @@ KINDS: dict[str, tuple[Reader, ...]] = {
         ),
         Reader(
             ("two.star", "a.mrcs"),
-            (
-                IMAGE_AVERAGE,
-                "export image-run --to relion --factor 2 --bins 2 --out new",
-            ),
+            (IMAGE_AVERAGE, "export image-run --to relion --factor 2 --bins 2 --out new"),
         ),
     ),
     "training": (Reader(("config.yaml", "ctf.pkl"), (POINTS,)),),

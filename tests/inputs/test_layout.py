@@ -118,9 +118,7 @@ def test_another_delimiter_is_named(tmp_path, name, delimiter, text, message):
         ("a.txt", None, "x y\n1,234 5\n"),
     ],
 )
-def test_a_comma_before_three_digits_may_separate_thousands(
-    tmp_path, name, delimiter, text
-):
+def test_a_comma_before_three_digits_may_separate_thousands(tmp_path, name, delimiter, text):
     message = (
         "which may have a thousands separator or a decimal comma.* thousands=','.*, "
         "or decimal=',' instead of thousands=','"

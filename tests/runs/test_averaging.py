@@ -148,9 +148,7 @@ def test_the_halves_of_a_bin_average_to_its_mean(run, tmp_path):
     one, two = found.halves.means
     assert not np.allclose(one, two)
     # The halves of a bin have about equal weight.
-    np.testing.assert_allclose(
-        (one + two)[:, 0, 0] / 2, found.means[:, 0, 0], atol=0.02
-    )
+    np.testing.assert_allclose((one + two)[:, 0, 0] / 2, found.means[:, 0, 0], atol=0.02)
     assert (found.halves.correlations > 0.9).all()
     assert "the averages of half sets correlate by" in str(found)
     names = write_averages(found, tmp_path)
@@ -191,7 +189,5 @@ def test_volumes_have_a_map_for_each_half(latents, tmp_path):
     volumes[:, 0, 0, 0] = latents[0]
     run = run_of([Place(latents[0], "interval")], volumes)
     run.record = {}
-    names = write_averages(
-        average(run, [1], n_bins=2, matched=False, halves=True), tmp_path
-    )
+    names = write_averages(average(run, [1], n_bins=2, matched=False, halves=True), tmp_path)
     assert {"average_001_half1.mrc", "average_002_half2.mrc"} < set(names)

@@ -443,11 +443,7 @@ def make_cs_run(run, project):
 
     def make(path):
         types = [("uid", "u8"), ("blob/path", "S60"), ("blob/idx", "u4")]
-        types += [
-            ("alignments3D/pose", "f4", 3),
-            ("ctf/df1_A", "f4"),
-            ("other/a", "f4"),
-        ]
+        types += [("alignments3D/pose", "f4", 3), ("ctf/df1_A", "f4"), ("other/a", "f4")]
         table = np.zeros(N, dtype=types)
         table["uid"] = np.arange(N)
         table["blob/path"] = path
@@ -500,8 +496,7 @@ def test_results_that_a_cs_file_lacks_are_named(make_cs_run):
 
 
 @pytest.mark.parametrize(
-    ("lattice", "ctf"),
-    [("D: 1", None), ("D: 33", np.zeros(3)), ("D: 33", np.zeros((0, 9)))],
+    ("lattice", "ctf"), [("D: 1", None), ("D: 33", np.zeros(3)), ("D: 33", np.zeros((0, 9)))]
 )
 def test_a_config_without_a_size_leaves_the_pixel_size_out(run, project, lattice, ctf):
     trained(project, box=32, ctf=project / "ctf.pkl")

@@ -71,9 +71,7 @@ def test_images_from_behind_show_the_front_when_mirrored(size):
     found = Particles(Path("a.star"), np.arange(2), angles=angles, shift=shift)
     facing, mirrored = found.facing(front)
     assert mirrored.tolist() == [False, True]
-    view = View(
-        ImageArray(np.stack(moved), 1.0), facing, frame=front, mirrored=mirrored
-    )
+    view = View(ImageArray(np.stack(moved), 1.0), facing, frame=front, mirrored=mirrored)
     ((_, aligned),) = view.blocks()
     truth = model.images(place, euler_matrices(np.array([[*front, 0.0]])), size=size)[0]
     for image in aligned:

@@ -53,19 +53,9 @@ def placed(fitted, tmp_path):
 
 def test_parts_are_whole_chunks_unless_these_are_too_large():
     settings = PartSettings(rows=10, numbers=60)
-    assert part_ranges(np.arange(0, 25, 4), 3, settings=settings) == [
-        (0, 8),
-        (8, 16),
-        (16, 24),
-    ]
-    assert part_ranges(np.array([0, 15, 30]), 3, settings=settings) == [
-        (0, 15),
-        (15, 30),
-    ]
-    assert part_ranges(np.array([0, 25]), 3, settings=settings) == [
-        (0, 10),
-        (10, 25),
-    ]
+    assert part_ranges(np.arange(0, 25, 4), 3, settings=settings) == [(0, 8), (8, 16), (16, 24)]
+    assert part_ranges(np.array([0, 15, 30]), 3, settings=settings) == [(0, 15), (15, 30)]
+    assert part_ranges(np.array([0, 25]), 3, settings=settings) == [(0, 10), (10, 25)]
 
 
 def test_a_run_in_parts_has_the_places_of_all_samples(fitted, placed):
@@ -105,9 +95,7 @@ def test_only_parts_that_are_missing_are_placed(fitted, tmp_path):
 
     place = {"settings": SMALL, "report": (seen := []).append}
     with pytest.raises(KeyboardInterrupt):
-        place_in_parts(
-            tmp_path / "fit.npz", table, folder, workers=StopsAfterTwo(), **place
-        )
+        place_in_parts(tmp_path / "fit.npz", table, folder, workers=StopsAfterTwo(), **place)
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     assert len(before) == 2
     assert place_in_parts(tmp_path / "fit.npz", table, folder, **place) == 3

@@ -90,10 +90,7 @@ BROKEN = {
         {"leaves": (Leaf(np.ones(4)), Leaf(np.ones(5)))},
         r"Tree.leaves: Leaf.values: has shape \(5,\)",
     ),
-    "a number beyond a size": (
-        {"leaves": (Leaf(np.ones(4), 5),)},
-        "Leaf.weight: must not be 5",
-    ),
+    "a number beyond a size": ({"leaves": (Leaf(np.ones(4), 5),)}, "Leaf.weight: must not be 5"),
     "a number that is text": ({"leaves": (Leaf(np.ones(4), "1"),)}, "another type"),
     "nan for a number": ({"leaves": (Leaf(np.ones(4), np.nan),)}, "must not be nan"),
     "another record": ({"leaves": (Choice(1, "a"),)}, "Tree.leaves: has another type"),

@@ -41,9 +41,7 @@ def test_directions_with_few_particles_do_not_count():
 
 def test_deviations_are_told_in_the_unit_of_the_factor():
     spread = np.full(9, np.pi / 60)
-    places = [
-        Place(np.zeros(9), shape, None, spread) for shape in ("interval", "circle")
-    ]
+    places = [Place(np.zeros(9), shape, None, spread) for shape in ("interval", "circle")]
     medians = [each["median_deviation"] for each in motion_records(VIEWS, places)]
     np.testing.assert_allclose(medians, [np.pi / 60, 3])
     unknown = [Place(np.zeros((9, 2)), "other")]

@@ -20,9 +20,7 @@ def cost(n_samples, **counts):
 
 
 # Samples of a torus and seconds on an H200.
-@pytest.mark.parametrize(
-    ("n_samples", "seconds"), [(10**5, 0.9), (10**6, 4.5), (10**7, 56)]
-)
+@pytest.mark.parametrize(("n_samples", "seconds"), [(10**5, 0.9), (10**6, 4.5), (10**7, 56)])
 def test_seconds_are_near_those_that_were_measured(n_samples, seconds):
     assert 0.67 < cost(n_samples).seconds / seconds < 1.5
 

@@ -1,17 +1,10 @@
 import pytest
 
-from manifactor.spectral.forecast import (
-    Forecast,
-    available_memory,
-    forecast,
-    require_memory,
-)
+from manifactor.spectral.forecast import Forecast, available_memory, forecast, require_memory
 
 
 def cost(n_samples, n_features, search="auto"):
-    return forecast(
-        n_samples, n_features, n_neighbors=64, n_functions=100, search=search
-    )
+    return forecast(n_samples, n_features, n_neighbors=64, n_functions=100, search=search)
 
 
 @pytest.mark.parametrize(
@@ -24,17 +17,13 @@ def cost(n_samples, n_features, search="auto"):
         (60_000, 64, "faiss"),
     ],
 )
-def test_the_automatic_search_is_the_one_that_a_fit_would_choose(
-    n_samples, n_features, search
-):
+def test_the_automatic_search_is_the_one_that_a_fit_would_choose(n_samples, n_features, search):
     assert cost(n_samples, n_features) == cost(n_samples, n_features, search)
     assert cost(n_samples, n_features, "custom") == cost(n_samples, n_features, search)
 
 
 def test_all_neighbours_take_memory_that_grows_with_the_square():
-    small, large = (
-        forecast(n, 3, n_neighbors="all", n_functions=50) for n in (1000, 2000)
-    )
+    small, large = (forecast(n, 3, n_neighbors="all", n_functions=50) for n in (1000, 2000))
     assert large.memory == pytest.approx(4 * small.memory)
     assert small.memory == 2.5 * 8 * 1000**2
 
@@ -68,9 +57,7 @@ def test_a_forecast_reads_in_seconds_minutes_or_hours():
 
 
 def test_a_forecast_grows_with_the_samples_and_reads_as_prose():
-    small, large = (
-        forecast(n, 4, n_neighbors=64, n_functions=100) for n in (10_000, 1_000_000)
-    )
+    small, large = (forecast(n, 4, n_neighbors=64, n_functions=100) for n in (10_000, 1_000_000))
     assert 50 < large.memory / small.memory < 200
     assert 100 < large.seconds / small.seconds < 1000
     assert str(Forecast(5.8e9, 540)) == "about 5.8 GB and 9 minutes"

@@ -44,11 +44,8 @@ def test_locked_and_new_pairs_are_put_in_one_order():
 
 
 @pytest.mark.parametrize(
-    ("tolerance", "first", "middle"),
-    [(1e-2, SINGLE_PRECISION_RESIDUAL, 5e-3), (1e-7, 1e-7, 1e-7)],
+    ("tolerance", "first", "middle"), [(1e-2, SINGLE_PRECISION_RESIDUAL, 5e-3), (1e-7, 1e-7, 1e-7)]
 )
-def test_no_more_is_asked_than_single_precision_or_the_tolerance(
-    tolerance, first, middle
-):
+def test_no_more_is_asked_than_single_precision_or_the_tolerance(tolerance, first, middle):
     found = required(np.array([1.0, 0.5]), tolerance)
     np.testing.assert_allclose(found, [first, middle])

@@ -1,9 +1,6 @@
 import numpy as np
 
-from manifactor import (
-    DiffusionMap,
-    datasets,
-)
+from manifactor import DiffusionMap, datasets
 from manifactor._support.choices import given
 from manifactor.spectral.spectrum import Spectrum
 

@@ -71,9 +71,7 @@ def test_functions_come_in_the_order_of_the_given_samples():
     given, ordered = (
         diffuse(
             X,
-            DiffusionSettings(
-                n_functions=4, searching=NeighborSettings(ordered_above=n)
-            ),
+            DiffusionSettings(n_functions=4, searching=NeighborSettings(ordered_above=n)),
             rng=np.random.default_rng(0),
         ).spectrum
         for n in (3000, 2999)

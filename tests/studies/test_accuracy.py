@@ -22,9 +22,7 @@ FIELDS = {"group", "shape", "seed", "verdict", "solved", "own", "leak", "seconds
 
 
 @pytest.mark.slow
-def test_the_quick_benchmark_prints_a_table_and_writes_every_run(
-    tmp_path, monkeypatch, capsys
-):
+def test_the_quick_benchmark_prints_a_table_and_writes_every_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     small = [(replace(case, n=400), seeds) for case, seeds in quick_table()]
     monkeypatch.setattr("manifactor.studies.accuracy.quick_table", lambda: small)

@@ -7,12 +7,7 @@ import sys
 
 import pytest
 
-from manifactor._support.claims import (
-    ClaimSettings,
-    claim,
-    claims_released,
-    clear_locks,
-)
+from manifactor._support.claims import ClaimSettings, claim, claims_released, clear_locks
 from manifactor._support.locks import lock
 
 pytest.importorskip("fcntl", reason="no locks here")
@@ -43,10 +38,7 @@ def test_an_output_that_another_process_writes_is_refused_until_it_is_killed(tmp
             with claims_released():
                 claim(tmp_path / "other")
                 clear_locks(tmp_path)
-                assert names(tmp_path) == [
-                    ".other.manifactor.lock",
-                    ".run.manifactor.lock",
-                ]
+                assert names(tmp_path) == [".other.manifactor.lock", ".run.manifactor.lock"]
         finally:
             owner.kill()
     # Its file is left, and nobody holds its lock.
@@ -97,20 +89,13 @@ def folder(path):
 
 @pytest.mark.parametrize(
     ("make", "kind"),
-    [
-        (link, "a link"),
-        (lost_link, "a link"),
-        (folder, "a folder"),
-        (os.mkfifo, "a named pipe"),
-    ],
+    [(link, "a link"), (lost_link, "a link"), (folder, "a folder"), (os.mkfifo, "a named pipe")],
 )
 def test_what_is_no_lock_file_is_refused_and_left_alone(tmp_path, make, kind):
     path = tmp_path / ".run.manifactor.lock"
     make(path)
     before = states(tmp_path)
-    message = (
-        rf"run\.manifactor\.lock must be a lock file .* it is {kind}\. Remove it\."
-    )
+    message = rf"run\.manifactor\.lock must be a lock file .* it is {kind}\. Remove it\."
     with pytest.raises(ValueError, match=message), claims_released():
         claim(tmp_path / "run")
     assert states(tmp_path) == before
@@ -132,9 +117,7 @@ def test_links_are_not_locked(tmp_path):
         lock(tmp_path / "link")
 
 
-def test_windows_which_has_no_such_flags_claims_nothing_and_follows_no_link(
-    tmp_path, monkeypatch
-):
+def test_windows_which_has_no_such_flags_claims_nothing_and_follows_no_link(tmp_path, monkeypatch):
     monkeypatch.setattr("manifactor._support.locks.fcntl", None)
     monkeypatch.setattr("manifactor._support.claims.NO_DETOUR", 0)
     with claims_released():

@@ -40,13 +40,7 @@ def given(tmp_path_factory):
     folder = tmp_path_factory.mktemp("coordinates") / "data"
     folder.mkdir()
     simulation = datasets.simulate_views(
-        N,
-        size=32,
-        pixel_size=9.4,
-        blur=8,
-        signal_to_noise=100,
-        defocus=(9e3, 2e4),
-        random_state=0,
+        N, size=32, pixel_size=9.4, blur=8, signal_to_noise=100, defocus=(9e3, 2e4), random_state=0
     )
     write_dataset(folder, simulation, name="data")
     turn, stretch = simulation.truth
@@ -97,10 +91,7 @@ def page(given, volumes, shown, tmp_path_factory):
 def test_the_report_shows_molecule_images_and_volumes_along_a_factor(page):
     text = words(page)
     assert "two half sets of images correlate by 0." in text
-    assert (
-        len(re.findall(r"Means of \d+ images within 30° of rot 0°, tilt 90°", text))
-        == 2
-    )
+    assert len(re.findall(r"Means of \d+ images within 30° of rot 0°, tilt 90°", text)) == 2
     assert text.count("corrected for their CTF") == 2
     assert text.count("The molecule at 7 places") == 2
     assert text.count("seen from rot 0°, tilt 90°") == 2
@@ -127,9 +118,7 @@ def test_each_source_follows_the_direction_and_the_sliders(scene):
         here = image(scene, source)["image"]
         assert here == image(scene, source)["image"]
         assert here != image(scene, source, view=(90.0, 40.0))["image"]
-        (line,) = (
-            f for f, p in enumerate(scene.run.places) if p.topology == "interval"
-        )
+        (line,) = (f for f, p in enumerate(scene.run.places) if p.topology == "interval")
         other = [(0.0,), (0.0,)]
         other[line] = (0.95,)
         assert here != image(scene, source, at=other)["image"]
@@ -206,9 +195,7 @@ def test_without_images_the_pages_say_why(given, volumes, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_ctf", [True, False])
-def test_volumes_of_images_with_a_ctf_need_the_pixel_size_as_a_fit_does(
-    given, tmp_path, has_ctf
-):
+def test_volumes_of_images_with_a_ctf_need_the_pixel_size_as_a_fit_does(given, tmp_path, has_ctf):
     data, folder = tmp_path / "data", tmp_path / "run"
     shutil.copytree(given.parent / "data", data)
     shutil.copytree(given, folder)
@@ -216,9 +203,7 @@ def test_volumes_of_images_with_a_ctf_need_the_pixel_size_as_a_fit_does(
     blocks = starfile.read(data / "particles.star")
     angstroms = ["rlnOriginXAngst", "rlnOriginYAngst"]
     defocus = [] if has_ctf else ["rlnDefocusU", "rlnDefocusV", "rlnDefocusAngle"]
-    blocks["particles"] = blocks["particles"].drop(
-        columns=angstroms + defocus, errors="ignore"
-    )
+    blocks["particles"] = blocks["particles"].drop(columns=angstroms + defocus, errors="ignore")
     blocks["optics"] = blocks["optics"].drop(columns="rlnImagePixelSize")
     starfile.write(blocks, data / "particles.star", overwrite=True)
     with mrcfile.open(data / "particles.mrcs", mode="r+") as stack:

@@ -8,8 +8,6 @@ import numpy as np
 def ceil_div(numerator: int, denominator: int) -> int:
     """Return the quotient rounded up.
 
-    Examples
-    --------
     >>> ceil_div(10, 4), ceil_div(8, 4), ceil_div(0, 4)
     (3, 2, 0)
     """
@@ -24,15 +22,11 @@ def quotient(numerator: float, denominator: float) -> float: ...
 def quotient(numerator: np.ndarray | float, denominator: np.ndarray) -> np.ndarray: ...
 
 
-def quotient(
-    numerator: np.ndarray | float, denominator: np.ndarray | float
-) -> np.ndarray | float:
+def quotient(numerator: np.ndarray | float, denominator: np.ndarray | float) -> np.ndarray | float:
     """Return the quotient by numbers that are not negative, never nan where they are 0.
 
     There it is 0 if the numerator is 0 too, and very large or infinite otherwise.
 
-    Examples
-    --------
     >>> quotient(np.array([1.0, 0.0]), np.array([4.0, 0.0]))
     array([0.25, 0.  ])
     >>> quotient(np.zeros(1, dtype=np.float32), np.zeros(1, dtype=np.float32))

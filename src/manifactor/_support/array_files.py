@@ -42,8 +42,8 @@ NO_ARRAYS = "is damaged, or no .npz file of plain arrays."
 class ArrayFileSettings:
     """How much memory a file may take."""
 
-    # An archive may take so many times its own size. Measured numbers are compressed
-    # tenfold at most, and only images or tables with few values more than that.
+    # An archive may take so many times its own size. Measured numbers are compressed tenfold at
+    # most, and only images or tables with few values more than that.
     most_expansion: float = 100.0
 
     # Bytes that an archive of any size may take.
@@ -71,36 +71,17 @@ def memory_of(header: NpyHeader, settings: ArrayFileSettings) -> int:
 
 @dataclass(frozen=True)
 class ArrayArchive:
-    """An open .npz archive.
-
-    Attributes
-    ----------
-    path : Path
-    members : mapping of str to ZipInfo
-        The arrays by name.
-    others : tuple of str
-        Members that are no arrays.
-    file : ZipFile
-    most_bytes : float
-        Memory that all arrays together may take.
-    settings : ArrayFileSettings
-    """
+    """An open .npz archive."""
 
     path: Path
-    members: Mapping[str, ZipInfo]
-    others: tuple[str, ...]
+    members: Mapping[str, ZipInfo]  # the arrays by name
+    others: tuple[str, ...]  # members that are no arrays
     file: ZipFile
-    most_bytes: float
+    most_bytes: float  # memory that all arrays together may take
     settings: ArrayFileSettings
 
     def read(self, *names: str) -> dict[str, np.ndarray]:
-        """Return some arrays, all of them if none is named, by name.
-
-        Raises
-        ------
-        ArrayFileError
-            If they are damaged, or take too much memory; it is not taken.
-        """
+        """Return some arrays, all of them if none is named, by name."""
         chosen = {name: self.members[name] for name in names or self.members}
         self._require_memory(chosen)
         return {name: self._array(name, info) for name, info in chosen.items()}
@@ -138,18 +119,9 @@ class ArrayArchive:
 
 @contextmanager
 def open_archive(
-    path: Path,
-    *,
-    most_bytes: float = np.inf,
-    settings: ArrayFileSettings = ArrayFileSettings(),
+    path: Path, *, most_bytes: float = np.inf, settings: ArrayFileSettings = ArrayFileSettings()
 ) -> Iterator[ArrayArchive]:
-    """Open an .npz archive; no array is read yet.
-
-    Raises
-    ------
-    ArrayFileError
-        If it is none, with what it is instead.
-    """
+    """Open an .npz archive; no array is read yet."""
     problem = irregularity(path)
     # What is not there at all is the system's to report.
     if problem and path.exists():

@@ -8,17 +8,10 @@ from pathlib import Path
 class BoundedFile(io.BufferedReader):
     """A binary file, open for reading.
 
-    Python makes room for as many bytes as it is asked to read, even if the file is
-    shorter. Formats that store lengths could ask for any number.
+    Python makes room for as many bytes as it is asked to read, even if the file is shorter. Formats
+    that store lengths could ask for any number.
 
-    Parameters
-    ----------
-    path : Path
-
-    Attributes
-    ----------
-    size : int
-        Bytes of the file when it was opened.
+    - size: bytes of the file when it was opened
     """
 
     def __init__(self, path: Path) -> None:

@@ -12,13 +12,7 @@ AT_ONCE = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
 def kill_children(*, but: Collection[BaseProcess] = ()) -> None:
-    """End the processes that this one has started, at once.
-
-    Parameters
-    ----------
-    but : collection of process
-        Those to leave alone.
-    """
+    """End the processes that this one has started, at once."""
     for child in active_children():
         if child not in but and child.pid is not None:
             # Not `child.kill`, which processes of joblib do not have.

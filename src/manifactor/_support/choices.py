@@ -42,8 +42,7 @@ def given(value: Any) -> Choice:
 def choices_as_json(choices: Mapping[str, Choice]) -> dict[str, dict]:
     """Return choices as run.json has them."""
     return {
-        name: {"value": _plain(choice.value), "why": choice.why}
-        for name, choice in choices.items()
+        name: {"value": _plain(choice.value), "why": choice.why} for name, choice in choices.items()
     }
 
 

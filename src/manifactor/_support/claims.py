@@ -1,9 +1,9 @@
 """Outputs that this command is about to write, and no other may write meanwhile.
 
-A lock file beside the output, ``.run.manifactor.lock``, is locked until the command
-ends. One that a killed command has left is locked by nobody, and removed by the next
-command of this machine that writes into the folder. Whoever removes a lock file holds
-its lock: who has opened it meanwhile sees that it is gone, and makes another.
+A lock file beside the output, ``.run.manifactor.lock``, is locked until the command ends. One that
+a killed command has left is locked by nobody, and removed by the next command of this machine that
+writes into the folder. Whoever removes a lock file holds its lock: who has opened it meanwhile sees
+that it is gone, and makes another.
 """
 
 import os
@@ -32,8 +32,8 @@ _claims: dict[Path, ExitStack] = {}
 class ClaimSettings:
     """Settings of `claim`."""
 
-    # Seconds for which a lock of another process is waited for: it may hold the lock
-    # only to remove the file, as `clear_locks` does, which takes a millisecond.
+    # Seconds for which a lock of another process is waited for: it may hold the lock only to remove
+    # the file, as `clear_locks` does, which takes a millisecond.
     patience: float = 0.25
     # Seconds between two attempts.
     pause: float = 0.01
@@ -43,12 +43,6 @@ def claim(place: Path, *, settings: ClaimSettings = ClaimSettings()) -> None:
     """Claim an output for this process, until the context `claims_released` ends.
 
     Where the file system has no locks, nothing is claimed and nothing refused.
-
-    Raises
-    ------
-    ValueError
-        If another process has claimed it, or if the name of the lock file is taken by
-        something that is no file.
     """
     path = Path(os.path.abspath(place))
     path = path.with_name(f".{path.name}{SUFFIX}")
@@ -99,9 +93,7 @@ def _require_file(path: Path) -> None:
         return
     if not stat.S_ISREG(mode):
         kind = KINDS.get(stat.S_IFMT(mode), "a device or a socket")
-        raise ValueError(
-            f"{path} must be a lock file of manifactor; it is {kind}. Remove it."
-        )
+        raise ValueError(f"{path} must be a lock file of manifactor; it is {kind}. Remove it.")
 
 
 def _this_process() -> str:

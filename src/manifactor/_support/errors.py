@@ -13,8 +13,6 @@ def first_sentence(error: Exception) -> str:
 
     Other libraries go on with advice, which may fill a page.
 
-    Examples
-    --------
     >>> first_sentence(RuntimeError("CUDA out of memory. Tried to allocate 2 MiB."))
     'CUDA out of memory'
     """
@@ -25,8 +23,6 @@ def first_sentence(error: Exception) -> str:
 def one_line(message: object) -> str:
     r"""Return an error, warning or text in one line, with single blanks.
 
-    Examples
-    --------
     >>> one_line(ValueError("bad header\n  in line 3"))
     'bad header in line 3'
     """

@@ -4,31 +4,21 @@ import os
 import shlex
 from unicodedata import category
 
-# Control characters, invisible ones that turn the direction of writing, bytes of file
-# names that are no text, and ends of lines or paragraphs.
+# Control characters, invisible ones that turn the direction of writing, bytes of file names that
+# are no text, and ends of lines or paragraphs.
 UNSAFE = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def printable(text: str, *, but: str = "") -> str:
     r"""Return a text whose control characters are written as escapes.
 
-    Parameters
-    ----------
-    text : str
-    but : str
-        Control characters to leave alone, such as ends of lines.
-
-    Examples
-    --------
     >>> print(printable("\x1b[2Jname"))
     \x1b[2Jname
     """
     # Nearly all texts are plain, and this tells so at once.
     if text.isprintable():
         return text
-    return "".join(
-        _escape(sign) if is_unsafe(sign) and sign not in but else sign for sign in text
-    )
+    return "".join(_escape(sign) if is_unsafe(sign) and sign not in but else sign for sign in text)
 
 
 def is_unsafe(sign: str) -> bool:
@@ -45,8 +35,6 @@ def shell_line(*words: str | os.PathLike[str]) -> str:
 
     Words with control characters are quoted as bash, ksh and zsh read them.
 
-    Examples
-    --------
     >>> print(shell_line("cd", "my run;2"))
     cd 'my run;2'
     >>> print(shell_line("cd", "two\nlines"))

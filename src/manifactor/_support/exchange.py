@@ -20,10 +20,7 @@ def exchange(one: Path, other: Path) -> bool:
         system = ctypes.CDLL(None)
         if sys.platform == "darwin":
             return system.renamex_np(*names, RENAME_SWAP) == 0
-        return (
-            system.renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE)
-            == 0
-        )
+        return system.renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0
     # Another system, or a library without the function.
     except (OSError, TypeError, AttributeError):
         return False

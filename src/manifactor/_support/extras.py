@@ -20,18 +20,7 @@ EXTRAS = {
 
 
 def extra(name: str) -> ModuleType:
-    """Import a module of an optional package.
-
-    Parameters
-    ----------
-    name : str
-        Of the module, such as "pyarrow.parquet".
-
-    Raises
-    ------
-    ValueError
-        If the package is missing or does not load, with the command that installs it.
-    """
+    """Import a module of an optional package."""
     try:
         return import_module(name)
     except MemoryError:

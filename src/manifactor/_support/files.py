@@ -11,12 +11,7 @@ from typing import BinaryIO
 from manifactor._support.exchange import exchange
 from manifactor._support.locks import locked
 from manifactor._support.regular_files import real_path
-from manifactor._support.temporaries import (
-    away,
-    naming,
-    remove,
-    temporary,
-)
+from manifactor._support.temporaries import away, naming, remove, temporary
 
 # Name under which it is tried whether a folder is writable.
 PROBE = "probe"
@@ -27,8 +22,8 @@ BAD_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Call ``write(file)`` on a temporary file beside `path`, then rename it.
 
-    If anything fails, `path` is left as it was and the temporary file is removed. The
-    file is on the disk before it is renamed.
+    If anything fails, `path` is left as it was and the temporary file is removed. The file is on
+    the disk before it is renamed.
     """
     with _written_beside(path, write) as beside:
         os.replace(beside, path)
@@ -76,8 +71,8 @@ def _written_beside(path: Path, write: Callable[[BinaryIO], object]) -> Iterator
 def whole_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that replaces `folder` on success.
 
-    If anything fails inside of the context, `folder` is left as it was and the
-    temporary folder is removed.
+    If anything fails inside of the context, `folder` is left as it was and the temporary folder is
+    removed.
     """
     with _beside(folder, folder=True) as beside:
         yield beside
@@ -113,8 +108,8 @@ def _bad_name(path: Path, problem: str, remedy: str) -> ValueError:
 def replace_folder(new: Path, folder: Path) -> None:
     """Rename `new` to `folder`; an old `folder` is removed only after that.
 
-    At every moment one of them, whole, is in place, where the system can exchange them
-    in one step. Elsewhere `clear_leftovers` ends what was interrupted.
+    At every moment one of them, whole, is in place, where the system can exchange them in one step.
+    Elsewhere `clear_leftovers` ends what was interrupted.
     """
     _sync_tree(new)
     with naming:
@@ -130,8 +125,8 @@ def replace_folder(new: Path, folder: Path) -> None:
 def _exchange_by_renames(new: Path, folder: Path) -> None:
     # A folder that holds files cannot be renamed over: move it away first.
     old = away(folder, new)
-    # Locked, since nobody else must put it back in the instant between the two. It may
-    # be a link to a folder.
+    # Locked, since nobody else must put it back in the instant between the two. It may be a link to
+    # a folder.
     with locked(real_path(folder)):
         folder.rename(old)
         try:
@@ -166,12 +161,6 @@ def make_folder(folder: Path, *, remedy: str = "") -> None:
     """Make a folder in which files can be written, unless it exists.
 
     The parent must exist: a misspelt path makes no tree of folders.
-
-    Parameters
-    ----------
-    folder : Path
-    remedy : str
-        What to do if that cannot be, as in `require_writable`.
     """
     if not folder.exists():
         require_place(folder, remedy=remedy)
@@ -180,14 +169,7 @@ def make_folder(folder: Path, *, remedy: str = "") -> None:
 
 
 def require_writable(folder: Path, *, remedy: str = "") -> None:
-    """Refuse a folder in which nothing can be written.
-
-    Parameters
-    ----------
-    folder : Path
-    remedy : str
-        What to do instead, as a sentence at the end of the message.
-    """
+    """Refuse a folder in which nothing can be written."""
     require_place(folder / PROBE, remedy=remedy)
 
 
@@ -195,12 +177,6 @@ def require_place(path: Path, *, remedy: str = "") -> None:
     """Refuse a path at which no file or folder can be written.
 
     The parent must be a writable folder, and the name one that its file system takes.
-
-    Parameters
-    ----------
-    path : Path
-    remedy : str
-        What to do instead, as a sentence at the end of the message.
     """
     if path.name in ("", ".."):
         raise ValueError(f"the output must have a name; got {path}. {remedy}".rstrip())
@@ -212,8 +188,6 @@ def require_place(path: Path, *, remedy: str = "") -> None:
 def numeric_order(path: Path) -> list[tuple[int, str]]:
     """Return a sort key by which part.10 comes after part.2.
 
-    Examples
-    --------
     >>> sorted([Path("v10"), Path("v9")], key=numeric_order)[0].name
     'v9'
     """

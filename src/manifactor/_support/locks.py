@@ -17,22 +17,8 @@ NO_DETOUR = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 def lock(path: Path) -> int | None:
     """Lock a file or a folder and return the descriptor that holds the lock.
 
-    The lock ends when the descriptor is closed, or when this process ends in any way
-    and no child has the descriptor.
-
-    Returns
-    -------
-    int or None
-        None where there are no locks.
-
-    Raises
-    ------
-    BlockingIOError
-        If somebody else has locked it.
-    FileNotFoundError
-        If it was removed meanwhile.
-    OSError
-        If it is a link.
+    The lock ends when the descriptor is closed, or when this process ends in any way and no child
+    has the descriptor.
     """
     if fcntl is None:
         return None

@@ -8,14 +8,9 @@ import psutil
 # Forecasts are exact to some percent, and other programs need memory, too.
 SHARE = 0.9
 
-# Control groups of version 2 and 1: their folder, and the names of limit, use, and of
-# the cache of files, which is counted as used and given back when it is needed.
-CGROUP_2 = (
-    "sys/fs/cgroup",
-    "memory.max",
-    "memory.current",
-    ("active_file", "inactive_file"),
-)
+# Control groups of version 2 and 1: their folder, and the names of limit, use, and of the cache of
+# files, which is counted as used and given back when it is needed.
+CGROUP_2 = ("sys/fs/cgroup", "memory.max", "memory.current", ("active_file", "inactive_file"))
 CGROUP_1 = (
     "sys/fs/cgroup/memory",
     "memory.limit_in_bytes",
@@ -27,8 +22,8 @@ CGROUP_1 = (
 def available_memory() -> float:
     """Return the bytes that this process may take beyond those that it has.
 
-    That is what is free on the machine, and within the limits of its job: batch
-    systems, systemd and containers set them by control groups.
+    That is what is free on the machine, and within the limits of its job: batch systems, systemd
+    and containers set them by control groups.
     """
     left = (psutil.virtual_memory().available, *left_in_groups(Path("/")))
     return SHARE * max(0.0, min(left))
@@ -40,13 +35,7 @@ def held_memory() -> float:
 
 
 def left_in_groups(root: Path) -> Iterator[float]:
-    """Yield the bytes left in the control group of this process and in those above.
-
-    Parameters
-    ----------
-    root : Path
-        Folder that holds `proc` and `sys`.
-    """
+    """Yield the bytes left in the control group of this process and in those above."""
     groups = root / "proc/self/cgroup"
     lines = groups.read_text().splitlines() if groups.is_file() else []
     for line in lines:

@@ -23,22 +23,12 @@ LONGEST = 10_000
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """What an .npy file holds.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : dtype
-        Without objects. Names of its fields may be garbled in a file of version 3.
-    fortran_order : bool
-    start : int
-        Where the values start, in bytes.
-    """
+    """What an .npy file holds."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype
+    dtype: np.dtype  # without objects. Names of its fields may be garbled in a file of version 3.
     fortran_order: bool
-    start: int
+    start: int  # where the values start, in bytes
 
 
 def npy_header(file: BinaryIO, size: int) -> NpyHeader:
@@ -46,20 +36,6 @@ def npy_header(file: BinaryIO, size: int) -> NpyHeader:
 
     Nothing is allocated for the values, and nothing is unpickled.
 
-    Parameters
-    ----------
-    file : file
-        Open for reading, at its start.
-    size : int
-        Number of bytes of the file.
-
-    Raises
-    ------
-    ValueError
-        With the reason alone, for the caller to name the file.
-
-    Examples
-    --------
     >>> from io import BytesIO
     >>> content = BytesIO()
     >>> np.save(content, np.zeros((3, 2)))
@@ -102,8 +78,8 @@ def _parsed(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
 def _header_bytes(file: BinaryIO, width: int) -> BytesIO:
     """Return the header with its length, which is not believed.
 
-    numpy reads all of a header before it refuses a long one, and a member of an archive
-    may unpack to a thousand times its size.
+    numpy reads all of a header before it refuses a long one, and a member of an archive may unpack
+    to a thousand times its size.
     """
     length = file.read(width)
     count = int.from_bytes(length, "little")

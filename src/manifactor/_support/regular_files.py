@@ -18,14 +18,8 @@ KINDS = {
 def require_regular_file(path: Path, what: str = "the input") -> None:
     """Refuse a path that does not lead to a regular file.
 
-    To open a named pipe waits until somebody writes into it, perhaps for ever; a device
-    may have no end.
-
-    Parameters
-    ----------
-    path : Path
-    what : str
-        What the file is, for the message.
+    To open a named pipe waits until somebody writes into it, perhaps for ever; a device may have no
+    end.
     """
     problem = irregularity(path)
     if problem:
@@ -35,8 +29,6 @@ def require_regular_file(path: Path, what: str = "the input") -> None:
 def irregularity(path: Path) -> str:
     """Say why a path does not lead to a regular file; an empty text if it does.
 
-    Examples
-    --------
     >>> irregularity(Path("no such file"))
     'does not exist'
     """

@@ -1,13 +1,12 @@
 """Temporary files and folders beside an output, and those of killed programs.
 
-An output is written under a hidden name beside it, and then renamed. The name says on
-which machine: ``.run.new.MACHINE-RANDOM``. While its program runs, it is locked. Where
-a folder cannot be exchanged for another at once, the old one is ``.run.old.`` ... until
-the new one is in its place.
+An output is written under a hidden name beside it, and then renamed. The name says on which
+machine: ``.run.new.MACHINE-RANDOM``. While its program runs, it is locked. Where a folder cannot be
+exchanged for another at once, the old one is ``.run.old.`` ... until the new one is in its place.
 
-A program that is killed leaves such names. They are known to be left if they were made
-on this machine and nobody holds their lock, or if nothing in them has changed for a
-day: locks of folders are not seen by other machines of a network file system.
+A program that is killed leaves such names. They are known to be left if they were made on this
+machine and nobody holds their lock, or if nothing in them has changed for a day: locks of folders
+are not seen by other machines of a network file system.
 """
 
 import glob
@@ -33,8 +32,8 @@ NAME = re.compile(r"\.(.+)\.(new|old)\.([0-9a-f]{8})-(\w{8})", re.DOTALL)
 
 # Files and folders that exist only until what they are for is complete.
 _unfinished: set[Path] = set()
-# Held while a folder gets its name, and for ever once unfinished ones are removed: a
-# folder that is half removed must not get a name.
+# Held while a folder gets its name, and for ever once unfinished ones are removed: a folder that is
+# half removed must not get a name.
 naming = threading.Lock()
 
 
@@ -42,8 +41,8 @@ naming = threading.Lock()
 class LeftoverSettings:
     """Settings of `clear_leftovers`."""
 
-    # Seconds after which something is no longer being written, where no lock can tell.
-    # The longest pause of a writer is the simulation of some images: minutes.
+    # Seconds after which something is no longer being written, where no lock can tell. The longest
+    # pause of a writer is the simulation of some images: minutes.
     idle: float = 86_400.0
 
 
@@ -54,16 +53,7 @@ def _machine() -> str:
 
 
 def name_beside(path: Path, state: str, tag: str = "") -> str:
-    """Return the name of something temporary beside `path`, up to its random tag.
-
-    Parameters
-    ----------
-    path : Path
-    state : "new" or "old"
-        Whether it is to become `path`, or was `path` until now.
-    tag : str
-        Eight characters.
-    """
+    """Return the name of something temporary beside `path`, up to its random tag."""
     return f".{path.name}.{state}.{_machine()}-{tag}"
 
 
@@ -90,8 +80,7 @@ def _made(path: Path, *, folder: bool) -> tuple[Path, int | None]:
             handle, name = tempfile.mkstemp(dir=parent, prefix=start)
             os.close(handle)
         made = Path(name)
-        # In the instant before it is locked, another program may take it for a
-        # leftover.
+        # In the instant before it is locked, another program may take it for a leftover.
         with suppress(BlockingIOError, FileNotFoundError):
             return made, lock(made)
 
@@ -136,8 +125,8 @@ def away(folder: Path, successor: Path) -> Path:
 
 def _discard(old: Path) -> None:
     """Remove a folder that was moved away, after another is in its place."""
-    # `clear_leftovers` puts any `.old.` folder back that has no successor. Rename it
-    # before it is deleted, so that a half-deleted one is never put back.
+    # `clear_leftovers` puts any `.old.` folder back that has no successor. Rename it before it is
+    # deleted, so that a half-deleted one is never put back.
     half = _other_state(old, "new")
     remove(half)
     with suppress(OSError):
@@ -156,23 +145,11 @@ def _parts(path: Path) -> tuple[str, ...]:
     return found.groups() if found else ()
 
 
-def clear_leftovers(
-    folder: Path, *, settings: LeftoverSettings = LeftoverSettings()
-) -> list[Path]:
+def clear_leftovers(folder: Path, *, settings: LeftoverSettings = LeftoverSettings()) -> list[Path]:
     """Remove what killed programs have left in a folder.
 
-    What is being written is left alone. An output that a killed program has moved away,
-    and not replaced yet, gets its successor, or is put back if there is none.
-
-    Parameters
-    ----------
-    folder : Path
-    settings : LeftoverSettings
-
-    Returns
-    -------
-    list of Path
-        Outputs that are in their places again.
+    What is being written is left alone. An output that a killed program has moved away, and not
+    replaced yet, gets its successor, or is put back if there is none.
     """
     here = [folder / each for each in os.listdir(folder)] if folder.is_dir() else []
     ours = [path for path in here if _parts(path)]

@@ -9,18 +9,16 @@ from contextvars import ContextVar
 PACKAGE = __name__.partition(".")[0]
 
 # Where warnings of this package are collected; None where they are issued at once.
-# `warnings.catch_warnings` would change the filters of the whole process, and contexts
-# that overlap in threads would not restore them.
-_held: ContextVar[list[warnings.WarningMessage] | None] = ContextVar(
-    "_held", default=None
-)
+# `warnings.catch_warnings` would change the filters of the whole process, and contexts that overlap
+# in threads would not restore them.
+_held: ContextVar[list[warnings.WarningMessage] | None] = ContextVar("_held", default=None)
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn with the line that called this package.
 
-    A fixed `stacklevel` would name another line as soon as a function is added between
-    the caller and the warning.
+    A fixed `stacklevel` would name another line as soon as a function is added between the caller
+    and the warning.
     """
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and _is_inside(frame.f_globals):
@@ -41,8 +39,8 @@ def _is_inside(names: dict) -> bool:
 def held_warnings() -> Iterator[list[warnings.WarningMessage]]:
     """Yield a list that collects this package's warnings, which are not issued.
 
-    Only those of this thread, and of threads that `map_threads` and `map_panels` start
-    inside the context. Warnings of other packages are issued as always.
+    Only those of this thread, and of threads that `map_threads` and `map_panels` start inside the
+    context. Warnings of other packages are issued as always.
     """
     held: list[warnings.WarningMessage] = []
     token = _held.set(held)

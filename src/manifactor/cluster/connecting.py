@@ -18,10 +18,7 @@ from manifactor.cluster.workers import ClusterSettings, ClusterWorkers, lost_nam
 
 @contextmanager
 def cluster_workers(
-    where: Any,
-    *,
-    device: str | None = None,
-    settings: ClusterSettings = ClusterSettings(),
+    where: Any, *, device: str | None = None, settings: ClusterSettings = ClusterSettings()
 ) -> Iterator[ClusterWorkers]:
     """Connect to a Dask cluster, or start one on this machine, and yield its workers.
 

@@ -18,17 +18,7 @@ from manifactor._support.workers import WorkersLost
 def local_client(
     number: int | None, device: str | None, cores_each: int | None = None
 ) -> Iterator[Any]:
-    """Start a scheduler and workers on this machine, and connect to them.
-
-    Parameters
-    ----------
-    number : int or None
-        Of workers; None for one on each GPU, or on each core.
-    device : str or None
-        "cuda": every worker uses one GPU, in turn.
-    cores_each : int or None
-        Cores of each worker; None for an equal share of all.
-    """
+    """Start a scheduler and workers on this machine, and connect to them."""
     dask, distributed = extra("dask"), extra("distributed")
     gpus = _gpus() if device == "cuda" else []
     number = number or len(gpus) or cores()
@@ -38,8 +28,8 @@ def local_client(
         stack.enter_context(dask.config.set(_configuration(share)))
         # Before interrupts are held: they let them through when they start.
         start_trackers()
-        # Ctrl-C reaches all processes of a terminal; only this one must answer it. One
-        # that comes while the workers start is answered when they can be ended.
+        # Ctrl-C reaches all processes of a terminal; only this one must answer it. One that comes
+        # while the workers start is answered when they can be ended.
         with interrupts_held():
             cluster = _local_cluster(number, gpus)
             stack.callback(_end, cluster)
@@ -63,10 +53,7 @@ def _local_cluster(number: int, gpus: Sequence[str]) -> Any:
         "silence_logs": logging.CRITICAL,
     }
     workers = {
-        index: {
-            "cls": distributed.Nanny,
-            "options": {**options, "env": _visible(gpus, index)},
-        }
+        index: {"cls": distributed.Nanny, "options": {**options, "env": _visible(gpus, index)}}
         for index in range(number)
     }
     with warnings.catch_warnings():
@@ -89,17 +76,14 @@ def _configuration(share: int) -> dict[str, Any]:
     environment = {f"{library}_NUM_THREADS": str(share) for library in limits}
     return {
         # What `cores` reads in the worker.
-        "distributed.nanny.pre-spawn-environ": {
-            **environment,
-            "LOKY_MAX_CPU_COUNT": str(share),
-        },
+        "distributed.nanny.pre-spawn-environ": {**environment, "LOKY_MAX_CPU_COUNT": str(share)},
         # A piece that waits at a worker that dies would be blamed for it as well.
         "distributed.scheduler.worker-saturation": 1.0,
-        # Its nanny sees when a worker of this machine dies. One that computes in a
-        # library for minutes does not answer, and lives.
+        # Its nanny sees when a worker of this machine dies. One that computes in a library for
+        # minutes does not answer, and lives.
         "distributed.scheduler.worker-ttl": None,
-        # Dask's profiler looks at all threads 100 times a second. In Python 3.11 that
-        # stops a worker for ever if memory is cleaned up while a thread starts.
+        # Dask's profiler looks at all threads 100 times a second. In Python 3.11 that stops a
+        # worker for ever if memory is cleaned up while a thread starts.
         "distributed.worker.profile.enabled": False,
         # On a busy machine a worker takes long to start, and to start anew.
         "distributed.comm.timeouts.connect": "1 minute",

@@ -20,16 +20,12 @@ def check_workers(client: Any) -> None:
     ours = versions["client"]["packages"]
     theirs = [each["packages"] for each in versions["workers"].values()]
     if not theirs:
-        warnings.warn(
-            "the cluster has no workers yet; pieces wait for the first.", stacklevel=2
-        )
+        warnings.warn("the cluster has no workers yet; pieces wait for the first.", stacklevel=2)
     check_versions(ours, theirs)
     if sys.version_info < (3, 12):
         _warn_of_profilers(client)
     found = client.run(
-        pkgutil.resolve_name,
-        "manifactor._support.version:__version__",
-        on_error="return",
+        pkgutil.resolve_name, "manifactor._support.version:__version__", on_error="return"
     )
     for answer in found.values():
         if isinstance(answer, OSError):  # the worker has left meanwhile
@@ -46,8 +42,8 @@ def check_workers(client: Any) -> None:
 def _warn_of_profilers(client: Any) -> None:
     """Warn of workers whose profiler may stop them for ever.
 
-    It looks at all threads 100 times a second, which in Python 3.11 ends in a deadlock
-    if memory is cleaned up while a thread starts.
+    It looks at all threads 100 times a second, which in Python 3.11 ends in a deadlock if memory is
+    cleaned up while a thread starts.
     """
     look = extra("dask").config.get
     found = client.run(look, "distributed.worker.profile.enabled", on_error="return")
@@ -62,24 +58,13 @@ def _warn_of_profilers(client: Any) -> None:
 def check_versions(
     ours: Mapping[str, str | None], theirs: Sequence[Mapping[str, str | None]]
 ) -> None:
-    """Raise if a worker has another Python; warn if its packages may differ in results.
-
-    Parameters
-    ----------
-    ours : mapping of str to str
-        Versions of packages, and of Python, of this process.
-    theirs : sequence of mapping
-        The same for each worker.
-    """
+    """Raise if a worker has another Python; warn if its packages may differ in results."""
     for package in ("python", *NUMERICAL):
         here = _release(ours.get(package))
         there = {_release(each.get(package)) for each in theirs} - {here}
         if not there:
             continue
-        found = (
-            f"the workers have {package} {', '.join(sorted(there))}, this process has "
-            f"{here}"
-        )
+        found = f"the workers have {package} {', '.join(sorted(there))}, this process has {here}"
         if package == "python":
             raise ValueError(f"{found}. Use one version everywhere.")
         warnings.warn(f"{found}: results may differ in the last digits.", stacklevel=2)

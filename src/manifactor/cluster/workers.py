@@ -11,14 +11,7 @@ from itertools import islice
 from typing import Any
 
 from manifactor._support.extras import extra
-from manifactor._support.workers import (
-    Outcome,
-    PieceLost,
-    WorkersLost,
-    ignored,
-    in_order,
-    outcome,
-)
+from manifactor._support.workers import Outcome, PieceLost, WorkersLost, ignored, in_order, outcome
 from manifactor.cluster.versions import not_installed
 
 
@@ -28,9 +21,9 @@ class ClusterSettings:
 
     # Seconds. A scheduler that runs answers within one, on a busy machine within five.
     connect_timeout: float = 10.0
-    # Pieces under way for each worker: one that it does and one that waits for it, so
-    # that no worker waits for this process. All at once would fill the scheduler's
-    # memory, as each brings its arguments.
+    # Pieces under way for each worker: one that it does and one that waits for it, so that no
+    # worker waits for this process. All at once would fill the scheduler's memory, as each brings
+    # its arguments.
     pieces_ahead: int = 2
     # Cores of each worker of this machine; None for an equal share of all.
     cores_each: int | None = None
@@ -103,8 +96,8 @@ class ClusterWorkers:
 
     def _submitted(self, index: int, work: Callable[..., Any], job: tuple) -> Any:
         """Return the future of one piece."""
-        # As bytes: Dask would look into the arguments for tasks of its own, and a
-        # worker that cannot load a function hangs up instead of saying why.
+        # As bytes: Dask would look into the arguments for tasks of its own, and a worker that
+        # cannot load a function hangs up instead of saying why.
         piece = extra("cloudpickle").dumps(_Piece(index, work, job))
         key = f"{getattr(work, '__name__', 'piece')}-{index}-{uuid.uuid4().hex}"
         with lost_named(), warnings.catch_warnings():

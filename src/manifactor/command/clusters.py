@@ -10,14 +10,7 @@ from manifactor.command.terminal import note
 
 
 def add_cluster(options: Options, pieces: str) -> None:
-    """Add the option that names a Dask cluster.
-
-    Parameters
-    ----------
-    options : Options
-    pieces : str
-        What a worker does, in the plural.
-    """
+    """Add the option that names a Dask cluster."""
     text = (
         f"do the {pieces} on the workers of a Dask cluster: local (one worker a core, "
         "or a GPU), local:N (N workers), the address of a scheduler, such as "

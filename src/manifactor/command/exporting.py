@@ -55,9 +55,7 @@ def _ranges(arguments: Namespace) -> list[tuple[int, float, float]]:
             "every --factor needs its own --range; "
             f"got {len(factors)} --factor and {len(bounds)} --range."
         )
-    return [
-        (factor, low, high) for factor, (low, high) in zip(factors, bounds, strict=True)
-    ]
+    return [(factor, low, high) for factor, (low, high) in zip(factors, bounds, strict=True)]
 
 
 def _column_ranges(arguments: Namespace) -> list[tuple[str, float, float]]:
@@ -108,11 +106,7 @@ def average(arguments: Namespace) -> None:
 
 def _averages(run: Run, arguments: Namespace, workers: Workers) -> averaging.Averages:
     """Return mean images, or volumes of particles of all views."""
-    how = {
-        "matched": arguments.match,
-        "halves": arguments.halves,
-        "workers": workers,
-    }
+    how = {"matched": arguments.match, "halves": arguments.halves, "workers": workers}
     # Without a view, particles of all views have volumes instead of mean images.
     if arguments.view is None:
         motions = motions_to_average(run, arguments.factor, **how)
@@ -121,11 +115,7 @@ def _averages(run: Run, arguments: Namespace, workers: Workers) -> averaging.Ave
             return volumes_along(run, motions, arguments.factor, n_bins=n_bins)
     with ProgressBars() as bars:
         return averaging.average(
-            run,
-            arguments.factor,
-            n_bins=arguments.bins,
-            report=partial(bars, "images"),
-            **how,
+            run, arguments.factor, n_bins=arguments.bins, report=partial(bars, "images"), **how
         )
 
 

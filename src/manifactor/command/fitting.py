@@ -201,9 +201,7 @@ def _all_views_task(arguments: Namespace, path: Path) -> AllViewsTask:
     )
 
 
-def _show_result(
-    record: dict, estimator: ManifoldFactorizer, *, out: Path, what: str
-) -> None:
+def _show_result(record: dict, estimator: ManifoldFactorizer, *, out: Path, what: str) -> None:
     """Print what was found, and where the coordinates and the details are."""
     found = [*all_views_lines(record), *about_particles(record)]
     show("\n".join([summary(record, estimator), *found, ""]))
@@ -256,8 +254,7 @@ def _require_usable_paths(out: Path, arguments: Namespace) -> None:
         _require_usable_out(out, arguments)
     if arguments.reuse is not None and not is_run(Path(arguments.reuse)):
         raise ValueError(
-            "--reuse must name the folder of an earlier run; "
-            f"{arguments.reuse} is not one."
+            f"--reuse must name the folder of an earlier run; {arguments.reuse} is not one."
         )
 
 
@@ -268,8 +265,8 @@ def _require_usable_out(out: Path, arguments: Namespace) -> None:
 
 
 def _note_missing_angles(opened: Opened) -> None:
-    # Without angles nothing shows whether the images are of one view, which the fit
-    # assumes: images of several views differ mostly by the view.
+    # Without angles nothing shows whether the images are of one view, which the fit assumes: images
+    # of several views differ mostly by the view.
     particles = opened.particles
     images = isinstance(opened, UnreadImages)
     if images and particles is not None and particles.angles is None:
@@ -287,8 +284,8 @@ def _note_array(opened: Opened) -> None:
 
 
 def _note_constant_columns(given: Input, *, many: int = 64) -> None:
-    # Harmless to the fit, but often a sign of a wrong file or of an empty column. Among
-    # many columns, such as pixels, some are usually constant.
+    # Harmless to the fit, but often a sign of a wrong file or of an empty column. Among many
+    # columns, such as pixels, some are usually constant.
     samples = given.samples
     n_columns = samples.shape[1]
     if not len(samples) or n_columns > many:
@@ -304,8 +301,8 @@ def _note_constant_columns(given: Input, *, many: int = 64) -> None:
 
 
 def _note_unused_run(reused: str | None, estimator: ManifoldFactorizer) -> None:
-    # A stage has a time only if it was computed, and the search for neighbours is the
-    # first stage that an earlier run can save.
+    # A stage has a time only if it was computed, and the search for neighbours is the first stage
+    # that an earlier run can save.
     if reused is not None and "neighbours" in estimator.timings_:
         note(
             f"nothing of {reused} could be reused: its samples or settings differ. "

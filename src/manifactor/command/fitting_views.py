@@ -31,8 +31,8 @@ def fit_views(tasks: Sequence[Task], out: Path, arguments: Namespace) -> None:
     require_new_folder(out, mark=TABLE, overwrite=arguments.overwrite)
     named = named_tasks(tasks)
     folder = checkpoint_folder(out)
-    # Workers first: without them, nothing that was kept is deleted. They are gone when
-    # it is said what is left.
+    # Workers first: without them, nothing that was kept is deleted. They are gone when it is said
+    # what is left.
     with _kept(folder, len(named)), chosen_workers(arguments, Processes()) as workers:
         n_done = _start(named, folder, resume=arguments.resume)
         with terminal.counted_pieces(len(named), "views", n_done=n_done) as report:

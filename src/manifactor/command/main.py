@@ -40,34 +40,14 @@ COMMANDS: dict[str, Callable[[Namespace], None]] = {
     "completion": completion,
 }
 
-BUG = (
-    "This is a mistake in manifactor, not in your data. Please report it with the "
-    "lines above."
-)
+BUG = "This is a mistake in manifactor, not in your data. Please report it with the lines above."
 
 # Errors of a path itself; others, such as that of a full disk, lie elsewhere.
-WRONG_PATH = (
-    FileNotFoundError,
-    IsADirectoryError,
-    NotADirectoryError,
-    PermissionError,
-)
+WRONG_PATH = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command.
-
-    Parameters
-    ----------
-    argv : sequence of str or None
-        The arguments; None for those of the process.
-
-    Returns
-    -------
-    int
-        0 when done, 2 for bad input, 130 when interrupted, 129 and 143 when ended by
-        SIGHUP and SIGTERM, 141 when whoever reads the output has closed it.
-    """
+    """Run a command."""
     options: dict[str, str] = {}
     try:
         arguments = parse_arguments(sys.argv[1:] if argv is None else argv, COMMANDS)
@@ -85,8 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever reads the output has seen enough, as `head` has.
         terminal.silence()
         return EXIT_CLOSED_PIPE
-    # What the library raises for bad input, and what the machine is short of; anything
-    # else is a bug, whose traceback is needed to fix it.
+    # What the library raises for bad input, and what the machine is short of; anything else is a
+    # bug, whose traceback is needed to fix it.
     except Exception as error:
         words = shortages.shortage(error)
         if not words and not isinstance(error, ValueError | OSError):

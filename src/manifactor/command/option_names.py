@@ -30,8 +30,6 @@ def options_of(command: ArgumentParser) -> dict[str, str]:
 def in_options(text: str, options: Mapping[str, str]) -> str:
     """Return a message that names options where they set a parameter.
 
-    Examples
-    --------
     >>> options = {"n_factors": "--n-factors", "method": "--method"}
     >>> in_options("`n_factors` must be 2 with `method='sum'`, not `X`.", options)
     '--n-factors must be 2 with --method sum, not `X`.'

@@ -51,13 +51,9 @@ def add_view_width(options: Options) -> None:
     add(options, "--width", text, type=number(), metavar="DEGREES")
 
 
-def whole_number(
-    *, low: int | None = None, high: int | None = None
-) -> Callable[[str], int]:
+def whole_number(*, low: int | None = None, high: int | None = None) -> Callable[[str], int]:
     """Return a type for argparse: a whole number within limits.
 
-    Examples
-    --------
     >>> whole_number(low=0)("12")
     12
     """
@@ -66,9 +62,7 @@ def whole_number(
         value = int(text)
         if (low is None or value >= low) and (high is None or value <= high):
             return value
-        raise ArgumentTypeError(
-            f"must be a whole number{_limits(low, high)}; got {text!r}"
-        )
+        raise ArgumentTypeError(f"must be a whole number{_limits(low, high)}; got {text!r}")
 
     parse.__name__ = "whole number"
     return parse
@@ -83,17 +77,6 @@ def number(
 ) -> Callable[[str], float]:
     """Return a type for argparse: a number within limits, which NaN never is.
 
-    Parameters
-    ----------
-    low, high : float or None
-        The smallest and the largest number; None for no limit.
-    above : float
-        The number must be larger than this one.
-    infinite : bool
-        Whether inf is a value.
-
-    Examples
-    --------
     >>> number(low=0, high=1)(".5")
     0.5
     """

@@ -40,16 +40,7 @@ def require_replaceable(path: Path, *, overwrite: bool) -> None:
 
 
 def require_new_folder(folder: Path, *, mark: str, overwrite: bool) -> None:
-    """Refuse a folder that exists, unless it may be overwritten.
-
-    Parameters
-    ----------
-    folder : Path
-    mark : str
-        Name of a file that the command always writes. A folder without it was made by
-        something else and is never replaced.
-    overwrite : bool
-    """
+    """Refuse a folder that exists, unless it may be overwritten."""
     own(folder)
     _require_new(folder, ours=(folder / mark).is_file(), overwrite=overwrite)
 
@@ -59,13 +50,10 @@ def _require_new(out: Path, *, ours: bool, overwrite: bool) -> None:
     if not os.path.lexists(out):
         return
     if not ours:
-        raise ValueError(
-            f"{out} was not written by this command and is not replaced. {REMEDY}"
-        )
+        raise ValueError(f"{out} was not written by this command and is not replaced. {REMEDY}")
     if not overwrite:
         raise ValueError(
-            f"the output must not exist yet; {out} does. "
-            "Choose another --out, or pass --overwrite."
+            f"the output must not exist yet; {out} does. Choose another --out, or pass --overwrite."
         )
 
 
@@ -79,8 +67,8 @@ def require_ending(path: str, ending: str) -> Path:
 def name_in_project(folder: Path) -> str:
     """Return the folder as RELION names it: relative to the project's folder.
 
-    The project's folder is the current one if `folder` lies in it. For a folder
-    elsewhere, only its last part is known to be right.
+    The project's folder is the current one if `folder` lies in it. For a folder elsewhere, only its
+    last part is known to be right.
     """
     elsewhere = folder.is_absolute() or ".." in folder.parts
     return folder.name if elsewhere else str(folder)

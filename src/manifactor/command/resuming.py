@@ -12,11 +12,7 @@ from manifactor.command.clusters import chosen_workers
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, note
 from manifactor.runs.archive import load
-from manifactor.runs.checkpoints import (
-    Checkpoints,
-    other_fit,
-    require_checkpoints,
-)
+from manifactor.runs.checkpoints import Checkpoints, other_fit, require_checkpoints
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.several import finished_runs
 from manifactor.spectral.pipeline import kept_stages
@@ -59,18 +55,7 @@ def with_checkpoints(
     *,
     check: Callable[[Workers], None] = lambda workers: None,
 ) -> Found:
-    """Do the work of a fit, and keep long stages until its run folder is written.
-
-    Parameters
-    ----------
-    out : Path
-        The run folder.
-    arguments : Namespace
-    work : callable
-        Called with the keywords `overwrite`, `stages`, `callback` and `workers`.
-    check : callable
-        Called before what an interrupted fit has left is deleted; it may refuse.
-    """
+    """Do the work of a fit, and keep long stages until its run folder is written."""
     folder = checkpoint_folder(out)
 
     def left() -> str:
@@ -78,11 +63,7 @@ def with_checkpoints(
         text = "checkpoints are kept; repeat the command with --resume to continue"
         return text if folder.is_dir() else ""
 
-    with (
-        leaving(left),
-        chosen_workers(arguments, Here()) as workers,
-        ProgressBars() as bars,
-    ):
+    with leaving(left), chosen_workers(arguments, Here()) as workers, ProgressBars() as bars:
         check(workers)
         found = work(
             overwrite=arguments.overwrite,

@@ -132,8 +132,8 @@ def _show_address(port: int, token: str) -> None:
 
 
 def _user() -> str:
-    # In some containers the user has no name; Python 3.13 raises OSError then, earlier
-    # versions KeyError, and Windows ImportError.
+    # In some containers the user has no name; Python 3.13 raises OSError then, earlier versions
+    # KeyError, and Windows ImportError.
     try:
         return getuser()
     except (KeyError, OSError, ImportError):

@@ -1,8 +1,7 @@
 """Signals that end a command: SIGINT (Ctrl-C), SIGTERM and SIGHUP.
 
-Each is raised as a KeyboardInterrupt, so that whoever has begun something removes it.
-A computation in C cannot be interrupted; a thread ends the process if it does not end
-by itself.
+Each is raised as a KeyboardInterrupt, so that whoever has begun something removes it. A computation
+in C cannot be interrupted; a thread ends the process if it does not end by itself.
 """
 
 import os
@@ -29,21 +28,13 @@ NOTHING_LEFT = "no partial output was left"
 class SignalSettings:
     """Settings of `ended_by_signals`."""
 
-    # Seconds. A command must end in two; to kill its processes and to remove what they
-    # have begun takes a part of them.
+    # Seconds. A command must end in two; to kill its processes and to remove what they have begun
+    # takes a part of them.
     patience: float = 1.25
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal that ends the command.
-
-    Parameters
-    ----------
-    number : int
-        Number of the signal.
-    text : str
-        What is left of the work; empty for nothing.
-    """
+    """A signal that ends the command."""
 
     def __init__(self, number: int, text: str = "") -> None:
         """Remember the signal."""
@@ -59,8 +50,6 @@ def signal_of(stop: KeyboardInterrupt) -> int:
 def exit_code(stop: KeyboardInterrupt) -> int:
     """Return the exit code of a command that a signal ended.
 
-    Examples
-    --------
     >>> exit_code(KeyboardInterrupt())
     130
     """
@@ -70,8 +59,6 @@ def exit_code(stop: KeyboardInterrupt) -> int:
 def how(stop: KeyboardInterrupt) -> str:
     """Say which signal ended the command.
 
-    Examples
-    --------
     >>> how(Stopped(15))
     'ended by SIGTERM'
     """
@@ -84,16 +71,14 @@ def how(stop: KeyboardInterrupt) -> str:
 def left(stop: KeyboardInterrupt) -> str:
     """Say what is left of the work.
 
-    Examples
-    --------
     >>> left(KeyboardInterrupt())
     'no partial output was left.'
     """
     return f"{str(stop) or NOTHING_LEFT}."
 
 
-# What the contexts that were entered leave, the innermost last, for the thread that
-# ends the process. Signals, too, belong to the whole process.
+# What the contexts that were entered leave, the innermost last, for the thread that ends the
+# process. Signals, too, belong to the whole process.
 _left: list[Callable[[], str]] = []
 # Set by the first signal: those that follow must not interrupt the removal of files.
 _stopping = threading.Event()
@@ -103,13 +88,7 @@ _said = threading.Event()
 
 @contextmanager
 def leaving(text: Callable[[], str]) -> Iterator[None]:
-    """Say, if a signal ends this context, what is left of its work.
-
-    Parameters
-    ----------
-    text : callable
-        Returns what is left and how to continue; an empty text for nothing.
-    """
+    """Say, if a signal ends this context, what is left of its work."""
     _left.append(text)
     try:
         yield
@@ -128,19 +107,15 @@ def said() -> None:
 def ended_by_signals(settings: SignalSettings = SignalSettings()) -> Iterator[None]:
     """Let signals end the command inside this context, within two seconds.
 
-    Signals that are ignored stay so, as SIGHUP under nohup. Outside of the main thread
-    nothing is changed. After the context, handlers are as before, unless a signal has
-    come: the process is about to end then, and further signals are ignored.
+    Signals that are ignored stay so, as SIGHUP under nohup. Outside of the main thread nothing is
+    changed. After the context, handlers are as before, unless a signal has come: the process is
+    about to end then, and further signals are ignored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in ENDING}
-    taken = [
-        number
-        for number, handler in before.items()
-        if handler not in (signal.SIG_IGN, None)
-    ]
+    taken = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
     reader, writer = socket.socketpair()
     writer.setblocking(False)
     watch = threading.Thread(target=_watch, args=(reader, settings), daemon=True)
@@ -150,8 +125,8 @@ def ended_by_signals(settings: SignalSettings = SignalSettings()) -> Iterator[No
         reader.close()
         writer.close()
         raise
-    # Python calls handlers between two of its own instructions only; this socket
-    # hears of a signal at once.
+    # Python calls handlers between two of its own instructions only; this socket hears of a signal
+    # at once.
     wakeup = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
     for number in taken:
         signal.signal(number, _raise_first)
@@ -160,8 +135,8 @@ def ended_by_signals(settings: SignalSettings = SignalSettings()) -> Iterator[No
     finally:
         stopping = _stopping.is_set()
         for number in taken:
-            # Python takes its own handlers away before it ends: a second signal would
-            # change the exit code.
+            # Python takes its own handlers away before it ends: a second signal would change the
+            # exit code.
             signal.signal(number, signal.SIG_IGN if stopping else before[number])
         if not stopping:
             signal.set_wakeup_fd(wakeup)
@@ -217,8 +192,7 @@ def _end(number: int) -> None:
 def _write_last_line(number: int) -> None:
     texts = [text() for text in reversed(_left)]
     stop = Stopped(number, next(filter(None, texts), ""))
-    # A progress bar may be open. Not through `sys.stderr`, whose lock the main thread
-    # may hold.
+    # A progress bar may be open. Not through `sys.stderr`, whose lock the main thread may hold.
     start = "\n" if sys.stderr.isatty() else ""
     line = printable(f"manifactor: {how(stop)}; {left(stop)}")
     os.write(2, f"{start}{line}\n".encode())

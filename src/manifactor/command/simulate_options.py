@@ -3,22 +3,11 @@
 from typing import Any
 
 from manifactor import datasets
-from manifactor.command.options import (
-    Options,
-    add,
-    add_out,
-    add_overwrite,
-    add_seed,
-    number,
-)
+from manifactor.command.options import Options, add, add_out, add_overwrite, add_seed, number
 
-# Options of the two kinds of simulation, and their defaults. No number for the noise:
-# two shapes of the paper come with its noise unless told.
-SHAPE_DEFAULTS: dict[str, Any] = {
-    "noise": None,
-    "ambient_dimension": None,
-    "sampling": "uniform",
-}
+# Options of the two kinds of simulation, and their defaults. No number for the noise: two shapes of
+# the paper come with its noise unless told.
+SHAPE_DEFAULTS: dict[str, Any] = {"noise": None, "ambient_dimension": None, "sampling": "uniform"}
 MOLECULE_DEFAULTS: dict[str, Any] = {
     "motions": "x",
     "snr": 10.0,
@@ -34,11 +23,7 @@ MOLECULE_DEFAULTS: dict[str, Any] = {
 }
 # Options of the molecule in one view and in all views, and their defaults.
 ONE_VIEW_DEFAULTS: dict[str, Any] = {"in_plane": False, "route": "atoms"}
-ALL_VIEWS_DEFAULTS: dict[str, Any] = {
-    "preferred": False,
-    "pose_error": 0.0,
-    "correlate": 0.0,
-}
+ALL_VIEWS_DEFAULTS: dict[str, Any] = {"preferred": False, "pose_error": 0.0, "correlate": 0.0}
 
 
 def demo_options(command) -> None:
@@ -57,10 +42,7 @@ def simulate_options(command) -> None:
     add(command, "--n", "number of samples or images", type=int, default=3000)
     add_seed(command)
     # The default depends on SHAPE, so the help says it and the command sets it.
-    text = (
-        ".npz file (default: SHAPE.npz), or for the molecule a folder (default: "
-        "molecule)"
-    )
+    text = ".npz file (default: SHAPE.npz), or for the molecule a folder (default: molecule)"
     add_out(command, text, metavar="PATH")
     add_overwrite(command, "replace the output of an earlier simulation")
     _shape_options(command.add_argument_group("options for shapes"))
@@ -92,9 +74,7 @@ def _shape_options(shapes: Options) -> None:
 
 def _image_options(molecule: Options) -> None:
     usual = MOLECULE_DEFAULTS
-    text = (
-        "one: a single direction; all: random directions, with poses in the STAR file"
-    )
+    text = "one: a single direction; all: random directions, with poses in the STAR file"
     choices = {"choices": ["one", "all"], "default": usual["views"]}
     add(molecule, "--views", text, **choices)
     text = (
@@ -103,22 +83,12 @@ def _image_options(molecule: Options) -> None:
     )
     add(molecule, "--motions", text, default=usual["motions"], metavar="AXES")
     # 10 and more is easy, 3 to 10 is like the paper's data, 1 is hopeless.
-    text = (
-        "signal-to-noise ratio of the fourth principal component; "
-        "inf for images without noise"
-    )
+    text = "signal-to-noise ratio of the fourth principal component; inf for images without noise"
     ratio = number(above=0, infinite=True)
     add(molecule, "--snr", text, type=ratio, default=usual["snr"])
     # Motions that depend on each other are no product; this makes data to show it.
     text = "correlation between rotation and stretch along x, in [-1, 1]"
-    add(
-        molecule,
-        "--correlation",
-        text,
-        type=number(),
-        default=usual["correlation"],
-        metavar="R",
-    )
+    add(molecule, "--correlation", text, type=number(), default=usual["correlation"], metavar="R")
     text = (
         "range of the defocus in Angstrom; "
         "the images then have a contrast transfer function (default: no CTF)"
@@ -152,10 +122,7 @@ def _all_views_options(molecule: Options) -> None:
     )
     degrees = {"type": number(), "default": usual["pose_error"], "metavar": "DEGREES"}
     add(molecule, "--pose-error", text, **degrees)
-    text = (
-        "correlation between the stretch along x and the elevation of the view, "
-        "in [-1, 1]"
-    )
+    text = "correlation between the stretch along x and the elevation of the view, in [-1, 1]"
     share = {"type": number(), "default": usual["correlate"], "metavar": "R"}
     add(molecule, "--correlate", text, **share)
 

@@ -167,8 +167,8 @@ class DemoSettings:
 
     # Fixed: the demo is the same for everyone, as in the documentation's pictures.
     seed: int = 0
-    # The top is fourfold symmetric: 12 frames show its turn in steps of 7.5 degrees,
-    # and each is the mean of about 200 images.
+    # The top is fourfold symmetric: 12 frames show its turn in steps of 7.5 degrees, and each is
+    # the mean of about 200 images.
     n_bins: int = 12
 
 
@@ -196,8 +196,7 @@ def _require_earlier_demo(out: Path, data: Path) -> None:
     images = str((data / "particles.star").resolve())
     if is_run(out) and read_record(out).get("input") != images:
         raise ValueError(
-            f"the demo replaces earlier demos only; {out} is another run. "
-            "Choose another --out."
+            f"the demo replaces earlier demos only; {out} is another run. Choose another --out."
         )
     require_new_run(out, overwrite=True)
     require_new_folder(data, mark="truth.csv", overwrite=True)
@@ -210,9 +209,7 @@ def _fit_demo(images: Path, out: Path) -> None:
     show("\n".join(["", summary(record, estimator), *about_particles(record)]))
 
 
-def _average_motions(
-    run: Run, simulation: datasets.Simulation, settings: DemoSettings
-) -> None:
+def _average_motions(run: Run, simulation: datasets.Simulation, settings: DemoSettings) -> None:
     """Compare each factor with the true motion, and average along it."""
     # The true motions differ in topology, which tells which factor is which.
     turn, stretch = simulation.truth

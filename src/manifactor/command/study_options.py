@@ -3,8 +3,8 @@
 from manifactor.command.clusters import add_cluster
 from manifactor.command.options import add, add_out, add_overwrite, add_seed
 
-# Recipes are numbered as in the code that accompanies the paper; the numbers of the
-# printed figures differ and stand in parentheses.
+# Recipes are numbered as in the code that accompanies the paper; the numbers of the printed figures
+# differ and stand in parentheses.
 RECIPES = """recipes, numbered as in the paper's code (the paper prints four figures):
   fig1    eigenfunctions of a rectangle, analytic and computed
   fig2    noisy rectangle: functions of each side (the paper's Figure 1)

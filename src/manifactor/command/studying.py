@@ -14,8 +14,8 @@ from manifactor.command.outputs import REMEDY, own, require_replaceable
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, counted, note, show
 
-# The studies are imported by the functions: they import much that nothing else needs,
-# and every other command would wait for it.
+# The studies are imported by the functions: they import much that nothing else needs, and every
+# other command would wait for it.
 
 
 def bench(arguments: Namespace) -> None:
@@ -36,10 +36,7 @@ def _accuracy(arguments: Namespace) -> None:
     files = _bench_files(arguments, ".jsonl", ".md")
     table = quick_table() if arguments.quick else full_table()
     with _recorded(
-        files[".jsonl"],
-        jobs(table),
-        lambda **how: run(table, **how),
-        arguments,
+        files[".jsonl"], jobs(table), lambda **how: run(table, **how), arguments
     ) as records:
         report = render(records)
         show(report)
@@ -118,8 +115,8 @@ def _is_unfinished(out: Path) -> bool:
     """Return whether a study was interrupted whose other files may be replaced."""
     from manifactor.studies.keeping import unfinished
 
-    # A study starts only where its files do not exist: beside its unfinished records,
-    # a table or a picture is its own. Finished records are those of an earlier study.
+    # A study starts only where its files do not exist: beside its unfinished records, a table or a
+    # picture is its own. Finished records are those of an earlier study.
     return unfinished(out).is_file() and not out.exists()
 
 
@@ -134,21 +131,8 @@ def _recorded(
 ) -> Iterator[list[dict]]:
     """Run a study, or the rest of one that was interrupted, and yield its records.
 
-    The study is finished, and can no longer be continued, when everything inside of the
-    context succeeded.
-
-    Parameters
-    ----------
-    out : Path
-        File of the records.
-    jobs : sequence of dict
-        Entries that identify each record, in the order of the study.
-    run : callable
-        Returns the records but the known ones, made by workers, as they are done.
-    arguments : Namespace
-        Whether to start again, and the cluster.
-    unit : str
-        Name of what the progress bar counts.
+    The study is finished, and can no longer be continued, when everything inside of the context
+    succeeded.
     """
     from manifactor.studies.keeping import (
         finish,

@@ -27,14 +27,8 @@ class ProgressBars(progress.ProgressBars):
 def show(text: str, *, alone: bool = False) -> None:
     """Print a result to standard output.
 
-    A character that the output does not take is escaped. Where nothing can be printed,
-    as on a full disk, that is said once, and the command goes on to write its files.
-
-    Parameters
-    ----------
-    text : str
-    alone : bool
-        Whether the text is all that the command makes: raise OSError if it is lost.
+    A character that the output does not take is escaped. Where nothing can be printed, as on a full
+    disk, that is said once, and the command goes on to write its files.
     """
     if sys.stdout is None:  # closed by whoever started this process
         return
@@ -42,8 +36,8 @@ def show(text: str, *, alone: bool = False) -> None:
     text = printable(text, but="\n")
     known = text.encode(code, errors="backslashreplace").decode(code)
     try:
-        # Flushed at once: `explore` and `reproduce` run for long after they print, and
-        # a program that reads their output through a pipe waits for the line.
+        # Flushed at once: `explore` and `reproduce` run for long after they print, and a program
+        # that reads their output through a pipe waits for the line.
         print(known, flush=True)
     except OSError as problem:
         silence()
@@ -79,13 +73,7 @@ def interrupted(text: object, *, how: str = "interrupted") -> None:
 
 @contextmanager
 def one_line_warnings(reworded: Callable[[str], str] = str) -> Iterator[None]:
-    """Print warnings in one line each, without the source line that issued them.
-
-    Parameters
-    ----------
-    reworded : callable
-        From the text of a warning to the one to print.
-    """
+    """Print warnings in one line each, without the source line that issued them."""
 
     def show_warning(message, *_, **__) -> None:
         _report("warning: ", reworded(str(message)))
@@ -100,8 +88,6 @@ def one_line_warnings(reworded: Callable[[str], str] = str) -> Iterator[None]:
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Return a table with its columns aligned to the left.
 
-    Examples
-    --------
     >>> print(aligned([["view", "verdict"], ["north", "none"]]))
     view   verdict
     north  none
@@ -115,26 +101,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def counted(items: Iterable, total: int, unit: str, *, n_done: int = 0) -> tqdm:
-    """Return the items as an iterator with a progress bar that counts them.
-
-    Parameters
-    ----------
-    items : iterable
-    total : int
-        Number of items, those included that were done before.
-    unit : str
-        Name of the items.
-    n_done : int
-        Number of items that were done before. They took no time now, so the remaining
-        time is estimated without them.
-    """
+    """Return the items as an iterator with a progress bar that counts them."""
     return _tqdm(items, total=total, initial=n_done, desc=unit, bar_format=COUNTED)
 
 
 @contextmanager
-def counted_pieces(
-    total: int, unit: str, *, n_done: int = 0
-) -> Iterator[Callable[[float], None]]:
+def counted_pieces(total: int, unit: str, *, n_done: int = 0) -> Iterator[Callable[[float], None]]:
     """Yield a function that shows the share of the pieces to do that is done.
 
     The parameters are those of `counted`.
@@ -154,8 +126,8 @@ def _tqdm(*items: Iterable, **options) -> tqdm:
 
 
 def _report(kind: str, message: object) -> None:
-    # Messages of other libraries may have several lines; scripts that read standard
-    # error rely on one line for each message.
+    # Messages of other libraries may have several lines; scripts that read standard error rely on
+    # one line for each message.
     line = printable(one_line(message))
     if sys.stderr is None:
         return

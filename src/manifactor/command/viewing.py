@@ -8,14 +8,7 @@ import numpy as np
 
 from manifactor._support.escapes import shell_line
 from manifactor._support.files import write_bytes
-from manifactor.command.options import (
-    Options,
-    add,
-    add_out,
-    add_overwrite,
-    number,
-    whole_number,
-)
+from manifactor.command.options import Options, add, add_out, add_overwrite, number, whole_number
 from manifactor.command.outputs import require_new_file
 from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem.directions import (
@@ -52,9 +45,7 @@ def views(arguments: Namespace) -> None:
     path = Path(arguments.input)
     out = Path(arguments.out or f"{path.stem}-views.png")
     if out.suffix not in PICTURES:
-        raise ValueError(
-            f"the picture must end in {', '.join(PICTURES)}; got {out.name}."
-        )
+        raise ValueError(f"the picture must end in {', '.join(PICTURES)}; got {out.name}.")
     particles = read_particles(path)
     directions = known_directions(particles)
     require_new_file(out, overwrite=arguments.overwrite)

@@ -10,14 +10,12 @@ from manifactor.cryoem.spectra import given_shell
 class BoxSettings:
     """Settings of boxes."""
 
-    # Smaller images have too few shells between the lowest, which lose their mean, and
-    # the finest, which are noise.
+    # Smaller images have too few shells between the lowest, which lose their mean, and the finest,
+    # which are noise.
     min_side: int = 16
 
 
-def square_side(
-    shape: tuple[int, ...], *, settings: BoxSettings = BoxSettings()
-) -> int:
+def square_side(shape: tuple[int, ...], *, settings: BoxSettings = BoxSettings()) -> int:
     """Return the side of square images."""
     square = len(shape) == 2 and shape[0] == shape[1]
     if not square or shape[0] < settings.min_side:
@@ -35,22 +33,9 @@ def largest_radius(size: int, pixel_size: float) -> float:
 
 
 def require_filters(
-    shape: tuple[int, ...],
-    pixel_size: float,
-    *,
-    mask_radius: float | None,
-    low_pass: float | None,
+    shape: tuple[int, ...], pixel_size: float, *, mask_radius: float | None, low_pass: float | None
 ) -> None:
-    """Refuse images that are not square, and filters that do not suit their box.
-
-    Parameters
-    ----------
-    shape : (rows, columns)
-    pixel_size : float
-        Angstrom.
-    mask_radius, low_pass : float or None
-        Angstrom; None for those that fill the box and that the images imply.
-    """
+    """Refuse images that are not square, and filters that do not suit their box."""
     size = square_side(shape)
     if mask_radius is not None:
         largest = largest_radius(size, pixel_size)

@@ -51,13 +51,11 @@ def read_cs(path: Path) -> np.ndarray:
     except (ValueError, EOFError) as error:
         reason = one_line(error)
         raise ValueError(
-            f"{path} is damaged, or no .cs file of plain fields: {reason}. Export it "
-            "again."
+            f"{path} is damaged, or no .cs file of plain fields: {reason}. Export it again."
         ) from error
     if table.dtype.names is None:
         raise ValueError(
-            f"{path} must hold a table with named fields; got a plain array of shape "
-            f"{table.shape}."
+            f"{path} must hold a table with named fields; got a plain array of shape {table.shape}."
         )
     if table.ndim != 1:
         raise ValueError(
@@ -66,8 +64,7 @@ def read_cs(path: Path) -> np.ndarray:
         )
     if "uid" not in table.dtype.names:
         raise ValueError(
-            f"{path} has no field `uid`, by which cryoSPARC knows its particles. "
-            "Export it again."
+            f"{path} has no field `uid`, by which cryoSPARC knows its particles. Export it again."
         )
     if table["uid"].ndim != 1 or table["uid"].dtype.kind not in "iu":
         raise ValueError(
@@ -82,54 +79,27 @@ def _kind(values: np.ndarray) -> str:
 
 
 def read_cryosparc(path: Path, *, pixel_size: float | None = None) -> Particles:
-    """Read the particles of a .cs file.
-
-    Parameters
-    ----------
-    path : Path
-    pixel_size : float or None
-        Angstrom; None for what the file states.
-    """
+    """Read the particles of a .cs file."""
     fields = _fields(path)
     rows = np.arange(len(fields["uid"]))
     return _particles(path, fields, rows, pixel_size)
 
 
-def read_joined(
-    path: Path, results: Path, *, pixel_size: float | None = None
-) -> Particles:
+def read_joined(path: Path, results: Path, *, pixel_size: float | None = None) -> Particles:
     """Read the particles of a job's results, joined by uid with those of another file.
 
-    cryoSPARC writes the results of a job into one file and what the job did not change
-    into another, its passthrough file. Both may hold the particles in any order, and
-    the second may hold more.
-
-    Parameters
-    ----------
-    path : Path
-        The passthrough file, or any other with these particles.
-    results : Path
-        Its alignments count where both files have some.
-    pixel_size : float or None
-        Angstrom; None for what the files state.
-
-    Returns
-    -------
-    Particles
-        Of the file `path`, in the order of the results.
+    cryoSPARC writes the results of a job into one file and what the job did not change into
+    another, its passthrough file. Both may hold the particles in any order, and the second may hold
+    more.
     """
     own, found = _fields(path), _fields(results)
     rows = _rows_of(found["uid"], own["uid"], path=path, results=results)
-    aligned = {
-        name: values for name, values in found.items() if name.startswith("alignments")
-    }
+    aligned = {name: values for name, values in found.items() if name.startswith("alignments")}
     fields = {**found, **{name: values[rows] for name, values in own.items()}}
     return _particles(path, {**fields, **aligned}, rows, pixel_size)
 
 
-def _rows_of(
-    wanted: np.ndarray, uids: np.ndarray, *, path: Path, results: Path
-) -> np.ndarray:
+def _rows_of(wanted: np.ndarray, uids: np.ndarray, *, path: Path, results: Path) -> np.ndarray:
     """Return the rows at which a file has the wanted uids."""
     order = np.argsort(uids, kind="stable")
     position = np.searchsorted(uids[order], wanted)
@@ -155,10 +125,7 @@ def _fields(path: Path) -> dict[str, np.ndarray]:
 
 
 def _particles(
-    path: Path,
-    fields: Mapping[str, np.ndarray],
-    rows: np.ndarray,
-    pixel_size: float | None,
+    path: Path, fields: Mapping[str, np.ndarray], rows: np.ndarray, pixel_size: float | None
 ) -> Particles:
     table = _Fields(path, fields)
     stacks = slices = None
@@ -237,11 +204,7 @@ def _angles(table: _Fields) -> np.ndarray | None:
 def _shift(table: _Fields, pixel_sizes: np.ndarray | None) -> np.ndarray | None:
     """Return the shifts in pixels of the images."""
     # The shifts go with the poses: those of another alignment have another frame.
-    given = [
-        name
-        for name in ALIGNMENTS
-        if f"{name}/pose" in table or f"{name}/shift" in table
-    ]
+    given = [name for name in ALIGNMENTS if f"{name}/pose" in table or f"{name}/shift" in table]
     used = next(iter(given), "")
     if f"{used}/shift" not in table:
         return None
@@ -268,9 +231,7 @@ def _microscope(table: _Fields) -> dict[str, np.ndarray]:
 def _classes(table: _Fields) -> np.ndarray | None:
     """Return the class of each particle; of two classifications, one that has some."""
     found = [
-        table.numbers(f"{name}/class", whole)
-        for name in ALIGNMENTS
-        if f"{name}/class" in table
+        table.numbers(f"{name}/class", whole) for name in ALIGNMENTS if f"{name}/class" in table
     ]
     # A refinement of one volume puts all particles into class 0.
     several = [classes for classes in found if (classes != classes[0]).any()]
@@ -282,13 +243,7 @@ def euler_angles(poses: np.ndarray) -> np.ndarray:
 
     These turn the image to the molecule, RELION's matrices the molecule to the image.
 
-    Parameters
-    ----------
-    poses : ndarray of shape (n, 3)
-
-    Returns
-    -------
-    ndarray of shape (n, 3)
+    Shapes: poses (n, 3) -> (n, 3).
     """
     inverse = -np.asarray(poses, dtype=float)
     return matrix_angles(Rotation.from_rotvec(inverse).as_matrix())
@@ -317,8 +272,6 @@ def write_cryosparc(particles: Particles, columns: Mapping[str, np.ndarray]) -> 
 def npy_bytes(array: np.ndarray) -> bytes:
     """Return an array as the bytes of an .npy file, which is also what .cs files are.
 
-    Examples
-    --------
     >>> npy_bytes(np.zeros(3))[:6]
     b'\\x93NUMPY'
     """

@@ -14,31 +14,16 @@ Reader = Callable[..., Particles]
 Writer = Callable[[Particles, Mapping[str, np.ndarray]], bytes]
 
 # By suffix; a new format is one line in each table.
-READERS: dict[str, Reader] = {
-    ".star": read_relion,
-    ".cs": read_cryosparc,
-}
-WRITERS: dict[str, Writer] = {
-    ".star": write_relion,
-    ".cs": write_cryosparc,
-}
+READERS: dict[str, Reader] = {".star": read_relion, ".cs": read_cryosparc}
+WRITERS: dict[str, Writer] = {".star": write_relion, ".cs": write_cryosparc}
 
 
 def read_particles(path, *, pixel_size: float | None = None) -> Particles:
-    """Read the particles of a STAR or .cs file.
-
-    Parameters
-    ----------
-    path : str or Path
-    pixel_size : float or None
-        Angstrom; None for what the file states.
-    """
+    """Read the particles of a STAR or .cs file."""
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in READERS:
-        raise ValueError(
-            f"particles must come as one of {', '.join(READERS)}; got {path.name}."
-        )
+        raise ValueError(f"particles must come as one of {', '.join(READERS)}; got {path.name}.")
     require_regular_file(path, "the particles")
     return READERS[suffix](path, pixel_size=pixel_size)
 
@@ -48,11 +33,7 @@ def particles_with(particles: Particles, columns: Mapping[str, np.ndarray]) -> b
 
     Everything else stays as it was, in the order of the file.
 
-    Parameters
-    ----------
-    particles : Particles
-    columns : mapping of str to ndarray of shape (n,)
-        In the order of `particles`.
+    Shapes: columns (n,).
     """
     order = np.argsort(particles.rows)
     ordered = {name: np.asarray(column)[order] for name, column in columns.items()}

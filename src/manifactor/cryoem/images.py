@@ -1,7 +1,6 @@
 """Samples made of images of one view.
 
-Images are masked and low-passed; their principal components are weighted by signal to
-noise.
+Images are masked and low-passed; their principal components are weighted by signal to noise.
 """
 
 from dataclasses import dataclass, field
@@ -12,13 +11,7 @@ from scipy import fft
 from manifactor._support.parameters import require_count
 from manifactor._support.threads import cores
 from manifactor.cryoem.boxes import largest_radius, require_filters
-from manifactor.cryoem.spectra import (
-    SurveySettings,
-    low_pass_shell,
-    shells,
-    survey,
-    windowed,
-)
+from manifactor.cryoem.spectra import SurveySettings, low_pass_shell, shells, survey, windowed
 from manifactor.cryoem.views import View
 from manifactor.cryoem.weighting import WeightingSettings, component_weights, spikes
 
@@ -33,36 +26,24 @@ class ImageSettings:
     # Width of the mask's soft edge, in units of the box.
     mask_edge: float = 0.06
 
-    # Coefficients, in float32, that the principal components are learned from. Images
-    # beyond as many (256 MiB) are only projected, so memory does not grow with them.
+    # Coefficients, in float32, that the principal components are learned from. Images beyond as
+    # many (256 MiB) are only projected, so memory does not grow with them.
     learning_bytes: int = 2**28
 
 
 @dataclass(frozen=True)
 class Components:
-    """Samples made of images, and how they were made.
+    """Samples made of images, and how they were made."""
 
-    Attributes
-    ----------
-    samples : ndarray of shape (n, n_components)
-        Weighted principal components.
-    signal_to_noise : ndarray of shape (n_components,)
-        Variance of the signal over that of the noise, for each component.
-    weights : ndarray of shape (n_components,)
-        Factor by which each component, of unit noise, was multiplied; hence also the
-        noise in each column of the samples.
-    low_pass, mask_radius : float
-        Angstrom.
-    n_coefficients : int
-        Fourier coefficients of each image below the low-pass.
-    """
-
-    samples: np.ndarray
+    samples: np.ndarray  # (n, n_components): weighted principal components
+    # (n_components,): variance of the signal over that of the noise, for each component
     signal_to_noise: np.ndarray
+    # (n_components,): factor by which each component, of unit noise, was multiplied; hence also the
+    # noise in each column of the samples
     weights: np.ndarray
-    low_pass: float
-    mask_radius: float
-    n_coefficients: int
+    low_pass: float  # angstrom
+    mask_radius: float  # angstrom
+    n_coefficients: int  # fourier coefficients of each image below the low-pass
 
     def __str__(self) -> str:
         # The first eight tell whether there is signal; all of them would fill a page.
@@ -86,25 +67,7 @@ def image_components(
     standardise: bool = False,
     settings: ImageSettings = ImageSettings(),
 ) -> Components:
-    """Compute weighted principal components of images of one view.
-
-    Parameters
-    ----------
-    view : View
-    rng : Generator
-        Draws the images that spectra and components are estimated from, if there are
-        many.
-    mask_radius : float or None
-        Angstrom. None for a mask that fills the box.
-    low_pass : float or None
-        Angstrom. None for the resolution that holds 99 % of the signal.
-    n_components : int or None
-        None takes all that stand out of the noise, each weighted by (s / (1 + s))^3
-        where s is its signal to noise; a number takes as many, unweighted.
-    standardise : bool
-        Whether to give all components unit variance, as the paper does.
-    settings : ImageSettings
-    """
+    """Compute weighted principal components of images of one view."""
     shape, pixel_size = view.source.shape, view.source.pixel_size
     require_filters(shape, pixel_size, mask_radius=mask_radius, low_pass=low_pass)
     size = shape[0]
@@ -138,9 +101,7 @@ def _basis(
     size, pixel_size = len(mask), view.source.pixel_size
     surveyed = _drawn(len(view.source), settings.survey.n_images, rng)
     spectra = survey(view, mask, surveyed, settings=settings.survey)
-    cut = low_pass_shell(
-        spectra, low_pass, pixel_size, size=size, settings=settings.survey
-    )
+    cut = low_pass_shell(spectra, low_pass, pixel_size, size=size, settings=settings.survey)
     return _FourierBasis(size, cut, mask, spectra.noise)
 
 
@@ -161,8 +122,8 @@ def _scores(
     values = basis.of_rows(view, learned)
     mean = values.mean(axis=0)
     values -= mean
-    # Noise has variance 1 in about this share of the directions, and hardly any in the
-    # others, which the mask removes.
+    # Noise has variance 1 in about this share of the directions, and hardly any in the others,
+    # which the mask removes.
     noisy = float((basis.mask**2).mean())
     ratio, axes = _principal_axes(values, noisy, n_components, settings.weighting)
     if len(learned) == n_images:
@@ -170,43 +131,24 @@ def _scores(
     return ratio, _projected(view, basis, mean, axes)
 
 
-def _weights(
-    ratio: np.ndarray, n_components: int | None, settings: ImageSettings
-) -> np.ndarray:
+def _weights(ratio: np.ndarray, n_components: int | None, settings: ImageSettings) -> np.ndarray:
     """Weights by signal to noise, or 1 if the number of components was given."""
     if n_components is None:
         return component_weights(ratio, settings=settings.weighting)
     return np.ones(len(ratio))
 
 
-def _drawn(
-    n_images: int,
-    count: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
+def _drawn(n_images: int, count: int, rng: np.random.Generator) -> np.ndarray:
     """Return the ascending rows of at most `count` images drawn at random."""
     return np.sort(rng.permutation(n_images)[:count])
 
 
 def circular_mask(
-    size: int,
-    radius: float,
-    *,
-    settings: ImageSettings = ImageSettings(),
+    size: int, radius: float, *, settings: ImageSettings = ImageSettings()
 ) -> np.ndarray:
     """Return a disc with a soft edge inside of its radius.
 
-    Parameters
-    ----------
-    size : int
-        Pixels.
-    radius : float
-        Pixels.
-    settings : ImageSettings
-
-    Returns
-    -------
-    ndarray of shape (size, size)
+    Returns (size, size).
     """
     axis = np.arange(size) - size // 2
     distance = np.hypot(axis[:, None], axis)
@@ -221,13 +163,7 @@ class _FourierBasis:
     Where the noise is white the basis is orthonormal.
     """
 
-    def __init__(
-        self,
-        size: int,
-        cut: int,
-        mask: np.ndarray,
-        noise: np.ndarray,
-    ):
+    def __init__(self, size: int, cut: int, mask: np.ndarray, noise: np.ndarray):
         shell, _ = shells(size)
         row, column = np.nonzero(shell <= cut)
         # All others are conjugates of these, or the mean.
@@ -265,10 +201,7 @@ class _FourierBasis:
 
 
 def _principal_axes(
-    values: np.ndarray,
-    noisy: float,
-    n_components: int | None,
-    settings: WeightingSettings,
+    values: np.ndarray, noisy: float, n_components: int | None, settings: WeightingSettings
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the signal to noise and the axes of the components to keep.
 
@@ -277,8 +210,8 @@ def _principal_axes(
     n, p = values.shape
     if n_components is not None:
         require_count("n_components", n_components, low=1, high=min(n, p))
-    # The covariance of the coefficients is smaller than their table where images are
-    # many, and its eigenvectors are all that is needed.
+    # The covariance of the coefficients is smaller than their table where images are many, and its
+    # eigenvectors are all that is needed.
     variance, axes = np.linalg.eigh(values.T @ values / n)
     # The largest first; rounding may leave a variance of no signal just below 0.
     variance = np.maximum(variance[::-1], 0).astype(float)
@@ -294,12 +227,7 @@ def _principal_axes(
     return ratio[:count], axes[:, :count]
 
 
-def _projected(
-    view: View,
-    basis: _FourierBasis,
-    mean: np.ndarray,
-    axes: np.ndarray,
-) -> np.ndarray:
+def _projected(view: View, basis: _FourierBasis, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
     """Return the principal components of all images, computed block by block."""
     out = np.empty((len(view.source), axes.shape[1]), dtype=np.float32)
     for here, images in view.blocks():

@@ -38,18 +38,7 @@ def write_movie(
 ) -> None:
     """Write images as a GIF that plays for ever, or as an MP4 that plays once.
 
-    Parameters
-    ----------
-    path : Path or str
-        Ends in .gif or .mp4.
-    images : ndarray of shape (n, height, width)
-        Constant ones, such as the mean of an empty bin, are left out.
-    circular : bool
-        Whether to play round and round, as along a circle; otherwise forth and back,
-        as along an interval.
-    seconds_per_frame : float
-        GIF counts hundredths of a second.
-    settings : MovieSettings
+    Shapes: images (n, height, width).
     """
     kind = Path(path).suffix.lower()
     if not np.isfinite(images).all():
@@ -58,9 +47,7 @@ def write_movie(
             "out, or replace the values."
         )
     if kind not in MOVIE_ENDINGS:
-        raise ValueError(
-            f"`path` must end in {' or '.join(MOVIE_ENDINGS)}; got {str(path)!r}."
-        )
+        raise ValueError(f"`path` must end in {' or '.join(MOVIE_ENDINGS)}; got {str(path)!r}.")
     movies = movie_bytes(
         images,
         circular=circular,
@@ -84,20 +71,7 @@ def movie_bytes(
     settings: MovieSettings = MovieSettings(),
     kinds: Sequence[str] = MOVIE_ENDINGS,
 ) -> dict[str, bytes]:
-    """Return images as a GIF that plays for ever, and as an MP4 that plays once.
-
-    Parameters
-    ----------
-    images, circular, seconds_per_frame, settings
-        As in `write_movie`.
-    kinds : sequence of str
-        Endings of the files to make.
-
-    Returns
-    -------
-    dict of str to bytes
-        By ending; without ".mp4" if no encoder is installed.
-    """
+    """Return images as a GIF that plays for ever, and as an MP4 that plays once."""
     require_number(
         "seconds_per_frame",
         seconds_per_frame,
@@ -146,30 +120,17 @@ def chimerax_script(
     level: float | None = None,
     frames_per_second: float = 10,
 ) -> str:
-    """Return the text of a .cxc file that plays maps as a volume series in ChimeraX.
-
-    Parameters
-    ----------
-    volumes : sequence of str
-        Names of .mrc files in the folder of the script, in order.
-    circular : bool
-        Whether to play round and round; otherwise forth and back.
-    level : float, optional
-        Contour level of all maps; ChimeraX's own choice for the first map by default.
-    frames_per_second : float
-    """
+    """Return the text of a .cxc file that plays maps as a volume series in ChimeraX."""
     if not volumes:
         raise ValueError("`volumes` must name at least one file; got none.")
     direction = "forward" if circular else "oscillate"
     contour = "" if level is None else f" level {level:g}"
     lines = [
-        "# Open this file in ChimeraX with nothing else open; `vseries stop #1` halts "
-        "the movie.",
+        "# Open this file in ChimeraX with nothing else open; `vseries stop #1` halts the movie.",
         f"open {' '.join(_quoted(name) for name in volumes)} vseries true",
         f"volume #1 style surface step 1{contour}",
         "view",
-        f"vseries play #1 loop true direction {direction} "
-        f"maxFrameRate {frames_per_second:g}",
+        f"vseries play #1 loop true direction {direction} maxFrameRate {frames_per_second:g}",
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,8 +1,8 @@
 """MP4 files of grey frames, encoded as AV1 by Pillow.
 
-Pillow encodes a sequence of images in AVIF with libaom, which has a permissive licence
-(BSD). Such a file is laid out as an MP4 file already: it differs in its brand, in the
-kind of its track, and in that it plays for ever.
+Pillow encodes a sequence of images in AVIF with libaom, which has a permissive licence (BSD). Such
+a file is laid out as an MP4 file already: it differs in its brand, in the kind of its track, and in
+that it plays for ever.
 """
 
 import io
@@ -27,22 +27,10 @@ def can_write_mp4() -> bool:
     return bool(extra("PIL.features").check("avif"))
 
 
-def mp4_bytes(
-    frames: np.ndarray, seconds_per_frame: float, *, quality: int = 80
-) -> bytes | None:
+def mp4_bytes(frames: np.ndarray, seconds_per_frame: float, *, quality: int = 80) -> bytes | None:
     """Return frames as the bytes of an .mp4 file.
 
-    Parameters
-    ----------
-    frames : ndarray of uint8 of shape (n, height, width)
-    seconds_per_frame : float
-    quality : int
-        From 0 to 100. At 80, differences to the frames cannot be seen.
-
-    Returns
-    -------
-    bytes or None
-        None without an encoder, or for one frame, which is no movie.
+    Shapes: frames (n, height, width).
     """
     if len(frames) < 2 or not can_write_mp4():
         return None

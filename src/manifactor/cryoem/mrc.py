@@ -19,27 +19,13 @@ HEADER_BYTES = 1024
 
 @dataclass(frozen=True)
 class Described:
-    """What the header of an MRC file describes, and whether that can be.
+    """What the header of an MRC file describes, and whether that can be."""
 
-    Attributes
-    ----------
-    sides : tuple of int
-        Columns, rows and sections.
-    dtype : dtype or None
-        Of the numbers, with their byte order; None if their kind is not known.
-    extended : int
-        Bytes of the header after the first 1024.
-    stamped : bool
-        Whether the file says that it is an MRC file, and of which byte order.
-    divisible : bool
-        Whether sections divide into volumes, where there are several.
-    """
-
-    sides: tuple[int, int, int]
-    dtype: np.dtype | None
-    extended: int
-    stamped: bool
-    divisible: bool
+    sides: tuple[int, int, int]  # columns, rows and sections
+    dtype: np.dtype | None  # of the numbers, with their byte order; None if their kind is not known
+    extended: int  # bytes of the header after the first 1024
+    stamped: bool  # whether the file says that it is an MRC file, and of which byte order
+    divisible: bool  # whether sections divide into volumes, where there are several
 
     @property
     def value_bytes(self) -> int:
@@ -89,9 +75,8 @@ def open_map(path: Path):
 def described_map(path: Path) -> Described:
     """Return what the header of a whole .mrc or .mrcs file describes.
 
-    A file without the stamp "MAP ", or with an unknown machine stamp, is taken if its
-    size is the one that its header describes. Old versions of EMAN and cryoDRGN write
-    such files.
+    A file without the stamp "MAP ", or with an unknown machine stamp, is taken if its size is the
+    one that its header describes. Old versions of EMAN and cryoDRGN write such files.
     """
     require_regular_file(path, "an MRC file")
     size = path.stat().st_size
@@ -99,8 +84,7 @@ def described_map(path: Path) -> Described:
     problem = _size_problem(described, size)
     if problem:
         raise ValueError(
-            f"{path} is not a whole MRC file: {problem}. It may be truncated; copy it "
-            "again."
+            f"{path} is not a whole MRC file: {problem}. It may be truncated; copy it again."
         )
     assert described is not None
     if size > described.size:
@@ -139,8 +123,8 @@ def _described(path: Path) -> Described | None:
         known = True
     except ValueError:
         order, known = "<", False
-    # Some files have the stamp of the other byte order: the kind of their numbers
-    # tells, as it does in mrcfile.
+    # Some files have the stamp of the other byte order: the kind of their numbers tells, as it does
+    # in mrcfile.
     orders = (order, ">" if order == "<" else "<")
     known_orders = (each for each in orders if _dtype(content, each) is not None)
     used = next(known_orders, order)
@@ -182,43 +166,21 @@ def voxel_size(path: Path) -> float:
     return stated_voxel_size(path) or 1.0
 
 
-def write_stack(
-    path: Path | str,
-    images: np.ndarray,
-    *,
-    pixel_size: float,
-) -> None:
+def write_stack(path: Path | str, images: np.ndarray, *, pixel_size: float) -> None:
     """Write images as a stack that RELION and cryoSPARC read.
 
-    Parameters
-    ----------
-    path : Path or str
-    images : ndarray of shape (n, height, width)
-    pixel_size : float
-        In Angstrom.
+    Shapes: images (n, height, width).
     """
     _require_three_axes("images", images)
     _write(path, images, pixel_size, stack=True)
 
 
 def write_stack_in_parts(
-    path: Path,
-    parts: Iterable[np.ndarray],
-    *,
-    shape: tuple[int, int, int],
-    pixel_size: float,
+    path: Path, parts: Iterable[np.ndarray], *, shape: tuple[int, int, int], pixel_size: float
 ) -> None:
     """Write a stack that does not fit into memory, part by part.
 
-    Parameters
-    ----------
-    path : Path
-    parts : iterable of ndarray of shape (any, height, width)
-        Consecutive images of the stack, read once.
-    shape : tuple of int
-        Number, height and width of all images.
-    pixel_size : float
-        In Angstrom.
+    Shapes: parts (any, height, width).
     """
     require_number("pixel_size", pixel_size, above=0)
     mrcfile = extra("mrcfile")
@@ -235,21 +197,10 @@ def write_stack_in_parts(
             stack.write(np.ascontiguousarray(part, dtype=np.float32).data)
 
 
-def write_volume(
-    path: Path | str,
-    volume: np.ndarray,
-    *,
-    pixel_size: float,
-) -> None:
+def write_volume(path: Path | str, volume: np.ndarray, *, pixel_size: float) -> None:
     """Write a volume as a map.
 
-    Parameters
-    ----------
-    path : Path or str
-    volume : ndarray of shape (depth, height, width)
-        Axes z, y, x.
-    pixel_size : float
-        In Angstrom.
+    Shapes: volume (depth, height, width).
     """
     _require_three_axes("volume", volume)
     _write(path, volume, pixel_size, stack=False)
@@ -260,13 +211,7 @@ def _require_three_axes(name: str, data: np.ndarray) -> None:
         raise ValueError(f"`{name}` must have three axes; got shape {np.shape(data)}.")
 
 
-def _write(
-    path: Path | str,
-    data: np.ndarray,
-    pixel_size: float,
-    *,
-    stack: bool,
-) -> None:
+def _write(path: Path | str, data: np.ndarray, pixel_size: float, *, stack: bool) -> None:
     require_number("pixel_size", pixel_size, above=0)
     with extra("mrcfile").new(path, overwrite=True) as file:
         # Single precision, which all programs read.

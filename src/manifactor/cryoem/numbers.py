@@ -10,23 +10,9 @@ from manifactor._support.parameters import as_number
 Values = Sequence[str] | np.ndarray
 
 
-def floats(
-    values: Values, name: str, path: Path, *, what: str = "a number"
-) -> np.ndarray:
+def floats(values: Values, name: str, path: Path, *, what: str = "a number") -> np.ndarray:
     """Return a column as floats, which may be NaN or infinite.
 
-    Parameters
-    ----------
-    values : sequence of str, or ndarray
-    name : str
-        Of the column.
-    path : Path
-        Of the file.
-    what : str
-        What every value must be, for the message.
-
-    Examples
-    --------
     >>> floats(["1", "2.5"], "rlnVoltage", Path("a.star"))
     array([1. , 2.5])
     """
@@ -65,9 +51,7 @@ def whole(values: Values, name: str, path: Path) -> np.ndarray:
     return found.astype(np.int64)
 
 
-def _require(
-    good: np.ndarray, values: Values, name: str, path: Path, what: str
-) -> None:
+def _require(good: np.ndarray, values: Values, name: str, path: Path, what: str) -> None:
     if not good.all():
         raise _wrong(values, int(np.argwhere(~good)[0][0]), name, path, what)
 

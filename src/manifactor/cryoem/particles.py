@@ -17,43 +17,25 @@ PIXEL_SIZE_LABELS = {
 
 @dataclass(frozen=True)
 class Particles:
-    """Particles in the order of their file; what the file lacks is None or missing.
+    """Particles in the order of their file; what the file lacks is None or missing."""
 
-    Attributes
-    ----------
-    path : Path
-        The STAR or .cs file.
-    rows : ndarray of int of shape (n,)
-        Rows of the file that these particles are.
-    uid : ndarray of shape (n,) or None
-    stack : ndarray of str of shape (n,) or None
-        Files that hold the images, relative to `path`'s folder or one above.
-    slice : ndarray of int of shape (n,) or None
-        Index of each image in its stack, from 0.
-    pixel_sizes : ndarray of shape (n,) or None
-        Angstrom.
-    angles : ndarray of shape (n, 3) or None
-        rot, tilt and psi as RELION defines them, degrees. rot and tilt are 0 where
-        only the in-plane angle is known, as after a 2-D classification.
-    shift : ndarray of shape (n, 2) or None
-        What moves each image to its centre, in pixels of the image.
-    unscaled_shift : ndarray of shape (n, 2) or None
-        The same in Angstrom, where the file states no pixel size.
-    microscope : dict of ndarray of shape (n,)
-        "defocus_u", "defocus_v", "defocus_angle", "phase_shift", "voltage",
-        "spherical_aberration", "amplitude_contrast", "optics group", "half set",
-        "class", "flipped", "premultiplied": those that are known.
-    """
-
-    path: Path
-    rows: np.ndarray
-    uid: np.ndarray | None = None
+    path: Path  # the STAR or .cs file
+    rows: np.ndarray  # (n,): rows of the file that these particles are
+    uid: np.ndarray | None = None  # (n,)
+    # (n,): files that hold the images, relative to `path`'s folder or one above
     stack: np.ndarray | None = None
-    slice: np.ndarray | None = None
-    pixel_sizes: np.ndarray | None = None
+    slice: np.ndarray | None = None  # (n,): index of each image in its stack, from 0
+    pixel_sizes: np.ndarray | None = None  # (n,): angstrom
+    # (n, 3): rot, tilt and psi as RELION defines them, degrees. rot and tilt are 0 where only the
+    # in-plane angle is known, as after a 2-D classification.
     angles: np.ndarray | None = None
+    # (n, 2): what moves each image to its centre, in pixels of the image
     shift: np.ndarray | None = None
+    # (n, 2): the same in Angstrom, where the file states no pixel size
     unscaled_shift: np.ndarray | None = None
+    # (n,): "defocus_u", "defocus_v", "defocus_angle", "phase_shift", "voltage",
+    # "spherical_aberration", "amplitude_contrast", "optics group", "half set", "class", "flipped",
+    # "premultiplied": those that are known
     microscope: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -128,20 +110,12 @@ class Particles:
     def turned(self, view: tuple[float, float] | None = None) -> np.ndarray | None:
         """Return the in-plane angle of each image relative to a view, or to the first.
 
-        Parameters
-        ----------
-        view : (rot, tilt) or None
-            Degrees; None for the pose of the first image.
-
-        Returns
-        -------
-        ndarray of shape (n,) or None
-            Degrees; None where angles are not known.
+        Returns (n,).
         """
         if self.angles is None:
             return None
-        # Seen nearly along the axis, rot turns the image as psi does, so psi alone is
-        # not the in-plane angle. The whole rotation from the common pose has it.
+        # Seen nearly along the axis, rot turns the image as psi does, so psi alone is not the
+        # in-plane angle. The whole rotation from the common pose has it.
         matrices = euler_matrices(self.angles)
         common = matrices[:1] if view is None else euler_matrices([[*view, 0.0]])
         turn = matrices @ common[0].T
@@ -152,20 +126,10 @@ class Particles:
     def facing(self, view: tuple[float, float]) -> tuple["Particles", np.ndarray]:
         """Return the particles as if all were seen from the side of a view.
 
-        An image from behind, turned upside down, is one from in front: (x, y) becomes
-        (x, -y), and the molecule is turned by half a turn about x.
+        An image from behind, turned upside down, is one from in front: (x, y) becomes (x, -y), and
+        the molecule is turned by half a turn about x.
 
-        Parameters
-        ----------
-        view : (rot, tilt)
-            Degrees.
-
-        Returns
-        -------
-        particles : Particles
-            With angles and shifts of the images after that.
-        mirrored : ndarray of bool of shape (n,)
-            The images to turn upside down.
+        Returns mirrored (n,).
         """
         if self.angles is None:
             return self, np.zeros(len(self), dtype=bool)
@@ -186,25 +150,16 @@ class Particles:
         return facing, behind
 
     def near_view(
-        self,
-        rot: float,
-        tilt: float,
-        *,
-        width: float,
-        or_opposite: bool = False,
+        self, rot: float, tilt: float, *, width: float, or_opposite: bool = False
     ) -> np.ndarray:
         """Return which particles are seen from within `width` degrees of a direction.
 
         Or from within as many degrees of the opposite one, if asked for.
 
-        Returns
-        -------
-        ndarray of bool of shape (n,)
+        Returns (n,).
         """
         if self.angles is None:
-            raise ValueError(
-                f"a view can be picked where angles are known; {self.path} has none."
-            )
+            raise ValueError(f"a view can be picked where angles are known; {self.path} has none.")
         direction = view_directions(np.array([[rot, tilt, 0.0]]))[0]
         cosine = view_directions(self.angles) @ direction
         if or_opposite:
@@ -236,8 +191,8 @@ def euler_matrices(angles: ArrayLike) -> np.ndarray:
 
 def matrix_angles(matrices: np.ndarray) -> np.ndarray:
     """Return rot, tilt and psi in degrees, (n, 3), of RELION's matrices, (n, 3, 3)."""
-    # Seen along the axis only rot + psi is determined: then rot is 0 and all is psi.
-    # Poses may be in single precision, so a smaller tilt than this is none.
+    # Seen along the axis only rot + psi is determined: then rot is 0 and all is psi. Poses may be
+    # in single precision, so a smaller tilt than this is none.
     x, y, z = matrices[:, 2].T
     tilted = np.hypot(x, y) > 1e-7
     psi_tilted = np.arctan2(matrices[:, 1, 2], -matrices[:, 0, 2])

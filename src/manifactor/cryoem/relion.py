@@ -8,12 +8,7 @@ import numpy as np
 
 from manifactor.cryoem.numbers import finite, positive, whole
 from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.star import (
-    find_loops,
-    particle_block,
-    with_columns,
-    without_columns,
-)
+from manifactor.cryoem.star import find_loops, particle_block, with_columns, without_columns
 from manifactor.cryoem.star_tables import read_star
 
 # Our own columns start with this; those of an earlier run are replaced.
@@ -48,14 +43,7 @@ Columns = Mapping[str, np.ndarray]
 
 
 def read_relion(path: Path, *, pixel_size: float | None = None) -> Particles:
-    """Read the particles of a STAR file, with the properties of their optics groups.
-
-    Parameters
-    ----------
-    path : Path
-    pixel_size : float or None
-        Angstrom; None for what the file states.
-    """
+    """Read the particles of a STAR file, with the properties of their optics groups."""
     blocks = read_star(path)
     table = blocks[particle_block(blocks, path)]
     count = len(table)
@@ -106,9 +94,7 @@ def _with_optics(columns: Columns, optics, path: Path) -> Columns:
         optics = {name: [value] for name, value in optics.items()}
     groups = {name: np.asarray(optics[name]) for name in optics}
     rows = _optics_rows(groups, columns, path)
-    shared = {
-        name: values[rows] for name, values in groups.items() if name not in columns
-    }
+    shared = {name: values[rows] for name, values in groups.items() if name not in columns}
     return {**columns, **shared}
 
 
@@ -126,8 +112,7 @@ def _optics_rows(groups: Columns, columns: Columns, path: Path) -> np.ndarray:
     missing = next((group for group in wanted.tolist() if group not in row_of), None)
     if missing is not None:
         raise ValueError(
-            f"{path} has particles of optics group {missing}, which its data_optics "
-            "does not list."
+            f"{path} has particles of optics group {missing}, which its data_optics does not list."
         )
     return np.array([row_of[group] for group in wanted.tolist()])
 
@@ -152,9 +137,7 @@ def _pixel_sizes(columns: Columns, path: Path) -> np.ndarray | None:
         return positive(columns["rlnImagePixelSize"], "rlnImagePixelSize", path)
     if any(name not in columns for name in DETECTOR):
         return None
-    micrometres, magnification = (
-        positive(columns[name], name, path) for name in DETECTOR
-    )
+    micrometres, magnification = (positive(columns[name], name, path) for name in DETECTOR)
     return 1e4 * micrometres / magnification
 
 
@@ -191,9 +174,7 @@ def _image_parts(names: Iterable, path: Path) -> tuple[np.ndarray, np.ndarray]:
         number, _, stack = full_name.partition("@")
         # Longer numbers than these are no whole numbers of a computer.
         if not number.isdecimal() or len(number) > 18 or not _is_name(stack):
-            raise ValueError(
-                f"{path} must name images as 000001@stack.mrcs; got {name[:200]!r}."
-            )
+            raise ValueError(f"{path} must name images as 000001@stack.mrcs; got {name[:200]!r}.")
         slices.append(int(number) - 1)
         stacks.append(sys.intern(stack))
     # As objects, of which a stack is one, however long its name and its particles many.
@@ -212,7 +193,5 @@ def write_relion(particles: Particles, columns: Mapping[str, np.ndarray]) -> byt
     name = particle_block(loops, particles.path)
     loop = without_columns(loops[name], STAR_PREFIX)
     # Six digits behind the point, as RELION writes its own numbers.
-    values = {
-        name: [f"{value:.6f}" for value in column] for name, column in columns.items()
-    }
+    values = {name: [f"{value:.6f}" for value in column] for name, column in columns.items()}
     return with_columns(loop, values, particles.rows).encode()

@@ -9,15 +9,7 @@ import numpy as np
 from manifactor.cryoem.cryosparc import npy_bytes
 
 # Results of particles that cryoSPARC knows, each with its fields, such as blob/path.
-RESULTS = (
-    "alignments2D",
-    "alignments3D",
-    "blob",
-    "ctf",
-    "location",
-    "ml_properties",
-    "pick_stats",
-)
+RESULTS = ("alignments2D", "alignments3D", "blob", "ctf", "location", "ml_properties", "pick_stats")
 # What a reconstruction needs.
 NEEDED = ("alignments3D", "blob", "ctf")
 # The oldest release of which the layout of a .csg file is known to us.
@@ -27,15 +19,8 @@ RELEASE = "v4.0.0"
 def with_own_paths(content: bytes, folder: Path) -> bytes:
     """Return a .cs file that can be imported from anywhere.
 
-    Paths marked by ">" are relative to the file that they stand in: these become
-    absolute. Others are relative to the project's folder and stay as they are.
-
-    Parameters
-    ----------
-    content : bytes
-        Of the .cs file.
-    folder : Path
-        From which its paths lead to the images.
+    Paths marked by ">" are relative to the file that they stand in: these become absolute. Others
+    are relative to the project's folder and stay as they are.
     """
     table = _table(content)
     if "blob/path" not in _fields(table):
@@ -43,23 +28,12 @@ def with_own_paths(content: bytes, folder: Path) -> bytes:
     names = [_text(name) for name in table["blob/path"]]
     if not any(name.startswith(">") for name in names):
         return content
-    paths = [
-        str(folder / name.lstrip(">")) if name.startswith(">") else name
-        for name in names
-    ]
+    paths = [str(folder / name.lstrip(">")) if name.startswith(">") else name for name in names]
     return npy_bytes(_with_field(table, "blob/path", np.array(paths).astype(bytes)))
 
 
 def result_group(content: bytes, metafile: str) -> bytes:
-    """Return the .csg file of a .cs file, for the job Import Result Group.
-
-    Parameters
-    ----------
-    content : bytes
-        Of the .cs file.
-    metafile : str
-        Its name; both lie in one folder.
-    """
+    """Return the .csg file of a .cs file, for the job Import Result Group."""
     table = _table(content)
     lines = [
         f"created: {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f}",
@@ -100,10 +74,7 @@ def _text(name) -> str:
 
 def _with_field(table: np.ndarray, name: str, values: np.ndarray) -> np.ndarray:
     """Return a table whose field has other values, of another type."""
-    types = [
-        (each, values.dtype if each == name else table.dtype[each])
-        for each in _fields(table)
-    ]
+    types = [(each, values.dtype if each == name else table.dtype[each]) for each in _fields(table)]
     out = np.empty(len(table), dtype=types)
     for each in _fields(table):
         out[each] = values if each == name else table[each]

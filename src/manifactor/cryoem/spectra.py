@@ -21,9 +21,9 @@ class SurveySettings:
     # coefficients, so these shells take the noise of the next one.
     mean_shells: int = 2
 
-    # Share of the shells, the finest, in which an image is noise and hardly signal.
-    # If noise outside the mask is below half of that inside, the stack was masked
-    # before, and the finest shells inside give the noise.
+    # Share of the shells, the finest, in which an image is noise and hardly signal. If noise
+    # outside the mask is below half of that inside, the stack was masked before, and the finest
+    # shells inside give the noise.
     finest_shells: float = 0.25
     masked_before: float = 0.5
 
@@ -33,45 +33,29 @@ class SurveySettings:
     # Standard errors by which the signal of a shell must stand out.
     shell_significance: float = 3.0
 
-    # Share of the signal's variance that the low-pass keeps, and the least number of
-    # cycles per box it may leave.
+    # Share of the signal's variance that the low-pass keeps, and the least number of cycles per box
+    # it may leave.
     kept_signal: float = 0.99
     min_shell: int = 3
 
-    # Fourier coefficients of one image. The covariance of the coefficients is a dense
-    # matrix, so this bounds its 3000^2 entries.
+    # Fourier coefficients of one image. The covariance of the coefficients is a dense matrix, so
+    # this bounds its 3000^2 entries.
     max_coefficients: int = 3000
 
 
 @dataclass(frozen=True)
 class Spectra:
-    """Signal and noise by shell, a shell being a whole number of cycles per box.
+    """Signal and noise by shell, a shell being a whole number of cycles per box."""
 
-    Attributes
-    ----------
-    signal, noise : ndarray of shape (n_shells,)
-        Variance between images.
-    error : ndarray of shape (n_shells,)
-        Standard error of both.
-    count : ndarray of shape (n_shells,)
-        Fourier coefficients in the shell.
-    n_images : int
-        Images that these were estimated from.
-    """
-
-    signal: np.ndarray
-    noise: np.ndarray
-    error: np.ndarray
-    count: np.ndarray
-    n_images: int = 0
+    signal: np.ndarray  # (n_shells,): variance between images
+    noise: np.ndarray  # (n_shells,): variance between images
+    error: np.ndarray  # (n_shells,): standard error of both
+    count: np.ndarray  # (n_shells,): fourier coefficients in the shell
+    n_images: int = 0  # images that these were estimated from
 
 
 def survey(
-    view: View,
-    mask: np.ndarray,
-    rows: np.ndarray,
-    *,
-    settings: SurveySettings = SurveySettings(),
+    view: View, mask: np.ndarray, rows: np.ndarray, *, settings: SurveySettings = SurveySettings()
 ) -> Spectra:
     """Estimate the spectra of what differs between images.
 
@@ -92,11 +76,7 @@ def survey(
     return Spectra(variance - noise, noise, error, count, len(rows))
 
 
-def _noise(
-    inside: np.ndarray,
-    outside: np.ndarray,
-    settings: SurveySettings,
-) -> np.ndarray:
+def _noise(inside: np.ndarray, outside: np.ndarray, settings: SurveySettings) -> np.ndarray:
     """Return the noise by shell, from the variances inside and outside of the mask."""
     noise = outside.copy()
     noise[: settings.mean_shells] = noise[settings.mean_shells]
@@ -160,8 +140,8 @@ def shells(size: int) -> tuple[np.ndarray, np.ndarray]:
     column = np.arange(size // 2 + 1)
     row = np.abs(fft.fftfreq(size, 1 / size))[:, None]
     shell = np.rint(np.hypot(row, column)).astype(int)
-    # The transform of a real image holds a coefficient and its conjugate, of which
-    # ``rfft2`` returns one, except in the columns that are their own conjugates.
+    # The transform of a real image holds a coefficient and its conjugate, of which ``rfft2``
+    # returns one, except in the columns that are their own conjugates.
     own_conjugate = (column == 0) | (2 * column == size)
     multiplicity = np.where(own_conjugate, 1, 2)
     return shell, np.broadcast_to(multiplicity, shell.shape)
@@ -175,19 +155,7 @@ def low_pass_shell(
     size: int | None = None,
     settings: SurveySettings = SurveySettings(),
 ) -> int:
-    """Return the last shell to keep.
-
-    Parameters
-    ----------
-    spectra : Spectra
-    low_pass : float or None
-        Angstrom. None for the shells that hold `settings.kept_signal` of the signal.
-    pixel_size : float
-        Angstrom.
-    size : int or None
-        Width of the box in pixels; None for an even one, twice the shells.
-    settings : SurveySettings
-    """
+    """Return the last shell to keep."""
     n_shells = len(spectra.count)
     # A disc of radius r holds about pi r^2 coefficients.
     affordable = int(np.sqrt(settings.max_coefficients / np.pi))

@@ -11,8 +11,8 @@ from manifactor.cryoem.particles import Particles
 def find_stack(name: str, beside: Path, folder: Path | None) -> Path:
     """Return the path of a stack that a file of particles names.
 
-    RELION and cryoSPARC name it relative to the folder of the project, which is the
-    particles' folder or one above it.
+    RELION and cryoSPARC name it relative to the folder of the project, which is the particles'
+    folder or one above it.
     """
     if folder is not None:
         return _stack_in(folder, name, beside)
@@ -32,8 +32,8 @@ def find_stack(name: str, beside: Path, folder: Path | None) -> Path:
 def _stack_in(folder: Path, name: str, beside: Path) -> Path:
     """Return the path of a stack inside of a folder.
 
-    The folder may be the project's, any folder on the way to the stack, or one that
-    all stacks were copied to.
+    The folder may be the project's, any folder on the way to the stack, or one that all stacks were
+    copied to.
     """
     parts = [part for part in Path(name).parts if part != Path(name).anchor]
     for start in range(len(parts)):
@@ -55,19 +55,7 @@ def _search_folders(beside: Path) -> list[Path]:
 
 
 def image_folder(particles: Particles, *, folder: Path | None = None) -> Path | None:
-    """Return the folder from which the names of all stacks lead to them.
-
-    Parameters
-    ----------
-    particles : Particles
-    folder : Path or None
-        A folder that holds the stacks; it and those above it are tried first.
-
-    Returns
-    -------
-    Path or None
-        Absolute; None where there is no such folder, or no stack has a name.
-    """
+    """Return the folder from which the names of all stacks lead to them."""
     if particles.stack is None:
         return None
     names = np.unique(particles.stack)

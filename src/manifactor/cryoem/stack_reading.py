@@ -10,12 +10,7 @@ from manifactor.cryoem.mrc import Described, described_map, open_map
 def read_images(path: Path, slices: np.ndarray, *, out: np.ndarray) -> None:
     """Read images of a stack, or the volume that a file is, into an array.
 
-    Parameters
-    ----------
-    path : Path
-    slices : ndarray of int of shape (n,)
-        Indices of the images in the file, ascending; -1 for the volume.
-    out : ndarray of shape (n, ...)
+    Shapes: slices (n,), out (n, ...).
     """
     if slices[0] >= 0:
         _read_runs(path, described_map(path), slices, out)
@@ -24,13 +19,11 @@ def read_images(path: Path, slices: np.ndarray, *, out: np.ndarray) -> None:
         out[:] = volume.data
 
 
-def _read_runs(
-    path: Path, stack: Described, slices: np.ndarray, out: np.ndarray
-) -> None:
+def _read_runs(path: Path, stack: Described, slices: np.ndarray, out: np.ndarray) -> None:
     """Read images; those that lie one after the other together.
 
-    They are not copied from a mapped file: the system maps megabytes around each image
-    that is touched, and ends a process that touches what was cut off.
+    They are not copied from a mapped file: the system maps megabytes around each image that is
+    touched, and ends a process that touches what was cut off.
     """
     assert stack.dtype is not None
     kind, (columns, rows, _) = stack.dtype, stack.sides
@@ -44,8 +37,6 @@ def _read_runs(
             images = place if same else np.empty_like(place, dtype=kind)
             file.seek(stack.offset + int(slices[start]) * step)
             if file.readinto(images.data) != images.nbytes:
-                raise ValueError(
-                    f"{path} must not change while it is read; it was cut short."
-                )
+                raise ValueError(f"{path} must not change while it is read; it was cut short.")
             if not same:
                 place[:] = images

@@ -22,34 +22,17 @@ STACK_SUFFIXES = (".mrcs", ".mrc")
 
 @dataclass(frozen=True)
 class ImageSource:
-    """Images, or volumes, that lie in files.
-
-    Attributes
-    ----------
-    files : tuple of Path
-    file : ndarray of int of shape (n,)
-        Index of the file of each image.
-    slice : ndarray of int of shape (n,)
-        Index of the image in its file; -1 where the file is one volume.
-    shape : tuple of int
-        Of an image (rows, columns) or of a volume.
-    pixel_size : float
-        Angstrom; 1 if unknown.
-    block_bytes : int
-        Size of a block that is read at a time.
-    pixel_size_stated : bool
-        Whether a file states the pixel size.
-    """
+    """Images, or volumes, that lie in files."""
 
     files: tuple[Path, ...]
-    file: np.ndarray
-    slice: np.ndarray
-    shape: tuple[int, ...]
-    pixel_size: float
-    # 64 MiB: memory stays below 300 MB for a stack of any size, with up to four blocks
-    # alive (mapped, copied, handed over, the one before).
-    block_bytes: int = 2**26
-    pixel_size_stated: bool = True
+    file: np.ndarray  # (n,): index of the file of each image
+    slice: np.ndarray  # (n,): index of the image in its file; -1 where the file is one volume
+    shape: tuple[int, ...]  # of an image (rows, columns) or of a volume
+    pixel_size: float  # angstrom; 1 if unknown
+    # 64 MiB: memory stays below 300 MB for a stack of any size, with up to four blocks alive
+    # (mapped, copied, handed over, the one before).
+    block_bytes: int = 2**26  # size of a block that is read at a time
+    pixel_size_stated: bool = True  # whether a file states the pixel size
 
     def __len__(self) -> int:
         return len(self.file)
@@ -61,16 +44,12 @@ class ImageSource:
         files = tuple(self.files[number].absolute() for number in used)
         return replace(self, files=files, file=file, slice=self.slice[rows])
 
-    def blocks(
-        self, rows: np.ndarray | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield pairs (rows, images as float32), each stack from front to back."""
         for here in self.block_rows(rows):
             yield here, self._read(here)
 
-    def block_rows(
-        self, rows: np.ndarray | None = None, *, n_blocks: int = 1
-    ) -> list[np.ndarray]:
+    def block_rows(self, rows: np.ndarray | None = None, *, n_blocks: int = 1) -> list[np.ndarray]:
         """Return the rows of each block, or of so many blocks in a row."""
         rows = np.arange(len(self)) if rows is None else np.asarray(rows)
         in_file_order = np.lexsort((self.slice[rows], self.file[rows]))
@@ -97,9 +76,7 @@ class ImageSource:
         if self.slice[row] >= 0:
             name = f"number {self.slice[row] + 1} of {name}"
         if not np.isfinite(found.value):
-            raise ValueError(
-                f"images must be finite; {name} has NaN or inf values. Leave it out."
-            )
+            raise ValueError(f"images must be finite; {name} has NaN or inf values. Leave it out.")
         raise ValueError(
             f"values of images must be smaller than {found.limit:.0e}, so that their "
             f"squares are finite; {name} has a value of {found.value:.2g}, a usual "
@@ -109,20 +86,11 @@ class ImageSource:
 
 @dataclass(frozen=True)
 class ImageArray:
-    """Images in memory, with the interface of `ImageSource`.
+    """Images in memory, with the interface of `ImageSource`."""
 
-    Attributes
-    ----------
-    images : ndarray of shape (n, rows, columns)
-    pixel_size : float
-        Angstrom.
-    block_bytes : int
-        Size of a block.
-    """
-
-    images: np.ndarray
-    pixel_size: float = 1.0
-    block_bytes: int = ImageSource.block_bytes
+    images: np.ndarray  # (n, rows, columns)
+    pixel_size: float = 1.0  # angstrom
+    block_bytes: int = ImageSource.block_bytes  # size of a block
 
     def __len__(self) -> int:
         return len(self.images)
@@ -146,26 +114,18 @@ class ImageArray:
         """Return some of the images."""
         return replace(self, images=self.images[rows])
 
-    def blocks(
-        self, rows: np.ndarray | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield pairs (rows, images as float32)."""
         for here in self.block_rows(rows):
             yield here, self.images[here].astype(np.float32)
 
-    def block_rows(
-        self, rows: np.ndarray | None = None, *, n_blocks: int = 1
-    ) -> list[np.ndarray]:
+    def block_rows(self, rows: np.ndarray | None = None, *, n_blocks: int = 1) -> list[np.ndarray]:
         """Return the rows of each block, or of so many blocks in a row."""
         rows = np.arange(len(self)) if rows is None else np.asarray(rows)
         return _in_blocks(rows, self.shape, n_blocks * self.block_bytes)
 
 
-def _in_blocks(
-    rows: np.ndarray,
-    shape: tuple[int, ...],
-    block_bytes: int,
-) -> list[np.ndarray]:
+def _in_blocks(rows: np.ndarray, shape: tuple[int, ...], block_bytes: int) -> list[np.ndarray]:
     """Divide rows into blocks whose images, in float32, have at most so many bytes."""
     image_bytes = np.dtype(np.float32).itemsize * int(np.prod(shape))
     size = max(1, block_bytes // image_bytes)
@@ -176,12 +136,6 @@ def particle_images(particles: Particles, *, folder: Path | None = None) -> Imag
     """Return the images of particles.
 
     Every stack is checked: it must exist, be whole, and hold images of one size.
-
-    Parameters
-    ----------
-    particles : Particles
-    folder : Path or None
-        Folder that holds the stacks; None for the project's folder.
     """
     if particles.stack is None or particles.slice is None:
         raise ValueError(
@@ -210,24 +164,12 @@ def particle_images(particles: Particles, *, folder: Path | None = None) -> Imag
             "Give it in Angstrom with --pixel-size."
         )
     return ImageSource(
-        files,
-        file,
-        particles.slice,
-        shapes[0],
-        stated or 1.0,
-        pixel_size_stated=stated is not None,
+        files, file, particles.slice, shapes[0], stated or 1.0, pixel_size_stated=stated is not None
     )
 
 
 def stack_images(path: Path, *, pixel_size: float | None = None) -> ImageSource:
-    """Return the images of one .mrcs or .mrc file.
-
-    Parameters
-    ----------
-    path : Path
-    pixel_size : float or None
-        Angstrom; None for what the file states.
-    """
+    """Return the images of one .mrcs or .mrc file."""
     shape, count = _stack_shape(path)
     # A stack of as many images as they are wide is possible, but rare.
     if path.suffix.lower() == ".mrc" and (count, count) == shape:
@@ -279,13 +221,10 @@ def _stack_shape(path: Path) -> tuple[tuple[int, ...], int]:
         data = _as_stack(stack.data)
         if data.ndim != 3:
             raise ValueError(
-                f"{path} must hold images; it holds volumes of "
-                f"{_times(data.shape[1:])}."
+                f"{path} must hold images; it holds volumes of {_times(data.shape[1:])}."
             )
         if data.dtype.kind == "c":
-            raise ValueError(
-                f"{path} must hold real images; it holds Fourier transforms."
-            )
+            raise ValueError(f"{path} must hold real images; it holds Fourier transforms.")
         return tuple(data.shape[1:]), len(data)
 
 
@@ -295,20 +234,12 @@ def _volume_shape(path: Path) -> tuple[int, ...]:
     # Mode 4 of the MRC format is a Fourier transform.
     if len(shape) != 3 or dtype.kind == "c":
         raise ValueError(
-            f"{path} must hold a volume of real numbers; it holds {_times(shape)} of "
-            f"{dtype}."
+            f"{path} must hold a volume of real numbers; it holds {_times(shape)} of {dtype}."
         )
     return shape
 
 
-def _require_one_shape(
-    files,
-    shapes,
-    rule: str,
-    *,
-    unit="",
-    remedy="",
-) -> None:
+def _require_one_shape(files, shapes, rule: str, *, unit="", remedy="") -> None:
     """Refuse files whose contents differ in shape."""
     for path, shape in zip(files, shapes, strict=True):
         if shape != shapes[0]:
@@ -319,10 +250,7 @@ def _require_one_shape(
 
 
 def _require_slices(
-    particles: Particles,
-    files: tuple[Path, ...],
-    file: np.ndarray,
-    lengths: np.ndarray,
+    particles: Particles, files: tuple[Path, ...], file: np.ndarray, lengths: np.ndarray
 ) -> None:
     """Refuse images that their stack does not hold."""
     slices = np.asarray(particles.slice)

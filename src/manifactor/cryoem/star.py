@@ -1,8 +1,7 @@
 """RELION's STAR files.
 
-Columns and rows are added and dropped in the text itself, so everything that is not
-ours stays as it was, byte for byte: other blocks, comments, the number of digits.
-`star_tables` reads values.
+Columns and rows are added and dropped in the text itself, so everything that is not ours stays as
+it was, byte for byte: other blocks, comments, the number of digits. `star_tables` reads values.
 """
 
 import re
@@ -25,21 +24,11 @@ COLUMN_NUMBER = re.compile(r"#\d+")
 
 @dataclass(frozen=True)
 class Loop:
-    """Position of one table of a STAR file in its lines.
+    """Position of one table of a STAR file in its lines."""
 
-    Attributes
-    ----------
-    lines : list of str
-        All lines of the file, with their ends.
-    labels : list of int
-        Lines that name the columns.
-    rows : list of int
-        Lines that hold a row each.
-    """
-
-    lines: list[str]
-    labels: list[int]
-    rows: list[int]
+    lines: list[str]  # all lines of the file, with their ends
+    labels: list[int]  # lines that name the columns
+    rows: list[int]  # lines that hold a row each
 
     @property
     def columns(self) -> list[str]:
@@ -51,8 +40,6 @@ class Loop:
 def find_loops(text: str) -> dict[str, Loop]:
     """Return the tables of a STAR file by the name of their block.
 
-    Examples
-    --------
     >>> find_loops("data_\\nloop_\\n_rlnClassNumber #1\\n3\\n4\\n")[""].rows
     [3, 4]
     """
@@ -65,8 +52,6 @@ def find_blocks(text: str) -> dict[str, Loop | list[str]]:
 
     A table is a `Loop`, any other block the list of its lines.
 
-    Examples
-    --------
     >>> find_blocks("data_general\\n_rlnVoltage 300\\n")
     {'general': ['_rlnVoltage 300']}
     """
@@ -101,8 +86,6 @@ def _loop(lines: list[str], words: Sequence[str], inside: Sequence[int]) -> Loop
 def line_values(line: str) -> list[str]:
     """Return the values in a line, without quotes and without its comment.
 
-    Examples
-    --------
     >>> line_values("  3 'a name' 0.5  # doubtful")
     ['3', 'a name', '0.5']
     """
@@ -132,9 +115,7 @@ def particle_block(blocks: Mapping, path: Path) -> str:
         if name in tables:
             return name
     # Other programs name the block otherwise; its images tell it from the others.
-    with_images = [
-        name for name, table in tables.items() if "rlnImageName" in table.columns
-    ]
+    with_images = [name for name, table in tables.items() if "rlnImageName" in table.columns]
     if len(with_images) == 1:
         return with_images[0]
     found = ", ".join(f"data_{name}" for name in blocks) or "no block"
@@ -169,21 +150,8 @@ def _without_values(line: str, dropped: set[int]) -> str:
     return line[: values[0].start()] + "".join(kept) + line[values[-1].end() :]
 
 
-def with_columns(
-    loop: Loop,
-    columns: Mapping[str, Sequence[str]],
-    keep: np.ndarray,
-) -> str:
-    """Return the text with columns added and without the rows that are not kept.
-
-    Parameters
-    ----------
-    loop : Loop
-    columns : mapping of str to sequence of str
-        Values of the kept rows, written as they are.
-    keep : ndarray of int
-        Rows to keep, ascending.
-    """
+def with_columns(loop: Loop, columns: Mapping[str, Sequence[str]], keep: np.ndarray) -> str:
+    """Return the text with columns added and without the rows that are not kept."""
     lines = dict(enumerate(loop.lines))
     last = loop.labels[-1]
     lines[last] = _with_labels(lines[last], columns, len(loop.labels))
@@ -197,11 +165,7 @@ def with_columns(
     return "".join(lines.values())
 
 
-def _with_labels(
-    line: str,
-    names: Mapping,
-    number: int,
-) -> str:
+def _with_labels(line: str, names: Mapping, number: int) -> str:
     """Return the line of the last label, with the lines of new ones behind it."""
     text = line.rstrip("\r\n")
     # Line ends of Windows stay what they are; the last line may have none.

@@ -28,8 +28,7 @@ class StarSettings:
     # Files of particles have a few. 1,000 blocks take 2 s.
     most_blocks: int = 1000
 
-    # Characters of a value outside of tables. 64,000 take .1 s, a million half a
-    # minute.
+    # Characters of a value outside of tables. 64,000 take .1 s, a million half a minute.
     longest_pair: int = 2**16
 
 
@@ -73,16 +72,7 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 
 def _require_readable(text: str, found: Mapping, settings: StarSettings) -> None:
-    """Refuse what starfile reads otherwise than it is written, or not within seconds.
-
-    Parameters
-    ----------
-    text : str
-        Of the file.
-    found : mapping
-        The blocks of the text.
-    settings : StarSettings
-    """
+    """Refuse what starfile reads otherwise than it is written, or not within seconds."""
     if not found:
         return
     if len(found) > settings.most_blocks:
@@ -95,9 +85,7 @@ def _require_readable(text: str, found: Mapping, settings: StarSettings) -> None
     odd = _has_odd_blanks(text)
     for name, block in found.items():
         if not block:
-            raise _Unreadable(
-                f"its block data_{name} is empty. Remove it, or copy the file again."
-            )
+            raise _Unreadable(f"its block data_{name} is empty. Remove it, or copy the file again.")
         if isinstance(block, Loop):
             _require_labels(block.columns, settings)
             _require_rows(block, odd=odd)
@@ -132,20 +120,12 @@ def _require_labels(labels: Sequence[str], settings: StarSettings) -> None:
     if len(set(labels)) < len(labels):
         names, counts = np.unique(labels, return_counts=True)
         raise _Unreadable(
-            f"a table has {counts.max()} columns _{names[counts.argmax()]}. Remove all "
-            "but one."
+            f"a table has {counts.max()} columns _{names[counts.argmax()]}. Remove all but one."
         )
 
 
 def _require_rows(loop: Loop, *, odd: bool) -> None:
-    """Refuse rows that are not one line with a value for each column.
-
-    Parameters
-    ----------
-    loop : Loop
-    odd : bool
-        Whether the file has blanks other than spaces and tabs.
-    """
+    """Refuse rows that are not one line with a value for each column."""
     n_labels = len(loop.labels)
     for i in loop.rows:
         line = loop.lines[i]
@@ -174,9 +154,7 @@ def _no_row(line: str, number: int, count: int, n_labels: int) -> _Unreadable:
     remedy = "Name all columns, and quote values with spaces."
     if count < n_labels:
         remedy = "It may be truncated; copy it again."
-    return _Unreadable(
-        f"line {number} of it has {count} values for {n_labels} columns. {remedy}"
-    )
+    return _Unreadable(f"line {number} of it has {count} values for {n_labels} columns. {remedy}")
 
 
 def _require_same(blocks: Mapping[str, Any], found: Mapping) -> None:

@@ -21,33 +21,20 @@ CORRECTED = ("flipped", "premultiplied")
 class View:
     """Images of one view, brought into one frame.
 
-    Their CTF phases are flipped, or they are multiplied by their CTF, if asked for;
-    they are centred, and turned in plane to a common orientation.
-
-    Attributes
-    ----------
-    source : ImageSource or ImageArray
-    particles : Particles or None
-        In the order of the source; None for a bare stack.
-    flip : bool
-        Whether to flip the phases.
-    frame : (rot, tilt) or None
-        The view to whose orientation images are turned; None for that of the first.
-    weigh : bool
-        Whether to multiply by the CTF, as means need it that `wiener` restores.
-    mirrored : ndarray of bool of shape (n,) or None
-        Images to turn upside down, as `Particles.facing` says.
-    turns : ndarray of shape (n,) or None
-        In-plane angle of each image in degrees; None for that of the particles relative
-        to `frame`.
+    Their CTF phases are flipped, or they are multiplied by their CTF, if asked for; they are
+    centred, and turned in plane to a common orientation.
     """
 
     source: ImageSource | ImageArray
-    particles: Particles | None = None
-    flip: bool = False
+    particles: Particles | None = None  # in the order of the source; None for a bare stack
+    flip: bool = False  # whether to flip the phases
+    # The view to whose orientation images are turned; None for that of the first
     frame: tuple[float, float] | None = None
-    weigh: bool = False
+    weigh: bool = False  # whether to multiply by the CTF, as means need it that `wiener` restores
+    # (n,): images to turn upside down, as `Particles.facing` says
     mirrored: np.ndarray | None = None
+    # (n,): in-plane angle of each image in degrees; None for that of the particles relative to
+    # `frame`
     turns: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -56,8 +43,7 @@ class View:
         known = {} if self.particles is None else self.particles.microscope
         if "defocus_u" not in known:
             raise ValueError(
-                "phases can be flipped where the defocus is known; the particles have "
-                "none."
+                "phases can be flipped where the defocus is known; the particles have none."
             )
         if not self.source.pixel_size_stated:
             raise ValueError(
@@ -87,15 +73,11 @@ class View:
             turns=part(self._turned),
         )
 
-    def block_rows(
-        self, rows: np.ndarray | None = None, *, n_blocks: int = 1
-    ) -> list[np.ndarray]:
+    def block_rows(self, rows: np.ndarray | None = None, *, n_blocks: int = 1) -> list[np.ndarray]:
         """Return the rows of each block, or of so many blocks in a row."""
         return self.source.block_rows(rows, n_blocks=n_blocks)
 
-    def blocks(
-        self, rows: np.ndarray | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def blocks(self, rows: np.ndarray | None = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield pairs (rows, images)."""
         for here, images in self.source.blocks(rows):
             filtered = self._filtered(images, here)
@@ -109,8 +91,8 @@ class View:
         if self.weigh:
             factor = applied_transfer(here, size, pixel_size)
         else:
-            # The phases only: multiplying by the CTF itself would weight the spectrum,
-            # and the noise would no longer be the same in all images.
+            # The phases only: multiplying by the CTF itself would weight the spectrum, and the
+            # noise would no longer be the same in all images.
             factor = np.sign(particle_ctf(here, size, pixel_size))
         transformed = fft.rfft2(images, workers=cores()) * factor
         return fft.irfft2(transformed, s=images.shape[1:], workers=cores())
@@ -145,13 +127,11 @@ def can_weigh(source: ImageSource | ImageArray, particles: Particles | None) -> 
     return "defocus_u" in known and source.pixel_size_stated
 
 
-def applied_transfer(
-    particles: Particles, size: int, pixel_size: float
-) -> np.ndarray | float:
+def applied_transfer(particles: Particles, size: int, pixel_size: float) -> np.ndarray | float:
     """Return what to multiply images by, so that each has its CTF twice.
 
-    That is the CTF; without its signs if phases are flipped already; 1 if the images
-    were multiplied by their CTF before.
+    That is the CTF; without its signs if phases are flipped already; 1 if the images were
+    multiplied by their CTF before.
     """
     known = particles.microscope
     if np.any(known.get("premultiplied", 0)):
@@ -174,26 +154,14 @@ def _is_corrected(known: dict[str, np.ndarray]) -> bool:
 
 
 def aligned(
-    images: np.ndarray,
-    psi: np.ndarray,
-    shift: np.ndarray,
-    *,
-    tolerance: float = 1e-3,
+    images: np.ndarray, psi: np.ndarray, shift: np.ndarray, *, tolerance: float = 1e-3
 ) -> np.ndarray:
     """Return images shifted and then turned back in plane.
 
-    Pixels beyond the edge are taken from the opposite side: empty corners would look
-    like a stack without noise.
+    Pixels beyond the edge are taken from the opposite side: empty corners would look like a stack
+    without noise.
 
-    Parameters
-    ----------
-    images : ndarray of shape (n, rows, columns)
-    psi : ndarray of shape (n,)
-        Degrees, as RELION defines it.
-    shift : ndarray of shape (n, 2)
-        Pixels along x and y, as RELION defines it.
-    tolerance : float
-        Degrees and pixels below which an image is left as it is.
+    Shapes: images (n, rows, columns), psi (n,), shift (n, 2).
     """
     turned = np.abs(psi) > tolerance
     shifted = (np.abs(shift) > tolerance).any(axis=1)
@@ -212,12 +180,7 @@ def aligned(
         # Turned about the centre pixel; shifts are (x, y), arrays (row, column).
         offset = centre - matrix @ centre - shift[i, ::-1]
         ndimage.affine_transform(
-            images[i],
-            matrix,
-            offset,
-            output=out[i],
-            order=1,
-            mode="grid-wrap",
+            images[i], matrix, offset, output=out[i], order=1, mode="grid-wrap"
         )
 
     # Threads are enough: scipy releases the interpreter lock while it interpolates.
@@ -226,11 +189,7 @@ def aligned(
     return out
 
 
-def particle_ctf(
-    particles: Particles,
-    size: int,
-    pixel_size: float,
-) -> np.ndarray:
+def particle_ctf(particles: Particles, size: int, pixel_size: float) -> np.ndarray:
     """Compute the contrast transfer function of each particle on ``rfft2``'s grid."""
     rows, columns = np.fft.fftfreq(size, pixel_size), np.fft.rfftfreq(size, pixel_size)
     x, y = np.meshgrid(columns, rows)

@@ -11,8 +11,8 @@ class WeightingSettings:
 
     max_components: int = 60
 
-    # 1 would be Wiener's filter. Under it weak components still add a dimension of
-    # noise to the samples, which the neighbour graph then takes for geometry.
+    # 1 would be Wiener's filter. Under it weak components still add a dimension of noise to the
+    # samples, which the neighbour graph then takes for geometry.
     exponent: int = 3
 
 
@@ -21,8 +21,6 @@ def component_weights(
 ) -> np.ndarray:
     """Return the weights of principal components that have unit noise.
 
-    Examples
-    --------
     >>> component_weights(np.array([3.0, 1.0])).tolist()
     [0.421875, 0.125]
     """
@@ -35,26 +33,12 @@ def spikes(variance: np.ndarray, gamma: float) -> np.ndarray:
 
     It is 0 for a variance below the edge of the noise.
 
-    Parameters
-    ----------
-    variance : ndarray
-        In units of the variance of the noise.
-    gamma : float
-        Number of columns over number of samples.
-
-    References
-    ----------
-    Baik and Silverstein, Eigenvalues of large sample covariance matrices of spiked
-    population models, 2006.
-
-    Examples
-    --------
     >>> signal, gamma = 4.0, 0.5
     >>> spikes(np.array([(1 + signal) * (1 + gamma / signal), 1.0]), gamma).tolist()
     [4.0, 0.0]
     """
-    # Noise alone has sample variances up to (1 + sqrt(gamma))^2 (Marchenko-Pastur). A
-    # signal s beyond it shows up as v = (1 + s)(1 + gamma / s), solved here for s.
+    # Noise alone has sample variances up to (1 + sqrt(gamma))^2 (Marchenko-Pastur). A signal s
+    # beyond it shows up as v = (1 + s)(1 + gamma / s), solved here for s.
     edge = (1 + np.sqrt(gamma)) ** 2
     middle = variance - 1 - gamma
     root = np.sqrt(np.maximum(middle**2 - 4 * gamma, 0))

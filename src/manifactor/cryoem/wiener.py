@@ -1,7 +1,7 @@
 """Means of images whose CTF is divided out again, by Wiener's filter.
 
-Images were multiplied by their CTF before they were averaged (`View.weigh`), so that a
-mean is the signal times the mean of the squared CTF, and noise.
+Images were multiplied by their CTF before they were averaged (`View.weigh`), so that a mean is the
+signal times the mean of the squared CTF, and noise.
 """
 
 from collections.abc import Callable
@@ -21,8 +21,8 @@ from manifactor.cryoem.views import View, particle_ctf_at
 class WienerSettings:
     """Settings of `transfer_powers` and `restored`."""
 
-    # Directions over which the CTF is averaged: astigmatism repeats after half a turn,
-    # and images are turned in their plane.
+    # Directions over which the CTF is averaged: astigmatism repeats after half a turn, and images
+    # are turned in their plane.
     n_angles: int = 4
 
     # Radius in units of the box beyond which a mean shows noise only.
@@ -43,13 +43,6 @@ def correction(
     """Return what divides the CTF out of the means of bins.
 
     That is the identity if the images were not multiplied by their CTF.
-
-    Parameters
-    ----------
-    images : View or ImageSource
-    labels, weights, n_bins
-        As in `transfer_powers`.
-    settings : WienerSettings
     """
     if not isinstance(images, View) or images.particles is None or not images.weigh:
         return lambda means: means
@@ -77,24 +70,7 @@ def transfer_powers(
 ) -> np.ndarray:
     """Return the weighted mean of the squared CTF of every bin, by shell.
 
-    Parameters
-    ----------
-    particles : Particles
-        With a defocus.
-    labels : ndarray of shape (n,)
-        The bin of every particle; -1 for none.
-    weights : ndarray of shape (n,)
-    n_bins : int
-    size : int
-        Width of an image in pixels.
-    pixel_size : float
-        Angstrom.
-    settings : WienerSettings
-
-    Returns
-    -------
-    ndarray of shape (n_bins, n_shells)
-        A shell is a whole number of cycles per box. Zeros for a bin without weight.
+    Shapes: labels (n,), weights (n,) -> (n_bins, n_shells).
     """
     n_shells = int(shells(size)[0].max()) + 1
     radius = np.arange(n_shells) / (size * pixel_size)
@@ -111,27 +87,14 @@ def transfer_powers(
 
 
 def restored(
-    means: np.ndarray,
-    powers: np.ndarray,
-    *,
-    settings: WienerSettings = WienerSettings(),
+    means: np.ndarray, powers: np.ndarray, *, settings: WienerSettings = WienerSettings()
 ) -> np.ndarray:
     """Return means of images with their CTF divided out.
 
-    Signal and noise are measured in the means themselves: noise outside of the disc
-    that the molecule fills, signal in what is left of each shell.
+    Signal and noise are measured in the means themselves: noise outside of the disc that the
+    molecule fills, signal in what is left of each shell.
 
-    Parameters
-    ----------
-    means : ndarray of shape (n_bins, size, size)
-        Of images that were multiplied by their CTF.
-    powers : ndarray of shape (n_bins, n_shells)
-        Of `transfer_powers`.
-    settings : WienerSettings
-
-    Returns
-    -------
-    ndarray of shape (n_bins, size, size), float32
+    Shapes: means (n_bins, size, size), powers (n_bins, n_shells) -> (n_bins, size, size).
     """
     size = means.shape[-1]
     shell, multiplicity = shells(size)
@@ -145,16 +108,12 @@ def restored(
     common = powers[filled].mean(axis=0)
     signal = np.maximum(by_shell - noise * common, 0) / common**2
     # Where there is no signal, nothing is let through.
-    relative = np.divide(
-        noise, signal, out=np.full(len(signal), np.inf), where=signal > 0
-    )
+    relative = np.divide(noise, signal, out=np.full(len(signal), np.inf), where=signal > 0)
     denominator = (powers + relative)[:, shell]
     # A bin without images has no CTF, and stays empty.
     empty = np.isinf(denominator) | (denominator == 0)
     spectra = np.divide(spectra, denominator, out=np.zeros_like(spectra), where=~empty)
-    return fft.irfft2(spectra, s=(size, size), norm="ortho", workers=cores()).astype(
-        np.float32
-    )
+    return fft.irfft2(spectra, s=(size, size), norm="ortho", workers=cores()).astype(np.float32)
 
 
 def _noise(means: np.ndarray, powers: np.ndarray, settings: WienerSettings) -> float:

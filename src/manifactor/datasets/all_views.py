@@ -17,11 +17,7 @@ from manifactor.datasets.molecule import Molecule
 from manifactor.datasets.motions import Motion, simulation_generator
 from manifactor.datasets.noise import NoiseSettings, noise_level
 from manifactor.datasets.particles import require_microscope
-from manifactor.datasets.poses import (
-    PreferredDirections,
-    draw_poses,
-    elevation_scores,
-)
+from manifactor.datasets.poses import PreferredDirections, draw_poses, elevation_scores
 from manifactor.datasets.projection import filtered
 
 
@@ -33,15 +29,13 @@ class ViewSettings:
     max_shift: float = 2.0
     # Images made at a time, which bounds the memory: 18 MB for 48 pixels.
     batch_size: int = 2000
-    # Smallest width of an atom in pixels: the sum of a narrower Gaussian over pixels
-    # differs from its integral by more than 3 parts in ten thousand.
+    # Smallest width of an atom in pixels: the sum of a narrower Gaussian over pixels differs from
+    # its integral by more than 3 parts in ten thousand.
     smallest_blur: float = 0.7
     # The direction in which `simulate_particles` projects, where noise is calibrated.
     calibrated_view: tuple[float, float, float] = (180.0, 120.0, -90.0)
     # States that calibrate the noise: 500 give it to about 2 %.
-    noise: NoiseSettings = field(
-        default_factory=lambda: NoiseSettings(n_calibration=500)
-    )
+    noise: NoiseSettings = field(default_factory=lambda: NoiseSettings(n_calibration=500))
 
 
 @dataclass(frozen=True)
@@ -106,8 +100,7 @@ class ViewSimulation:
 
     def parts(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yield consecutive rows and their images, a batch at a time."""
-        # One stream of noise in the order of the images: they do not depend on the size
-        # of a batch.
+        # One stream of noise in the order of the images: they do not depend on the size of a batch.
         rng = np.random.default_rng(self.noise_seed)
         for batch in gen_batches(len(self), self.settings.batch_size):
             images = self.clean(batch)
@@ -130,9 +123,7 @@ class ViewSimulation:
         )
         if self.defocus is None:
             return images
-        ctf = contrast_transfer(
-            self.size, self.pixel_size, self.defocus[rows], optics=self.optics
-        )
+        ctf = contrast_transfer(self.size, self.pixel_size, self.defocus[rows], optics=self.optics)
         return filtered(images, ctf)
 
     @property
@@ -266,8 +257,8 @@ def _calibrated_noise(
     if signal_to_noise is None or np.isinf(signal_to_noise):
         return 0.0
     settings = simulation.settings
-    # The same states for every seed and every choice of motions: one ratio is one level
-    # of noise, also for a rigid molecule, which has no signal of its own.
+    # The same states for every seed and every choice of motions: one ratio is one level of noise,
+    # also for a rigid molecule, which has no signal of its own.
     n = settings.noise.n_calibration
     motion = Motion("x", 0.0, simulation.symmetry, stretch)
     angle, stretches = motion.draw(n, np.random.default_rng(0))
@@ -285,10 +276,7 @@ def _calibrated_noise(
 
 
 def _require_numbers(
-    n_samples: int,
-    signal_to_noise: float | None,
-    pose_error: float,
-    settings: ViewSettings,
+    n_samples: int, signal_to_noise: float | None, pose_error: float, settings: ViewSettings
 ) -> None:
     require_count("n_samples", n_samples, low=1, high=10**9)
     require_number("pose_error", pose_error, low=0, high=180)
@@ -297,9 +285,7 @@ def _require_numbers(
         require_number("signal_to_noise", signal_to_noise, above=0)
 
 
-def _require_pixels(
-    size: int, pixel_size: float, blur: float, settings: ViewSettings
-) -> None:
+def _require_pixels(size: int, pixel_size: float, blur: float, settings: ViewSettings) -> None:
     require_count("size", size, low=16, high=4096)
     require_number("pixel_size", pixel_size, above=0)
     require_number("blur", blur, low=0)

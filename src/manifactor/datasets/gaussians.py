@@ -1,9 +1,9 @@
 """Projections of a moving molecule in any orientation, with a Gaussian for each atom.
 
-A Gaussian is a product of one along x and one along y, also after a rotation, so an
-image is one product of two matrices: Gaussians along the rows, (size, n_atoms), and
-along the columns, (n_atoms, size). That takes 2 n_atoms size^2 operations, which is the
-floor of this route: 24 million for the channel in 48 pixels.
+A Gaussian is a product of one along x and one along y, also after a rotation, so an image is one
+product of two matrices: Gaussians along the rows, (size, n_atoms), and along the columns, (n_atoms,
+size). That takes 2 n_atoms size^2 operations, which is the floor of this route: 24 million for the
+channel in 48 pixels.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -27,29 +27,7 @@ def project(
 ) -> np.ndarray:
     """Return projections of a molecule, each in its own state and pose.
 
-    Parameters
-    ----------
-    molecule : Molecule
-    angle : ndarray of shape (n,)
-        Of the rotor, in radians.
-    stretch : ndarray of shape (n, 2)
-        Along x and y, in Angstrom.
-    rotations : ndarray of shape (n, 3, 3)
-        From the molecule to the image: projections are along the third axis. The first
-        axis grows along the columns, the second along the rows.
-    shift : ndarray of shape (n, 2)
-        The shift that moves each image back to its centre, (x, y) in pixels. The point
-        0 of a centred molecule lies in the middle of pixel (size // 2, size // 2).
-    size : int
-        Width of the images in pixels.
-    pixel_size : float
-        In Angstrom.
-    blur : float
-        Standard deviation of the Gaussian of an atom, in Angstrom.
-
-    Returns
-    -------
-    ndarray of shape (n, size, size), float32
+    Shapes: angle (n,), stretch (n, 2), rotations (n, 3, 3), shift (n, 2) -> (n, size, size).
     """
     features = _features(molecule)
     coefficients = _coefficients(angle, stretch, rotations) / pixel_size
@@ -82,9 +60,7 @@ def _features(molecule: Molecule) -> np.ndarray:
     return np.array(rows, dtype=np.float32)
 
 
-def _coefficients(
-    angle: np.ndarray, stretch: np.ndarray, rotations: np.ndarray
-) -> np.ndarray:
+def _coefficients(angle: np.ndarray, stretch: np.ndarray, rotations: np.ndarray) -> np.ndarray:
     """Return the linear maps, (n, 2, 6), from features to x and y in the image."""
     cosine, sine = np.cos(angle), np.sin(angle)
     turn = np.array([[cosine, -sine], [sine, cosine]]).transpose(2, 0, 1)
@@ -97,13 +73,11 @@ def _peak_heights(weights: np.ndarray, blur: float) -> np.ndarray:
     return (np.asarray(weights) / (2 * np.pi * blur**2)).astype(np.float32)
 
 
-def _gaussians(
-    centres: np.ndarray, size: int, blur: float, *, largest: float = 40.0
-) -> np.ndarray:
+def _gaussians(centres: np.ndarray, size: int, blur: float, *, largest: float = 40.0) -> np.ndarray:
     """Return Gaussians of height 1 at the pixels, (size, n_atoms), float32.
 
-    The exponent stops at -`largest`: e^-40 is nothing beside 1, and its square is still
-    no denormal number, with which processors are a hundred times slower.
+    The exponent stops at -`largest`: e^-40 is nothing beside 1, and its square is still no denormal
+    number, with which processors are a hundred times slower.
     """
     # Scaled before they are subtracted: passes over the matrix are the cost.
     scale = np.float32(1 / (np.sqrt(2) * blur))

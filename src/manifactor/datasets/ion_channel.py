@@ -10,8 +10,8 @@ from manifactor.datasets.molecule import Molecule, Part
 Point = tuple[float, float, float]  # radius in A, angle in degrees, height in A
 Beads = tuple[Part, np.ndarray]
 
-# The segments of one subunit but those of the barrel: part, secondary structure, start
-# and end as radius in A, angle in degrees and height in A, and what it models.
+# The segments of one subunit but those of the barrel: part, secondary structure, start and end as
+# radius in A, angle in degrees and height in A, and what it models.
 SUBUNIT_SEGMENTS = """\
 ROTOR helix    9   0   8   18  42  46  S6, the inverted teepee around the pore
 ROTOR helix   19  18  12   24  62  47  S5
@@ -124,11 +124,7 @@ def _cartesian(point: Point) -> np.ndarray:
     return np.array([x, y, height])
 
 
-def _segment(
-    start: np.ndarray,
-    end: np.ndarray,
-    kind: str,
-) -> np.ndarray:
+def _segment(start: np.ndarray, end: np.ndarray, kind: str) -> np.ndarray:
     """Return the beads along a line: two a residue, for backbone and side chain."""
     structure = SECONDARY_STRUCTURES[kind]
     length = np.linalg.norm(end - start)
@@ -155,11 +151,7 @@ def _barrel(barrel: Barrel) -> Iterator[Beads]:
     axis = axis / np.linalg.norm(axis)
     first, second = _frame_around(axis, [0.0, 1.0, 0.0])
 
-    def at(
-        radius: float,
-        angle: float,
-        height: float,
-    ) -> np.ndarray:
+    def at(radius: float, angle: float, height: float) -> np.ndarray:
         outward = np.cos(angle) * first + np.sin(angle) * second
         return centre + radius * outward + height * axis
 

@@ -20,15 +20,7 @@ from manifactor.datasets.field import APART, CONFORMAL, SMALL_SIZE, THREE_CENTRE
 from manifactor.datasets.near_products import CutCorner, Hole, LatticeTorus, Stadium
 from manifactor.datasets.objects import Scene, Shifting, Turning
 from manifactor.datasets.problem_settings import ProblemSettings, Range
-from manifactor.datasets.products import (
-    Interval,
-    Part,
-    Shape,
-    Sphere,
-    circle,
-    independent,
-    product,
-)
+from manifactor.datasets.products import Interval, Part, Shape, Sphere, circle, independent, product
 from manifactor.datasets.shapes import SHAPES
 from manifactor.datasets.warps import PROFILES, Revolution
 
@@ -241,9 +233,7 @@ def _random_parts(rng, settings: ProblemSettings) -> list[Interval | Sphere]:
             return list(map(_part, kinds, np.exp(log_sizes)))
 
 
-def _parts_of_sizes(
-    sizes: np.ndarray, rng, settings: ProblemSettings
-) -> list[Interval | Sphere]:
+def _parts_of_sizes(sizes: np.ndarray, rng, settings: ProblemSettings) -> list[Interval | Sphere]:
     """Draw a factor of each size."""
     while True:  # until the product has few enough dimensions
         kinds = _factor_kinds(len(sizes), rng, settings)

@@ -36,11 +36,7 @@ class Molecule:
 
     def __post_init__(self) -> None:
         n = len(self.parts)
-        shapes = (
-            np.shape(self.atoms),
-            np.shape(self.weights),
-            np.shape(self.parts),
-        )
+        shapes = (np.shape(self.atoms), np.shape(self.weights), np.shape(self.parts))
         if shapes != ((n, 3), (n,), (n,)):
             raise ValueError(
                 "`atoms`, `weights` and `parts` must have shapes (n, 3), (n,) and "
@@ -49,9 +45,7 @@ class Molecule:
         finite_atoms = np.isfinite(self.atoms).all()
         finite_weights = np.isfinite(self.weights).all()
         if not (finite_atoms and finite_weights):
-            raise ValueError(
-                "`atoms` and `weights` must be finite; remove the atoms that are not."
-            )
+            raise ValueError("`atoms` and `weights` must be finite; remove the atoms that are not.")
         n_rotor = self.rotor.sum()
         if not 0 < n_rotor < n:
             raise ValueError(

@@ -21,22 +21,7 @@ TURNING = ("x", "xy")
 
 @dataclass(frozen=True)
 class Motion:
-    """The distribution of the motions.
-
-    Parameters
-    ----------
-    motions : {"x", "xy", "stretches", "rigid"}
-        The rotor turns, and the rest is stretched along x, or along x and y; the rest
-        is stretched along x and y, and the rotor is at rest; nothing moves.
-    correlation : float
-        Of the Gaussian copula of the angle and the x-stretch, in [-1, 1].
-    symmetry : int
-        Angles are uniform in [0, 2 pi / symmetry).
-    stretch : float
-        Stretches of the lowest atom are uniform in +-stretch, in Angstrom.
-    view_correlation : float
-        Of the Gaussian copula of the view and the x-stretch, in [-1, 1].
-    """
+    """The distribution of the motions."""
 
     motions: str
     correlation: float
@@ -69,23 +54,14 @@ class Motion:
         return self.stretch * MOTIONS[self.motions]
 
     def draw(
-        self,
-        n_samples: int,
-        rng: np.random.Generator,
-        *,
-        view: np.ndarray | float = 0.0,
+        self, n_samples: int, rng: np.random.Generator, *, view: np.ndarray | float = 0.0
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return angles (n_samples,) and stretches (n_samples, 2).
 
-        Parameters
-        ----------
-        n_samples : int
-        rng : Generator
-        view : ndarray of shape (n_samples,) or float
-            Standard normal variables of the views, for `view_correlation`.
+        Shapes: view (n_samples,).
         """
-        # A Gaussian copula: normal variables can be correlated at will, and their
-        # distribution function makes each of them uniform again.
+        # A Gaussian copula: normal variables can be correlated at will, and their distribution
+        # function makes each of them uniform again.
         turn, x, y = rng.standard_normal((3, n_samples))
         own = np.sqrt(self._own_variance) * x
         x = self.correlation * turn + self.view_correlation * view + own

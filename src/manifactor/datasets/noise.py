@@ -14,8 +14,8 @@ from manifactor._support.threads import one_blas_thread
 class NoiseSettings:
     """Settings of `add_noise`."""
 
-    # The principal component whose variance is the signal: two components belong to the
-    # rotor's circle, one or two to the stretch.
+    # The principal component whose variance is the signal: two components belong to the rotor's
+    # circle, one or two to the stretch.
     component: int = 4
     # Images from which the signal is measured; more would change it little.
     n_calibration: int = 2500
@@ -33,20 +33,7 @@ def add_noise(
 ) -> float:
     """Add white noise to the images in place and return its standard deviation.
 
-    Parameters
-    ----------
-    images : ndarray of shape (n_samples, ...), float32
-    signal_to_noise : float or None
-        Variance of the component of the signal over that of the noise in a pixel; None
-        or infinity for no noise.
-    signal : ndarray of shape (n_samples, ...)
-        Clean images that only the motions change.
-    rng : Generator
-    settings : NoiseSettings
-
-    Returns
-    -------
-    float
+    Shapes: images (n_samples, ...), signal (n_samples, ...).
     """
     noise = noise_level(signal, signal_to_noise, settings=settings)
     if noise == 0:
@@ -59,10 +46,7 @@ def add_noise(
 
 
 def noise_level(
-    signal: np.ndarray,
-    signal_to_noise: float | None,
-    *,
-    settings: NoiseSettings = NoiseSettings(),
+    signal: np.ndarray, signal_to_noise: float | None, *, settings: NoiseSettings = NoiseSettings()
 ) -> float:
     """Return the standard deviation of white noise at a signal-to-noise ratio.
 

@@ -1,10 +1,9 @@
 """Images of a molecule whose rotor turns while the rest is stretched.
 
-The recipe is that of the paper's cryo-EM data: the rotor is turned about z, slices of
-the rest are shifted by an amount that grows with the square of the depth, the volume is
-tilted and summed, white noise is added. There are two routes to the images: "atoms"
-moves the atoms and adds them up in the image, "volumes" interpolates densities as the
-paper does.
+The recipe is that of the paper's cryo-EM data: the rotor is turned about z, slices of the rest are
+shifted by an amount that grows with the square of the depth, the volume is tilted and summed, white
+noise is added. There are two routes to the images: "atoms" moves the atoms and adds them up in the
+image, "volumes" interpolates densities as the paper does.
 """
 
 from dataclasses import dataclass, field
@@ -20,13 +19,7 @@ from manifactor.datasets.ion_channel import channel
 from manifactor.datasets.molecule import Molecule
 from manifactor.datasets.motions import TURNING, Motion, simulation_generator
 from manifactor.datasets.noise import NoiseSettings, add_noise, require_samples
-from manifactor.datasets.projection import (
-    ROUTES,
-    Frame,
-    Painter,
-    checked_frame,
-    filtered,
-)
+from manifactor.datasets.projection import ROUTES, Frame, Painter, checked_frame, filtered
 
 
 @dataclass(frozen=True)
@@ -204,9 +197,7 @@ def simulate_particles(
     # A pose is no motion: the signal is that of the upright images.
     n = settings.noise.n_calibration
     signal = paint(states.angle[:n], states.stretch[:n]) if in_plane else images
-    noise = add_noise(
-        images, signal_to_noise, signal=signal, rng=rng, settings=settings.noise
-    )
+    noise = add_noise(images, signal_to_noise, signal=signal, rng=rng, settings=settings.noise)
     return Simulation(
         images,
         states.angle,
@@ -231,8 +222,8 @@ def _drawn(
     rng: np.random.Generator,
 ) -> _States:
     """Draw the state of every image."""
-    # The motions come first, and psi and shift are drawn in any case, so that a seed
-    # gives the same motions with and without them.
+    # The motions come first, and psi and shift are drawn in any case, so that a seed gives the same
+    # motions with and without them.
     angle, stretch = motion.draw(n_samples, rng)
     defoci = None if defocus is None else rng.uniform(*defocus, size=n_samples)
     psi = rng.uniform(-180, 180, size=n_samples) * in_plane
@@ -241,11 +232,7 @@ def _drawn(
 
 
 def _images(
-    states: _States,
-    paint: Painter,
-    frame: Frame,
-    optics: Optics,
-    batch_size: int,
+    states: _States, paint: Painter, frame: Frame, optics: Optics, batch_size: int
 ) -> np.ndarray:
     """Return the clean images, rotated and shifted in their plane and with the CTF."""
     n, size = len(states.angle), frame.size
@@ -255,24 +242,16 @@ def _images(
     for batch in gen_batches(n, batch_size):
         painted = paint(states.angle[batch], states.stretch[batch])
         if moved:
-            painted = _rotated_and_shifted(
-                painted, states.psi[batch], states.shift[batch]
-            )
+            painted = _rotated_and_shifted(painted, states.psi[batch], states.shift[batch])
         # After the pose: the CTF is the microscope's and does not turn with a particle.
         if states.defocus is not None:
-            ctf = contrast_transfer(
-                size, frame.pixel_size, states.defocus[batch], optics=optics
-            )
+            ctf = contrast_transfer(size, frame.pixel_size, states.defocus[batch], optics=optics)
             painted = filtered(painted, ctf)
         images[batch] = painted
     return images
 
 
-def _rotated_and_shifted(
-    images: np.ndarray,
-    psi: np.ndarray,
-    shift: np.ndarray,
-) -> np.ndarray:
+def _rotated_and_shifted(images: np.ndarray, psi: np.ndarray, shift: np.ndarray) -> np.ndarray:
     """Rotate images by psi degrees and move them off centre, as RELION defines both."""
     out = np.empty_like(images)
     # RELION turns images about the pixel at half of the size.
@@ -281,12 +260,7 @@ def _rotated_and_shifted(
     for image, result, angle, (x, y) in zip(images, out, angles, shift, strict=True):
         cosine, sine = np.cos(angle), np.sin(angle)
         # From rows and columns of the result back to those of the image.
-        back = np.array(
-            [
-                [cosine, sine],
-                [-sine, cosine],
-            ]
-        )
+        back = np.array([[cosine, sine], [-sine, cosine]])
         row_column = np.array([y, x])
         offset = centre + back @ (row_column - centre)
         ndimage.affine_transform(image, back, offset, output=result, order=3)
@@ -300,11 +274,8 @@ def require_microscope(defocus, optics: Optics) -> None:
         require_number(f"optics.{name}", getattr(optics, name))
     if defocus is None:
         return
-    is_pair = np.shape(defocus) == (2,) and all(
-        isinstance(end, Real) for end in defocus
-    )
+    is_pair = np.shape(defocus) == (2,) and all(isinstance(end, Real) for end in defocus)
     if not (is_pair and -np.inf < defocus[0] <= defocus[1] < np.inf):
         raise ValueError(
-            "`defocus` must be (low, high) in Angstrom with low <= high; "
-            f"got {defocus!r}."
+            f"`defocus` must be (low, high) in Angstrom with low <= high; got {defocus!r}."
         )

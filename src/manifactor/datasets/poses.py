@@ -40,11 +40,11 @@ class PreferredDirections:
         (-40.0, 140.0),
     )
     weights: tuple[float, ...] = (4.0, 3.0, 2.0, 1.0)
-    # Half of the particles of a direction lie within 21 degrees of it, and the density
-    # there is 2 kappa = 20 times the uniform one.
+    # Half of the particles of a direction lie within 21 degrees of it, and the density there is 2
+    # kappa = 20 times the uniform one.
     concentration: float = 10.0
-    # With these weights, the density is .3 to about 6 times the uniform one: every
-    # direction is there, as in data sets that can be reconstructed.
+    # With these weights, the density is .3 to about 6 times the uniform one: every direction is
+    # there, as in data sets that can be reconstructed.
     floor: float = 0.3
 
     def __post_init__(self) -> None:
@@ -93,24 +93,12 @@ class PreferredDirections:
 
 @dataclass(frozen=True)
 class Poses:
-    """Poses of simulated particles.
+    """Poses of simulated particles."""
 
-    Attributes
-    ----------
-    directions : ndarray of shape (n, 3)
-        Unit vectors of the true views.
-    rotations : ndarray of shape (n, 3, 3)
-        The true rotations from the molecule to the image.
-    angles : ndarray of shape (n, 3)
-        rot, tilt and psi with errors, in degrees.
-    shift : ndarray of shape (n, 2)
-        Pixels along x and y.
-    """
-
-    directions: np.ndarray
-    rotations: np.ndarray
-    angles: np.ndarray
-    shift: np.ndarray
+    directions: np.ndarray  # (n, 3): unit vectors of the true views
+    rotations: np.ndarray  # (n, 3, 3): the true rotations from the molecule to the image
+    angles: np.ndarray  # (n, 3): rot, tilt and psi with errors, in degrees
+    shift: np.ndarray  # (n, 2): pixels along x and y
 
 
 def draw_poses(
@@ -141,12 +129,7 @@ def uniform_directions(n_samples: int, rng: np.random.Generator) -> np.ndarray:
 def pose_angles(directions: np.ndarray, psi: np.ndarray) -> np.ndarray:
     """Return RELION's rot, tilt and psi in degrees, (n, 3).
 
-    Parameters
-    ----------
-    directions : ndarray of shape (n, 3)
-        Unit vectors of the views.
-    psi : ndarray of shape (n,)
-        Turns of the images in their plane, in degrees.
+    Shapes: directions (n, 3), psi (n,).
     """
     x, y, z = directions.T
     rot = np.degrees(np.arctan2(y, x))
@@ -154,15 +137,11 @@ def pose_angles(directions: np.ndarray, psi: np.ndarray) -> np.ndarray:
     return np.column_stack([rot, tilt, psi])
 
 
-def with_error(
-    rotations: np.ndarray,
-    degrees: float,
-    rng: np.random.Generator,
-) -> np.ndarray:
+def with_error(rotations: np.ndarray, degrees: float, rng: np.random.Generator) -> np.ndarray:
     """Return rotations, (n, 3, 3), that differ from the given ones by random ones.
 
-    The vectors of the additional rotations are normal and isotropic. Their angle is
-    `degrees` as a root mean square.
+    The vectors of the additional rotations are normal and isotropic. Their angle is `degrees` as a
+    root mean square.
     """
     # Each of three components has a third of the mean squared angle.
     deviation = np.radians(degrees) / np.sqrt(3)

@@ -13,8 +13,8 @@ class ProblemSettings:
     # Log-uniform, so that small and large problems are equally frequent.
     n_samples: tuple[int, int] = (800, 6000)
     irreducible_share: float = 0.25
-    # Names of `SHAPES`. Correlated clouds are not among them: their principal axes are
-    # independent, so that either answer is right.
+    # Names of `SHAPES`. Correlated clouds are not among them: their principal axes are independent,
+    # so that either answer is right.
     irreducible: tuple[str, ...] = (
         *("sphere", "sphere3", "disk", "triangle", "parallelogram"),
         *("cloud2", "cloud3", "ellipsoid", "long_ellipsoid", "solid_ellipsoid"),
@@ -41,27 +41,27 @@ class ProblemSettings:
     factor_kinds: tuple[float, float, float] = (0.45, 0.35, 0.2)
     # The largest ratio of two factors' lengths, unless one of them is weak.
     length_ratio: float = 4
-    # Of one Gaussian's deviation to the next smaller one's: Gaussians of equal
-    # deviation are isotropic, and no direction is a factor.
+    # Of one Gaussian's deviation to the next smaller one's: Gaussians of equal deviation are
+    # isotropic, and no direction is a factor.
     gaussian_ratio: Range = (1.5, 3.0)
     concentration: Range = (0.5, 2.0)
     # Beyond 4 kT a circle of 3000 samples has almost none between its wells.
     barrier: Range = (1.0, 4.0)
     largest_tilt: float = 0.5
     gap: Range = (0.05, 0.15)
-    # The largest length over the smallest, or a bright object's variance over a dim
-    # one's, where one factor is weak.
+    # The largest length over the smallest, or a bright object's variance over a dim one's, where
+    # one factor is weak.
     weak_ratio: Range = (10.0, 30.0)
     brightness_ratio: Range = (1.0, 30.0)
     # Largest over smallest radius of a surface of revolution, and length over radius.
     radius_ratio: Range = (1.5, 3.0)
     axis_ratio: Range = (3.0, 5.0)
-    # What a near-product lacks, relative to its short side: smaller corners and holes
-    # hold too few of 800 samples to be missed.
+    # What a near-product lacks, relative to its short side: smaller corners and holes hold too few
+    # of 800 samples to be missed.
     cut: Range = (0.4, 0.7)
     hole: Range = (0.2, 0.35)
-    # How far going once around the second circle of a lattice torus moves along the
-    # first, of its length: beyond a half another pair of circles is the shorter one.
+    # How far going once around the second circle of a lattice torus moves along the first, of its
+    # length: beyond a half another pair of circles is the shorter one.
     lattice_offset: Range = (0.17, 0.4)
     side_ratio: Range = (1.3, 2.5)
     # The smallest factor's extent over the largest standard deviation of the noise.
@@ -73,6 +73,5 @@ class ProblemSettings:
 
 # Uniform products and irreducible shapes alone: the easy problems.
 EVEN_PROBLEMS = ProblemSettings(
-    irreducible=("sphere", "sphere3", "disk", "triangle", "parallelogram"),
-    kinds={"even": 1.0},
+    irreducible=("sphere", "sphere3", "disk", "triangle", "parallelogram"), kinds={"even": 1.0}
 )

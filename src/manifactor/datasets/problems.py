@@ -37,9 +37,7 @@ class Problem:
     product: bool
 
 
-def random_problem(
-    seed: int, *, settings: ProblemSettings = ProblemSettings()
-) -> Problem:
+def random_problem(seed: int, *, settings: ProblemSettings = ProblemSettings()) -> Problem:
     """Return problem number `seed`, with 1 to 3 factors and 800 to 6000 samples.
 
     A quarter of the problems are irreducible. The others are products of intervals,
@@ -67,10 +65,7 @@ def random_problem(
     scale = 10 ** rng.uniform(-settings.largest_exponent, settings.largest_exponent)
     if noise:
         X = X + rng.normal(scale=noise, size=X.shape)
-    description = (
-        f"{drawn.name}, n = {n}, noise {noise:.3f}, in R^{X.shape[1]}, "
-        f"times {scale:.1e}"
-    )
+    description = f"{drawn.name}, n = {n}, noise {noise:.3f}, in R^{X.shape[1]}, times {scale:.1e}"
     return Problem(scale * X, truth, description, drawn.kind, drawn.product)
 
 

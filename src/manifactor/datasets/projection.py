@@ -61,12 +61,7 @@ class Frame:
         return frame
 
 
-def _atom_painter(
-    molecule: Molecule,
-    frame: Frame,
-    reach: np.ndarray,
-    blur: float,
-) -> Painter:
+def _atom_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float) -> Painter:
     """Return a painter that moves the atoms, adds them up and blurs the image."""
     shape = (frame.size, frame.size)
     # The sum of the atoms is blurred, once an image, instead of every atom.
@@ -82,17 +77,12 @@ def _atom_painter(
     return paint
 
 
-def _volume_painter(
-    molecule: Molecule,
-    frame: Frame,
-    reach: np.ndarray,
-    blur: float,
-) -> Painter:
+def _volume_painter(molecule: Molecule, frame: Frame, reach: np.ndarray, blur: float) -> Painter:
     """Return a painter by the paper's recipe.
 
-    The density of the rotor is turned, that of the rest shifted slice by slice; their
-    sum is tilted and projected. The paper also clips negative densities; Gaussians and
-    linear interpolation leave none.
+    The density of the rotor is turned, that of the rest shifted slice by slice; their sum is tilted
+    and projected. The paper also clips negative densities; Gaussians and linear interpolation leave
+    none.
     """
     pixel_size = frame.pixel_size
     origin, shape = _grid(molecule.extremes(reach), pixel_size, blur)
@@ -122,16 +112,11 @@ def _volume_painter(
 
 
 # Both make a painter of the molecule, the frame, the largest stretch and the blur.
-ROUTES: dict[str, Callable[..., Painter]] = {
-    "atoms": _atom_painter,
-    "volumes": _volume_painter,
-}
+ROUTES: dict[str, Callable[..., Painter]] = {"atoms": _atom_painter, "volumes": _volume_painter}
 
 
 def _grid(
-    points: np.ndarray,
-    pixel_size: float,
-    blur: float,
+    points: np.ndarray, pixel_size: float, blur: float
 ) -> tuple[np.ndarray, tuple[int, int, int]]:
     """Return the cell (z, y, x) of the point 0 and the shape of a grid for points."""
     # `gaussian_filter` cuts its Gaussian off at four standard deviations.
@@ -143,54 +128,33 @@ def _grid(
     return -low, (int(depth), int(height), int(width))
 
 
-def grid_cells(
-    atoms: np.ndarray,
-    origin: np.ndarray,
-    pixel_size: float,
-) -> np.ndarray:
+def grid_cells(atoms: np.ndarray, origin: np.ndarray, pixel_size: float) -> np.ndarray:
     """Return positions of atoms in a grid in the order z, y, x, (3, n_atoms)."""
     cells = atoms[:, ::-1].T / pixel_size
     return cells + origin[:, None]
 
 
-def _turned(
-    volume: np.ndarray,
-    angle: float,
-    origin: np.ndarray,
-) -> np.ndarray:
+def _turned(volume: np.ndarray, angle: float, origin: np.ndarray) -> np.ndarray:
     """Return the density turned about z."""
     cosine, sine = np.cos(angle), np.sin(angle)
-    back = np.array(
-        [
-            [1, 0, 0],
-            [0, cosine, -sine],
-            [0, sine, cosine],
-        ]
-    )
+    back = np.array([[1, 0, 0], [0, cosine, -sine], [0, sine, cosine]])
     offset = (origin - back @ origin) * [0, 1, 1]
     # A turn about z mixes no slices: empty ones, about half, need no interpolation.
     filled = volume.any(axis=(1, 2))
     turned = np.zeros_like(volume)
-    turned[filled] = ndimage.affine_transform(
-        volume[filled], back, offset=offset, order=1
-    )
+    turned[filled] = ndimage.affine_transform(volume[filled], back, offset=offset, order=1)
     return turned
 
 
 def _sheared(volume: np.ndarray, shifts: np.ndarray) -> np.ndarray:
     """Return the density with each slice shifted by so many pixels along y and x."""
     sheared = [
-        ndimage.shift(one, shift, order=1)
-        for one, shift in zip(volume, shifts, strict=True)
+        ndimage.shift(one, shift, order=1) for one, shift in zip(volume, shifts, strict=True)
     ]
     return np.stack(sheared)
 
 
-def _tilted_sum(
-    volume: np.ndarray,
-    frame: Frame,
-    origin: np.ndarray,
-) -> np.ndarray:
+def _tilted_sum(volume: np.ndarray, frame: Frame, origin: np.ndarray) -> np.ndarray:
     """Return the density rotated by the tilt in the (z, x) plane and summed over x."""
     cosine, sine = frame.turn
     n_z, _, n_x = volume.shape
@@ -200,13 +164,7 @@ def _tilted_sum(
     distances = np.linalg.norm(from_origin, axis=1)
     depth = int(np.ceil(distances.max()))
     # From row, column, depth of the result back to z, y, x of the density.
-    back = np.array(
-        [
-            [-cosine, 0, -sine],
-            [0, 1, 0],
-            [-sine, 0, cosine],
-        ]
-    )
+    back = np.array([[-cosine, 0, -sine], [0, 1, 0], [-sine, 0, cosine]])
     middle_row = (frame.size - 1) / 2 + frame.middle / frame.pixel_size
     centre = [middle_row, frame.size / 2, depth]
     rotated = ndimage.affine_transform(
@@ -219,24 +177,10 @@ def _tilted_sum(
     return rotated.sum(axis=2)
 
 
-def splat(
-    at: np.ndarray,
-    weights: np.ndarray,
-    shape: tuple[int, ...],
-) -> np.ndarray:
+def splat(at: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """Add weights up on a grid by linear interpolation.
 
-    Parameters
-    ----------
-    at : ndarray of shape (n_axes, n)
-        Places in cells, inside of the grid.
-    weights : ndarray of shape (n,)
-        Each is shared among the cells around its place in proportion to their nearness.
-    shape : tuple of int
-
-    Returns
-    -------
-    ndarray of this shape
+    Shapes: at (n_axes, n), weights (n,).
     """
     # At the far edge, the last cell but one is the lower one of the two.
     last = np.array(shape)[:, None] - 2
@@ -255,15 +199,7 @@ def splat(
 
 
 def gaussian_transfer(shape: tuple[int, ...], blur: float) -> np.ndarray:
-    """Return the transform of a Gaussian on the grid of a real transform.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the images or volumes.
-    blur : float
-        Standard deviation in pixels.
-    """
+    """Return the transform of a Gaussian on the grid of a real transform."""
     frequencies = [np.fft.fftfreq(n) for n in shape[:-1]]
     frequencies.append(np.fft.rfftfreq(shape[-1]))
     axes = np.meshgrid(*frequencies, indexing="ij", sparse=True)
@@ -275,10 +211,7 @@ def gaussian_transfer(shape: tuple[int, ...], blur: float) -> np.ndarray:
 
 
 def filtered(
-    images: np.ndarray,
-    transfer: np.ndarray,
-    *,
-    axes: tuple[int, ...] = (-2, -1),
+    images: np.ndarray, transfer: np.ndarray, *, axes: tuple[int, ...] = (-2, -1)
 ) -> np.ndarray:
     """Return images times a transfer function in Fourier space; volumes by 3 axes."""
     transformed = fft.rfftn(images, axes=axes) * transfer

@@ -27,12 +27,7 @@ class _Atoms:
         return ", ".join(dict.fromkeys(self.chains.tolist()))
 
 
-def read_molecule(
-    path,
-    *,
-    rotor: Sequence[str],
-    assembly: str | None = None,
-) -> Molecule:
+def read_molecule(path, *, rotor: Sequence[str], assembly: str | None = None) -> Molecule:
     """Read a molecule from a PDB or mmCIF file.
 
     The axis of the rotor must be parallel to z in the file; it is placed at the mean of
@@ -81,8 +76,7 @@ def _rotor_atoms(rotor: Sequence[str], found: _Atoms) -> np.ndarray:
         turns |= _selected(selection, found)
     if not turns.any():
         raise ValueError(
-            "`rotor` must select some atoms; it selects none. "
-            f"The chains are {found.chain_names}."
+            f"`rotor` must select some atoms; it selects none. The chains are {found.chain_names}."
         )
     if turns.all():
         raise ValueError(
@@ -97,8 +91,7 @@ def _selected(selection: str, found: _Atoms) -> np.ndarray:
     chain, residues = _parsed(selection)
     if chain not in found.chains:
         raise ValueError(
-            f"`rotor` must name chains of the file, {found.chain_names}; "
-            f"got {selection!r}."
+            f"`rotor` must name chains of the file, {found.chain_names}; got {selection!r}."
         )
     in_chain = found.chains == chain
     if residues is None:
@@ -127,8 +120,7 @@ def _parsed(selection: str) -> tuple[str, tuple[int, int] | None]:
     match = re.fullmatch(pattern, selection) if isinstance(selection, str) else None
     if match is None:
         raise ValueError(
-            '`rotor` must hold selections such as "B" or "A:219-421"; '
-            f"got {selection!r}."
+            f'`rotor` must hold selections such as "B" or "A:219-421"; got {selection!r}.'
         )
     chain, first, last = match.groups()
     return chain, None if first is None else (int(first), int(last))

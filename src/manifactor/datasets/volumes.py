@@ -72,15 +72,11 @@ def simulate_volumes(
     return volumes, angle, stretches
 
 
-def _origin(
-    molecule: Molecule,
-    reach: np.ndarray,
-    frame: Frame,
-) -> np.ndarray:
+def _origin(molecule: Molecule, reach: np.ndarray, frame: Frame) -> np.ndarray:
     """Return the cell (z, y, x) of the point 0 with every state inside of the grid."""
     points = molecule.extremes(reach)
-    # Along z the states together are centred; along x and y the rotor's axis is, so
-    # that a turn moves nothing out.
+    # Along z the states together are centred; along x and y the rotor's axis is, so that a turn
+    # moves nothing out.
     heights = points[:, 2]
     middle = (heights.min() + heights.max()) / 2
     size = frame.size

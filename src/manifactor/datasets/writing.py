@@ -12,31 +12,11 @@ from manifactor.datasets.particles import Simulation
 
 Simulated = Simulation | ViewSimulation
 
-CTF_COLUMNS = (
-    "rlnDefocusU",
-    "rlnDefocusV",
-    "rlnDefocusAngle",
-    "rlnPhaseShift",
-    "rlnCtfBfactor",
-)
+CTF_COLUMNS = ("rlnDefocusU", "rlnDefocusV", "rlnDefocusAngle", "rlnPhaseShift", "rlnCtfBfactor")
 
 
-def write_dataset(
-    folder: Path,
-    simulation: Simulation,
-    *,
-    name: str,
-) -> None:
-    """Write particles.mrcs, particles.star and truth.csv into a folder.
-
-    Parameters
-    ----------
-    folder : Path
-    simulation : Simulation
-    name : str
-        The folder's name when all is written. As in RELION, images are named relative
-        to the project's folder: name/particles.mrcs.
-    """
+def write_dataset(folder: Path, simulation: Simulation, *, name: str) -> None:
+    """Write particles.mrcs, particles.star and truth.csv into a folder."""
     pixel_size = simulation.pixel_size
     write_stack(folder / "particles.mrcs", simulation.images, pixel_size=pixel_size)
     _write_star(folder, simulation, name)
@@ -44,16 +24,12 @@ def write_dataset(
 
 
 def write_views(
-    folder: Path,
-    simulation: ViewSimulation,
-    *,
-    name: str,
-    callback: Callback | None = None,
+    folder: Path, simulation: ViewSimulation, *, name: str, callback: Callback | None = None
 ) -> None:
     """Write particles of all views as `write_dataset` does, the images part by part.
 
-    The angles in particles.star have the errors of the poses; truth.csv also holds the
-    true ones. `callback` is called with "images" and the fraction that is written.
+    The angles in particles.star have the errors of the poses; truth.csv also holds the true ones.
+    `callback` is called with "images" and the fraction that is written.
     """
     n, size = len(simulation), simulation.size
 
@@ -64,10 +40,7 @@ def write_views(
                 callback("images", rows.stop / n)
 
     write_stack_in_parts(
-        folder / "particles.mrcs",
-        parts(),
-        shape=(n, size, size),
-        pixel_size=simulation.pixel_size,
+        folder / "particles.mrcs", parts(), shape=(n, size, size), pixel_size=simulation.pixel_size
     )
     _write_star(folder, simulation, name)
     true = dict(zip(("rot", "tilt", "psi"), simulation.true_angles.T, strict=True))
@@ -120,12 +93,7 @@ def star_text(simulation: Simulated, stack: str) -> str:
     return _loop("optics", [group]) + _loop("particles", particles)
 
 
-def _particle(
-    i: int,
-    angles: np.ndarray,
-    simulation: Simulated,
-    stack: str,
-) -> dict[str, str]:
+def _particle(i: int, angles: np.ndarray, simulation: Simulated, stack: str) -> dict[str, str]:
     """Return the columns of particle i, whose pose has these angles."""
     rot, tilt, psi = angles
     # RELION's angles and origins say how to undo the pose, and so does `shift`.
@@ -167,8 +135,8 @@ def _formatted(values: dict[str, float]) -> dict[str, str]:
 
 def _loop(block: str, rows: list[dict[str, str]]) -> str:
     """Return a data block whose columns are the keys of the rows."""
-    # The comment by which RELION tells its versions; the columns are those of the first
-    # row, as all rows have the same.
+    # The comment by which RELION tells its versions; the columns are those of the first row, as all
+    # rows have the same.
     lines = ["", "# version 30001", "", f"data_{block}", "", "loop_"]
     lines += [f"_{name} #{i}" for i, name in enumerate(rows[0], start=1)]
     lines += [" ".join(row.values()) for row in rows]

@@ -13,27 +13,16 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from manifactor._support.parameters import (
-    require_columns_of_numbers,
-    require_unmasked,
-)
+from manifactor._support.parameters import require_columns_of_numbers, require_unmasked
 from manifactor._support.progress import shown_progress
 from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
-from manifactor.estimators.column_words import (
-    Labels,
-    column_labels,
-    require_labels,
-)
+from manifactor.estimators.column_words import Labels, column_labels, require_labels
 from manifactor.estimators.drawing import require_samples
 from manifactor.spectral.device_forecast import available_on, require_device_memory
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.forecast import (
-    Forecast,
-    ForecastSettings,
-    require_memory,
-)
+from manifactor.spectral.forecast import Forecast, ForecastSettings, require_memory
 from manifactor.spectral.neighbors import NeighborSettings
 from manifactor.spectral.pipeline import forecast_diffusion, kept_stages
 from manifactor.spectral.preparation import PreparationSettings
@@ -62,29 +51,20 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _progress(
-        self, callback: Callback | None
-    ) -> AbstractContextManager[Callback | None]:
+    def _progress(self, callback: Callback | None) -> AbstractContextManager[Callback | None]:
         """Return a context with a callback that also shows stages if `verbose`."""
         return shown_progress(
-            callback,
-            verbose=self.verbose,
-            name=type(self).__name__,
-            steady=("places",),
+            callback, verbose=self.verbose, name=type(self).__name__, steady=("places",)
         )
 
     def _begin(
-        self,
-        X,
-        stages: Stages | None,
-        callback: Callback | None,
-        names: Labels | None = None,
+        self, X, stages: Stages | None, callback: Callback | None, names: Labels | None = None
     ) -> tuple:
         """Check samples and parameters; return samples, cost, stages and a generator.
 
-        A second fit of the same samples starts where the first one differs: `stages`
-        keeps what was computed. Without a fixed seed, its own memory serves no stage
-        that draws random numbers; the caller's does.
+        A second fit of the same samples starts where the first one differs: `stages` keeps what was
+        computed. Without a fixed seed, its own memory serves no stage that draws random numbers;
+        the caller's does.
         """
         X = self._owned(self._validated(X, reset=True, names=names), X)
         cost = self.forecast_shape(*_shape(X))
@@ -169,17 +149,15 @@ class SpectralEstimator(TransformerMixin, BaseEstimator):
     def _owned(X, given):
         """Return samples that nobody else can change.
 
-        A read-only memory map is not copied: it may be larger than the memory. Nor is
-        what was converted to floats on the way, such as images of bytes.
+        A read-only memory map is not copied: it may be larger than the memory. Nor is what was
+        converted to floats on the way, such as images of bytes.
         """
         mapped = isinstance(given, np.memmap) and not given.flags.writeable
         is_array = isinstance(given, np.ndarray)
         own = is_array and not np.may_share_memory(X, given)
         return X if mapped or own else X.copy()
 
-    def _validated(
-        self, X, *, reset: bool, first_row: int = 0, names: Labels | None = None
-    ):
+    def _validated(self, X, *, reset: bool, first_row: int = 0, names: Labels | None = None):
         """Return finite floats of the right shape."""
         X = from_tensor(X)
         require_unmasked(X)
@@ -325,9 +303,9 @@ def _shape(X) -> tuple[int, int]:
 def _accepted_types(X: Any) -> list[type]:
     """Return the float types that are left as they are, the one to convert to first.
 
-    Single precision is enough for neighbours, and for columns that are projected on
-    principal components: many numbers are not copied for a few digits. It holds
-    integers of 16 bits as they are, such as those of images.
+    Single precision is enough for neighbours, and for columns that are projected on principal
+    components: many numbers are not copied for a few digits. It holds integers of 16 bits as they
+    are, such as those of images.
     """
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2:
@@ -347,9 +325,7 @@ def _require_distances(X, *, square: bool) -> None:
             "not similarities."
         )
     if square and X.shape[0] != X.shape[1]:
-        raise ValueError(
-            f"a precomputed distance graph must be square; got shape {X.shape}."
-        )
+        raise ValueError(f"a precomputed distance graph must be square; got shape {X.shape}.")
     # As a column: distances that are all equal are as small as their size.
     require_spread(np.append(X.data, 0.0)[:, None])
 
@@ -358,8 +334,8 @@ def _require_distances(X, *, square: bool) -> None:
 def blas_threads(X, *, most: int = 200_000) -> Iterator[None]:
     """Limit BLAS to one thread for up to `most` samples.
 
-    Our own threads use the other cores, and results then do not depend on the number
-    of BLAS threads. For more samples, more BLAS threads pay.
+    Our own threads use the other cores, and results then do not depend on the number of BLAS
+    threads. For more samples, more BLAS threads pay.
     """
     with one_blas_thread() if X.shape[0] <= most else nullcontext():
         yield

@@ -65,8 +65,6 @@ def in_words(found: Iterable[Suspicion], names: Labels | None = None) -> str:
 def remedy(found: Iterable[Suspicion], names: Labels | None = None) -> str:
     """Return what to do, as sentences with a call of Python and an option each.
 
-    Examples
-    --------
     >>> remedy([Suspicion("index", (2,))], ["x", "y", "id"])  # doctest: +ELLIPSIS
     "Leave out column 'id', unless it is measured: `X.drop(columns=['id'])` in ..."
     """

@@ -13,24 +13,22 @@ class ColumnWarning(UserWarning):
 class ColumnSettings:
     """Settings of `suspicious_columns`."""
 
-    # Times the spread of the other columns. Factors of a product may differ thirtyfold
-    # in size and still be found.
+    # Times the spread of the other columns. Factors of a product may differ thirtyfold in size and
+    # still be found.
     scale_ratio: float = 100.0
 
     # The spread is the distance between this quantile and the opposite one.
     quantile: float = 0.05
 
-    # Samples that spreads and values are read off: quantiles are then known to a few
-    # per cent.
+    # Samples that spreads and values are read off: quantiles are then known to a few per cent.
     checked: int = 2000
 
-    # The spreads of more columns, such as pixels, vary widely. There a column is named
-    # only if it is among the few largest, with a gap to all others.
+    # The spreads of more columns, such as pixels, vary widely. There a column is named only if it
+    # is among the few largest, with a gap to all others.
     many_columns: int = 64
     few_of_many: float = 0.05
 
-    # Spreads that fall from each of so many columns to the next are those of principal
-    # components.
+    # Spreads that fall from each of so many columns to the next are those of principal components.
     fewest_falling: int = 5
 
     # The values of fewer samples may be in order by chance.
@@ -40,9 +38,9 @@ class ColumnSettings:
     most_labels: int = 20
     samples_per_label: int = 20
 
-    # An index may leave out numbers, as after a draw of samples. Of whole numbers that
-    # are drawn at random from the same range, so many pairs would be equal at least,
-    # and none in 1 of 10^8 draws.
+    # An index may leave out numbers, as after a draw of samples. Of whole numbers that are drawn at
+    # random from the same range, so many pairs would be equal at least, and none in 1 of 10^8
+    # draws.
     expected_copies: float = 20.0
 
     # How far evenly spaced values may lie from a multiple of their step, in steps.
@@ -72,22 +70,11 @@ def suspicious_columns(
 ) -> tuple[Suspicion, ...]:
     """Return the columns of samples that may hide the structure of the others.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    settings : ColumnSettings
-
-    Returns
-    -------
-    tuple of Suspicion
-        One for each kind. Constant columns are harmless; they are named only beside
-        others.
-
-    Examples
-    --------
     >>> X = np.random.default_rng(0).uniform(size=(500, 3)) * [1, 1, 1000]
     >>> suspicious_columns(np.c_[np.arange(500), X])
     (Suspicion(kind='scale', columns=(3,)), Suspicion(kind='index', columns=(0,)))
+
+    Shapes: X (n_samples, n_features).
     """
     if len(X) < settings.fewest_rows or X.shape[1] < 2:
         return ()
@@ -160,20 +147,15 @@ def numbering_columns(
 ) -> tuple[int, ...]:
     """Return the columns that number the rows, in any order.
 
-    Their values are evenly spaced, or whole numbers of a small range, and all
-    different. If all columns that vary are like that, as those of a design of
-    experiments are, none of them is returned.
+    Their values are evenly spaced, or whole numbers of a small range, and all different. If all
+    columns that vary are like that, as those of a design of experiments are, none of them is
+    returned.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    settings : ColumnSettings
-
-    Examples
-    --------
     >>> X = np.random.default_rng(0).uniform(size=(500, 2))
     >>> numbering_columns(np.c_[X, np.random.default_rng(0).permutation(500)])
     (2,)
+
+    Shapes: X (n_samples, n_features).
     """
     if len(X) < settings.fewest_rows or X.shape[1] < 2:
         return ()
@@ -191,15 +173,11 @@ def numbering_columns(
     return tuple(found) if set(found) < set(np.flatnonzero(varying)) else ()
 
 
-def label_columns(
-    X: np.ndarray, *, settings: ColumnSettings = ColumnSettings()
-) -> tuple[int, ...]:
+def label_columns(X: np.ndarray, *, settings: ColumnSettings = ColumnSettings()) -> tuple[int, ...]:
     """Return the columns that hold a few whole numbers while others are continuous.
 
     Many columns, such as pixels, are not searched: some of them are nearly always 0.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> label_columns(np.c_[rng.uniform(size=(500, 2)), rng.integers(0, 3, 500)])
     (2,)
@@ -267,9 +245,7 @@ def _is_ordered(values: np.ndarray) -> bool:
     return bool((steps > 0).all() or (steps < 0).all())
 
 
-def _label_columns(
-    some: np.ndarray, index: np.ndarray, settings: ColumnSettings
-) -> np.ndarray:
+def _label_columns(some: np.ndarray, index: np.ndarray, settings: ColumnSettings) -> np.ndarray:
     """Return which columns have few whole numbers while others are continuous."""
     whole = (some == np.floor(some)).all(axis=0)
     label = np.zeros(some.shape[1], dtype=bool)

@@ -26,15 +26,13 @@ from manifactor.spectral.preparation import Preparation
 def warn_of_no_measurements(X, names: Labels | None = None) -> tuple[Suspicion, ...]:
     """Warn of columns that number the rows or hold labels, and return them.
 
-    Such a column may be independent of the others, so that even a product may be one
-    of row numbers or labels. Precomputed distances have no columns.
+    Such a column may be independent of the others, so that even a product may be one of row numbers
+    or labels. Precomputed distances have no columns.
     """
     if sp.issparse(X):
         return ()
     kinds = {"index": numbering_columns(X), "label": label_columns(X)}
-    found = tuple(
-        Suspicion(kind, columns) for kind, columns in kinds.items() if columns
-    )
+    found = tuple(Suspicion(kind, columns) for kind, columns in kinds.items() if columns)
     _warn(found, names)
     return found
 
@@ -50,20 +48,7 @@ def with_data_known(
 ) -> Factorization:
     """Return a factorization whose evidence knows the data; warn of columns.
 
-    Parameters
-    ----------
-    found : Factorization
-    X : ndarray of shape (n_samples, n_features) or sparse matrix
-        The samples as given, or precomputed distances.
-    warned : sequence of Suspicion
-        What `warn_of_no_measurements` has warned of. A product has no other
-        suspicious columns.
-    noise : ndarray of shape (n_features,) or None
-        Standard deviation of the noise in every column, where it is known.
-    names : sequence of str or int, or None
-        Labels of the columns.
-    settings : EvennessSettings
-        How the density is measured.
+    Shapes: X (n_samples, n_features), noise (n_features,).
     """
     evidence = found.evidence
     columns = tuple(warned)
@@ -111,8 +96,8 @@ def _noise_share(
 ) -> float:
     """Share of the variance of prepared samples that is noise; nan if not known.
 
-    Noise whose size is not given has the same variance in the components that were
-    kept as in those dropped.
+    Noise whose size is not given has the same variance in the components that were kept as in those
+    dropped.
     """
     preparation, samples = found.diffusion.preparation, found.diffusion.points
     if samples is None:

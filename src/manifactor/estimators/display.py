@@ -10,8 +10,8 @@ from manifactor.estimators.locating import LocatingEstimator
 class DisplayedEstimator(LocatingEstimator):
     """An estimator whose result is shown by notebooks, and drawn by `plot`.
 
-    Drawings lie in a room above this one, which is imported when something is drawn:
-    the only imports that point up.
+    Drawings lie in a room above this one, which is imported when something is drawn: the only
+    imports that point up.
     """
 
     def plot(self, figure=None):

@@ -14,11 +14,7 @@ from manifactor.estimators.inverting import InvertingEstimator
 from manifactor.estimators.precision import given_precision, precision_of
 from manifactor.estimators.weights import without_weights
 from manifactor.factoring.noisy_places import checked_noise
-from manifactor.factoring.settings import (
-    SUM_NAMES,
-    FactoringSettings,
-    require_factoring,
-)
+from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, require_factoring
 from manifactor.factoring.sums.peeling import SumSettings
 from manifactor.spectral.resident import device_memory
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
@@ -159,16 +155,7 @@ class ManifoldFactorizer(InvertingEstimator, DisplayedEstimator):
         self.verbose = verbose
 
     @without_weights
-    def fit(
-        self,
-        X,
-        y=None,
-        *,
-        noise=None,
-        stages=None,
-        column_names=None,
-        fit_samples="auto",
-    ):
+    def fit(self, X, y=None, *, noise=None, stages=None, column_names=None, fit_samples="auto"):
         """Factor the manifold of the samples.
 
         Of an array that is not in memory (Dask, Zarr, HDF5), a random part is read and

@@ -13,26 +13,10 @@ from manifactor.factoring.placement import Placed
 Worker = Callable[[], Callable[[np.ndarray, int], np.ndarray]]
 
 
-def lazy_table(
-    X: Any, worker: Worker, width: int, *, dtype: type[np.floating] = np.float64
-):
+def lazy_table(X: Any, worker: Worker, width: int, *, dtype: type[np.floating] = np.float64):
     """Return a Dask array with one row for each sample.
 
-    Parameters
-    ----------
-    X : dask.array.Array of shape (n_samples, n_features)
-    worker : callable
-        Returns a function of a block and the number of its first row. It is called
-        once, and what it returns is in the graph once.
-    width : int
-        Number of columns of the table.
-    dtype : type
-        Of the numbers in the table.
-
-    Returns
-    -------
-    dask.array.Array of shape (n_samples, width)
-        Chunks of rows are those of `X`.
+    Shapes: X (n_samples, n_features) -> (n_samples, width).
     """
     dask, array = extra("dask"), extra("dask.array")
     # A sample is placed by all its columns.

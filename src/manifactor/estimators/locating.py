@@ -12,17 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from manifactor._support.workers import ignored
 from manifactor.estimators.base import SpectralEstimator, rows_at_a_time
 from manifactor.estimators.drawing import is_lazy, require_known_shape
-from manifactor.estimators.lazy import (
-    lazy_table,
-    places_as_table,
-    places_of_table,
-    table_width,
-)
-from manifactor.estimators.precision import (
-    given_coordinates,
-    given_places,
-    precision_of,
-)
+from manifactor.estimators.lazy import lazy_table, places_as_table, places_of_table, table_width
+from manifactor.estimators.precision import given_coordinates, given_places, precision_of
 from manifactor.factoring.placement import (
     Placed,
     PlacementSettings,
@@ -48,21 +39,11 @@ class Locator:
     placer: Placer
 
     def __call__(
-        self,
-        X: Any,
-        first_row: int = 0,
-        *,
-        report: Callable[[float], None] = ignored,
+        self, X: Any, first_row: int = 0, *, report: Callable[[float], None] = ignored
     ) -> list[Placed]:
         """Return the places of samples, as `ManifoldFactorizer.locate`.
 
-        Parameters
-        ----------
-        X : array of shape (n_new, n_features)
-        first_row : int
-            Number of the first sample, for messages, where these are some of many.
-        report : callable
-            Called with the fraction of the samples that is placed.
+        Shapes: X (n_new, n_features).
         """
         if np.ndim(X) != 2:
             self.estimator._prepared(X)  # which refuses it
@@ -79,24 +60,11 @@ class Locator:
         return places
 
 
-def block_work(
-    estimator: Any, what: str, n_new: int
-) -> Callable[[np.ndarray, int], np.ndarray]:
-    """Return a function from a block of samples to what a method returns, as a table.
-
-    Parameters
-    ----------
-    estimator : ManifoldFactorizer
-    what : "locate", "transform" or "coordinates"
-    n_new : int
-        Samples of all blocks.
-    """
+def block_work(estimator: Any, what: str, n_new: int) -> Callable[[np.ndarray, int], np.ndarray]:
+    """Return a function from a block of samples to what a method returns, as a table."""
     if what == "locate":
         return partial(_located, estimator.locator(n_new))
-    methods = {
-        "transform": estimator._embeddings,
-        "coordinates": estimator._new_coordinates,
-    }
+    methods = {"transform": estimator._embeddings, "coordinates": estimator._new_coordinates}
     return methods[what]
 
 

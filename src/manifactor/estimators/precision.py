@@ -13,13 +13,6 @@ from manifactor.spectral.resident import like
 def precision_of(X: Any) -> type[np.floating]:
     """Return float32 for samples in single precision, else float64.
 
-    Parameters
-    ----------
-    X : array, tensor or data frame
-        A data frame is in single precision if all its columns are.
-
-    Examples
-    --------
     >>> precision_of(np.zeros((3, 2), dtype=np.float32))
     <class 'numpy.float32'>
     """
@@ -44,9 +37,7 @@ def given_angle(X: Any, angle: np.ndarray) -> np.ndarray:
     return np.where(rounded < dtype(2 * np.pi), rounded, dtype(0))
 
 
-def given_coordinates(
-    X: Any, columns: np.ndarray, factors: Sequence[Factor]
-) -> np.ndarray:
+def given_coordinates(X: Any, columns: np.ndarray, factors: Sequence[Factor]) -> np.ndarray:
     """Return coordinates, (n, n_factors), in the precision of samples."""
     table = columns.astype(precision_of(X), copy=False)
     # Factors of more dimensions have nan, which is no angle.
@@ -54,9 +45,7 @@ def given_coordinates(
     return np.where(circles, given_angle(X, columns), table)
 
 
-def given_places(
-    X: Any, places: Sequence[Placed], factors: Sequence[Factor]
-) -> list[Placed]:
+def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) -> list[Placed]:
     """Return places on each factor in the precision of samples."""
     dtype = precision_of(X)
     if dtype == np.float64:
@@ -69,7 +58,5 @@ def given_places(
             coordinate = given_angle(X, coordinate) if circle else coordinate
             coordinate = coordinate.astype(dtype, copy=False)
         embedding, confidence = placed.embedding, placed.confidence
-        found.append(
-            Placed(embedding.astype(dtype), coordinate, confidence.astype(dtype))
-        )
+        found.append(Placed(embedding.astype(dtype), coordinate, confidence.astype(dtype)))
     return found

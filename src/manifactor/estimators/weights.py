@@ -19,8 +19,7 @@ NO_WEIGHTS = (
 def without_weights(fit: Fit) -> Fit:
     """Return a method `fit` that says why it takes no `sample_weight`.
 
-    The signature stays the same: scikit-learn reads there that weights are not
-    supported.
+    The signature stays the same: scikit-learn reads there that weights are not supported.
     """
 
     @wraps(fit)

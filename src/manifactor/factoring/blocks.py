@@ -10,11 +10,7 @@ from manifactor.factoring.gradients.energy import count_directions
 from manifactor.factoring.gradients.looks import take_looks
 from manifactor.factoring.gradients.peeling import Peeling, peel
 from manifactor.factoring.gradients.proposals import Look
-from manifactor.factoring.gradients.purity import (
-    PuritySettings,
-    batch_size,
-    without_energy,
-)
+from manifactor.factoring.gradients.purity import PuritySettings, batch_size, without_energy
 from manifactor.factoring.gradients.residuals import leaves_noise
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.diffusion import Diffusion
@@ -22,23 +18,14 @@ from manifactor.spectral.neighbors import chosen
 
 
 def peel_all_dimensions(
-    diffusion: Diffusion,
-    settings: FactoringSettings,
-    *,
-    grow: bool,
-    rng: np.random.Generator,
+    diffusion: Diffusion, settings: FactoringSettings, *, grow: bool, rng: np.random.Generator
 ) -> Peeled:
     """Peel off factors; `grow` doubles the functions while a dimension is missing."""
     while True:
         looks = take_looks(
             diffusion, settings=settings.looks, gradients=settings.gradients, rng=rng
         )
-        peeling = peel(
-            looks,
-            at_least=settings.n_asked or 1,
-            settings=settings.peeling,
-            rng=rng,
-        )
+        peeling = peel(looks, at_least=settings.n_asked or 1, settings=settings.peeling, rng=rng)
         dimensions = _dimensions(peeling, diffusion, settings)
         # A much smaller factor has its lowest function far up in the spectrum.
         longer = diffusion.grown(rng) if grow and dimensions.missing else None
@@ -56,13 +43,11 @@ def with_refused(peeled: Peeled, settings: FactoringSettings) -> Peeled | None:
     return replace(peeled, peeling=refused.peeling, dimensions=dimensions)
 
 
-def _dimensions(
-    peeling: Peeling, diffusion: Diffusion, settings: FactoringSettings
-) -> Dimensions:
+def _dimensions(peeling: Peeling, diffusion: Diffusion, settings: FactoringSettings) -> Dimensions:
     """Dimensions of the data and of the blocks.
 
-    None is missing where a further factor was refused, or where what the blocks leave
-    of the samples is noise.
+    None is missing where a further factor was refused, or where what the blocks leave of the
+    samples is noise.
     """
     look = peeling.looks[0]
     of_data = diffusion.dimension
@@ -71,15 +56,12 @@ def _dimensions(
     fewer = found + settings.evidence.dimensions < of_data
     missing = peeling.refused is None and fewer
     if missing and diffusion.points is not None and look.blocks:
-        # On the paper's rectangle, whose noise of .05 counts as a third dimension, this
-        # saves computing 400 functions: 5 s instead of 40 at 10,000 samples.
+        # On the paper's rectangle, whose noise of .05 counts as a third dimension, this saves
+        # computing 400 functions: 5 s instead of 40 at 10,000 samples.
         samples = chosen(diffusion.points, diffusion.graph.distinct)
         places = _places(look, settings.peeling.purity)
         missing = not leaves_noise(
-            places,
-            samples,
-            settings=settings.residuals,
-            prediction=settings.measures.prediction,
+            places, samples, settings=settings.residuals, prediction=settings.measures.prediction
         )
     return Dimensions(of_data, found, missing)
 
@@ -96,10 +78,7 @@ def _places(look: Look, settings: PuritySettings) -> np.ndarray:
 
 
 def as_many_as(
-    asked: int | None,
-    peeling: Peeling,
-    *,
-    settings: PuritySettings = PuritySettings(),
+    asked: int | None, peeling: Peeling, *, settings: PuritySettings = PuritySettings()
 ) -> list[np.ndarray]:
     """Return the blocks found, or as many as were asked for.
 
@@ -116,7 +95,7 @@ def as_many_as(
             "those. Lower `n_factors`, or give more samples."
         )
     kept, joined = blocks[: asked - 1], blocks[asked - 1 :]
-    # What has no energy along the kept blocks includes the products of the joined
-    # ones, which are functions of the joint factor.
+    # What has no energy along the kept blocks includes the products of the joined ones, which are
+    # functions of the joint factor.
     rest = without_energy(geometry, kept, settings=settings)
     return [*kept, rest if rest.shape[1] else np.hstack(joined)]

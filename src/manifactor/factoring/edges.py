@@ -9,25 +9,23 @@ import numpy as np
 class EdgeSettings:
     """Settings of `has_edge`."""
 
-    # Least variance of a direction that counts, relative to the largest: far thinner
-    # ones are rounding, or noise of the regression that left the samples.
+    # Least variance of a direction that counts, relative to the largest: far thinner ones are
+    # rounding, or noise of the regression that left the samples.
     thick: float = 0.01
-    # Main directions that count, at most; None for all. The lowest of many kurtoses is
-    # low by chance.
+    # Main directions that count, at most; None for all. The lowest of many kurtoses is low by
+    # chance.
     most_directions: int | None = None
-    # How far the kurtosis of a direction with an edge or a hole lies below that of
-    # Gaussian noise at least; an interval's lies 1.2 below, a circle's or a sphere's 2.
+    # How far the kurtosis of a direction with an edge or a hole lies below that of Gaussian noise
+    # at least; an interval's lies 1.2 below, a circle's or a sphere's 2.
     depth: float = 0.4
 
 
 def has_edge(samples: np.ndarray, *, settings: EdgeSettings = EdgeSettings()) -> bool:
     """Return whether samples, (n, p), have an edge or a hole in a main direction.
 
-    There the kurtosis is low, which is a low eigenvalue of the matrix of fourth moments
-    of white samples (Cardoso, 1989).
+    There the kurtosis is low, which is a low eigenvalue of the matrix of fourth moments of white
+    samples (Cardoso, 1989).
 
-    Examples
-    --------
     >>> has_edge(np.linspace(-1, 1, 1000)[:, None])
     True
     """

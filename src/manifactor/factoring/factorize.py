@@ -10,11 +10,7 @@ from manifactor._support.choices import Choice, given
 from manifactor._support.warning import warn_caller
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factors.factor import Factor, selection
-from manifactor.factoring.from_functions import (
-    described,
-    described_factors,
-    one_factor,
-)
+from manifactor.factoring.from_functions import described, described_factors, one_factor
 from manifactor.factoring.judging.evidence import NoProductStructureWarning
 from manifactor.factoring.judging.one_factor import weigh_line
 from manifactor.factoring.judging.weighing import (
@@ -35,11 +31,7 @@ class Method(Protocol):
     """A method: a function from a diffusion to a factorization."""
 
     def __call__(
-        self,
-        diffusion: Diffusion,
-        settings: FactoringSettings,
-        *,
-        rng: np.random.Generator,
+        self, diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
     ) -> Factorization:
         """Return the factors and the evidence for them."""
 
@@ -53,14 +45,7 @@ def factorize(
 ) -> Factorization:
     """Split the manifold of samples into its factors.
 
-    Parameters
-    ----------
-    diffusion : Diffusion
-    settings : FactoringSettings
-    noise : ndarray of shape (n_features,) or None
-        Standard deviation of the noise in each column of the samples, where it is
-        known: the evidence then has a test of reliability.
-    rng : numpy.random.Generator
+    Shapes: noise (n_features,).
     """
     if settings.method == "deflation":
         warn_caller(
@@ -81,8 +66,7 @@ def factorize(
     # Whoever asks for one factor needs no warning of it.
     if found.evidence.verdict == "none" and settings.n_asked != 1:
         warn_caller(
-            f"No product structure was found: {found.evidence.reason}.",
-            NoProductStructureWarning,
+            f"No product structure was found: {found.evidence.reason}.", NoProductStructureWarning
         )
     return replace(
         found,
@@ -100,8 +84,7 @@ def _without_confidence_in_outliers(
     """
     outliers = diffusion.graph.outliers
     return tuple(
-        replace(factor, confidence=np.where(outliers, 0.0, factor.confidence))
-        for factor in factors
+        replace(factor, confidence=np.where(outliers, 0.0, factor.confidence)) for factor in factors
     )
 
 
@@ -149,9 +132,7 @@ def by_triplets(
         settings=settings.evidence,
         measuring=settings.measures,
     )
-    return Factorization(
-        factors, evidence, diffusion, triplets=grouping.triplets, cut=grouping.cut
-    )
+    return Factorization(factors, evidence, diffusion, triplets=grouping.triplets, cut=grouping.cut)
 
 
 METHODS: dict[str, Method] = {
@@ -162,15 +143,11 @@ METHODS: dict[str, Method] = {
 }
 
 
-def _surely_one(
-    diffusion: Diffusion, settings: FactoringSettings
-) -> Factorization | None:
+def _surely_one(diffusion: Diffusion, settings: FactoringSettings) -> Factorization | None:
     """The data as one factor, if one was asked for or they are a straight line."""
     if settings.n_asked not in (None, 1):
         return None
-    line = weigh_line(
-        diffusion, settings=settings.evidence, measuring=settings.measures
-    )
+    line = weigh_line(diffusion, settings=settings.evidence, measuring=settings.measures)
     on_line = settings if line is None else settings.of_line
     if settings.n_asked == 1:
         asked = weigh_asked(settings=settings.evidence)
@@ -179,10 +156,7 @@ def _surely_one(
 
 
 def _with_noise_weighed(
-    found: Factorization,
-    noise: np.ndarray,
-    settings: FactoringSettings,
-    rng: np.random.Generator,
+    found: Factorization, noise: np.ndarray, settings: FactoringSettings, rng: np.random.Generator
 ) -> Factorization:
     """The same with a test of what the noise leaves of the places."""
     if found.evidence.verdict == "none":
@@ -212,9 +186,7 @@ def _choices(
     count = len(found.diffusion.distinct.eigenvalues)
     if count > n_functions and found.evidence.sense == "geometry":
         choices["functions"] = Choice(
-            count,
-            "more than usual: the factors first found had fewer dimensions than the "
-            "data",
+            count, "more than usual: the factors first found had fewer dimensions than the data"
         )
     return choices
 
@@ -240,8 +212,7 @@ def _choice_of_factors(found: Factorization, settings: FactoringSettings) -> Cho
 
 WHY_SO_MANY = {
     "gradients": (
-        "so many blocks of eigenfunctions have orthogonal gradients, beyond the "
-        "samples' own noise"
+        "so many blocks of eigenfunctions have orthogonal gradients, beyond the samples' own noise"
     ),
     "sum": "so many independent terms add up to the samples, and leave noise",
     "divided sum": (

@@ -6,11 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from manifactor._support.warning import held_warnings, issue
-from manifactor.factoring.blocks import (
-    as_many_as,
-    peel_all_dimensions,
-    with_refused,
-)
+from manifactor.factoring.blocks import as_many_as, peel_all_dimensions, with_refused
 from manifactor.factoring.factorization import Factorization
 from manifactor.factoring.factors.factor import Factor, make_factors, selection
 from manifactor.factoring.gradients.dimensions import Peeled
@@ -24,9 +20,9 @@ from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.spectrum import Spectrum
 
-# Tests that fail where lengths along one factor depend on the place on another, as on a
-# surface of revolution: products of functions are no eigenfunctions there, but places
-# are right and directions orthogonal.
+# Tests that fail where lengths along one factor depend on the place on another, as on a surface of
+# revolution: products of functions are no eigenfunctions there, but places are right and directions
+# orthogonal.
 TESTS_OF_LENGTHS = frozenset(
     {"product", "completeness", "twist", "modulation", "modulation in data"}
 )
@@ -42,18 +38,8 @@ def find_in_functions(
 ) -> Factorization:
     """Peel off blocks of pure functions, and weigh the factors that they describe.
 
-    Data that are one factor are returned without factors. `described` adds it to the
-    result that is taken, since describing it takes time and most such results give way
-    to those of another sense.
-
-    Parameters
-    ----------
-    diffusion : Diffusion
-    settings : FactoringSettings
-    grow : bool
-        Whether to compute more functions while a dimension of the data is missing.
-    sense : str
-        The sense of a product that the diffusion is of.
+    Data that are one factor are returned without factors. `described` adds it to the result that is
+    taken, since describing it takes time and most such results give way to those of another sense.
     """
     peeled = peel_all_dimensions(diffusion, settings, grow=grow, rng=rng)
     return weigh_peeled(peeled, settings, sense=sense, rng=rng)
@@ -75,9 +61,7 @@ def weigh_peeled(
         if found is not None:
             return found
         # One limit, not two: what peeling refuses, the test of it fails.
-        limits = replace(
-            settings.evidence, further_product=settings.peeling.products.min_share
-        )
+        limits = replace(settings.evidence, further_product=settings.peeling.products.min_share)
         evidence = weigh_one(peeled, settings=limits, measuring=settings.measures)
         return Factorization((), evidence, diffusion, peeling.splits)
     factors = described_factors(
@@ -103,8 +87,8 @@ def _with_refused(
 ) -> Factorization | None:
     """Factors of which some were refused, if only their lengths are not a product's.
 
-    None where nothing was refused, where more is wrong with it, or where a factor
-    shrinks to a point, as on a cone.
+    None where nothing was refused, where more is wrong with it, or where a factor shrinks to a
+    point, as on a cone.
     """
     samples = peeled.diffusion.points
     # Without samples nothing tells whether directions are orthogonal.
@@ -157,9 +141,5 @@ def described_factors(
 ) -> tuple[Factor, ...]:
     """Return the factors that blocks of functions describe."""
     return make_factors(
-        spectrum,
-        blocks,
-        geometry=geometry,
-        settings=settings.factors,
-        gradients=settings.gradients,
+        spectrum, blocks, geometry=geometry, settings=settings.factors, gradients=settings.gradients
     )

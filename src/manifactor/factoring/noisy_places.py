@@ -18,9 +18,7 @@ from manifactor.spectral.preparation import Preparation
 def checked_noise(noise, X) -> np.ndarray:
     """Return the noise of every column of samples as an array, if it can be used."""
     if sp.issparse(X):
-        raise ValueError(
-            "`noise` cannot be used with precomputed distances. Leave it out."
-        )
+        raise ValueError("`noise` cannot be used with precomputed distances. Leave it out.")
     with suppress(TypeError, ValueError):  # words stay as they are, and are refused
         noise = np.asarray(noise, dtype=float)
     is_array = isinstance(noise, np.ndarray) and noise.dtype == float
@@ -45,19 +43,10 @@ def signal_shares(
 ) -> list[float]:
     """Return the share of each factor's variance that noise of known size leaves.
 
-    Noise of the same size is added to the samples once more; how far it moves the
-    places estimates how far the noise already present has moved them.
+    Noise of the same size is added to the samples once more; how far it moves the places estimates
+    how far the noise already present has moved them.
 
-    Parameters
-    ----------
-    factors : sequence of Factor
-    diffusion : Diffusion
-        Of the training samples.
-    noise : ndarray of shape (n_features,)
-        Standard deviation of the noise in each column of the samples, as they were
-        before preparation.
-    terms, divided
-        As in `place`.
+    Shapes: noise (n_features,).
     """
     samples = diffusion.points
     if samples is None:
@@ -68,9 +57,7 @@ def signal_shares(
     noisy = samples + prepared_noise(
         noise, len(samples), preparation=diffusion.preparation, rng=rng
     )
-    moved = place(
-        noisy, factors, diffusion, terms=terms, divided=divided, settings=settings
-    )
+    moved = place(noisy, factors, diffusion, terms=terms, divided=divided, settings=settings)
     return [
         _signal_share(factor.embedding, after.embedding)
         for factor, after in zip(factors, moved, strict=True)
@@ -78,29 +65,15 @@ def signal_shares(
 
 
 def prepared_noise(
-    noise: np.ndarray,
-    n_samples: int,
-    *,
-    preparation: Preparation | None,
-    rng: np.random.Generator,
+    noise: np.ndarray, n_samples: int, *, preparation: Preparation | None, rng: np.random.Generator
 ) -> np.ndarray:
     """Return noise of so many samples as it is after their preparation.
 
-    In principal components C, noise with standard deviations s in the columns has the
-    covariance C' diag(s^2) C = R' R, where R is the triangular factor of diag(s) C.
-    Only as many numbers are drawn as there are components, not as there are columns.
+    In principal components C, noise with standard deviations s in the columns has the covariance C'
+    diag(s^2) C = R' R, where R is the triangular factor of diag(s) C. Only as many numbers are
+    drawn as there are components, not as there are columns.
 
-    Parameters
-    ----------
-    noise : ndarray of shape (n_features,)
-        Standard deviation of the noise in each column before preparation.
-    n_samples : int
-    preparation : Preparation or None
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_prepared)
+    Shapes: noise (n_features,) -> (n_samples, n_prepared).
     """
     if preparation is None:
         return noise * rng.normal(size=(n_samples, len(noise)))

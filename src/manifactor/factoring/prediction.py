@@ -12,14 +12,14 @@ from manifactor._support.regression import neighbour_means
 class PredictionSettings:
     """Settings of `predictability`."""
 
-    # Independent arrays of 3,000 samples predict each other with an R^2 below .02, so
-    # that more samples are thinned: neighbours are sought in n log n.
+    # Independent arrays of 3,000 samples predict each other with an R^2 below .02, so that more
+    # samples are thinned: neighbours are sought in n log n.
     samples: int = 4000
-    # The mean of 20 neighbours has a twentieth of the noise of one value, and they
-    # still lie near each other among 4,000.
+    # The mean of 20 neighbours has a twentieth of the noise of one value, and they still lie near
+    # each other among 4,000.
     n_neighbors: int = 20
-    # Samples for each neighbour: few samples have fewer neighbours, which lie near each
-    # other, but at least `fewest_neighbors`.
+    # Samples for each neighbour: few samples have fewer neighbours, which lie near each other, but
+    # at least `fewest_neighbors`.
     samples_per_neighbor: int = 1
     fewest_neighbors: int = 4
 
@@ -27,20 +27,9 @@ class PredictionSettings:
 def thinned(samples: int | np.ndarray, at_most: int, *, seed: int = 1) -> np.ndarray:
     """Return the indices of randomly drawn samples, ascending; of all if they are few.
 
-    Random, since samples may come in order, and a fixed stride would then miss what
-    repeats along it. The same arguments give the same samples.
+    Random, since samples may come in order, and a fixed stride would then miss what repeats along
+    it. The same arguments give the same samples.
 
-    Parameters
-    ----------
-    samples : int or ndarray of int
-        Number of samples, or the indices of those that may be drawn.
-    at_most : int
-    seed : int
-        Unlike that of the measures which cut samples into random halves: draws of one
-        seed begin alike, so that all drawn samples might lie in one half.
-
-    Examples
-    --------
     >>> thinned(3, 4)
     array([0, 1, 2])
     >>> len(thinned(np.array([0, 2, 3, 6]), 2))
@@ -54,25 +43,14 @@ def thinned(samples: int | np.ndarray, at_most: int, *, seed: int = 1) -> np.nda
 
 
 def predictability(
-    source: np.ndarray,
-    target: np.ndarray,
-    *,
-    settings: PredictionSettings = PredictionSettings(),
+    source: np.ndarray, target: np.ndarray, *, settings: PredictionSettings = PredictionSettings()
 ) -> np.ndarray:
     """Return the R^2 with which places predict each column of a target, at least 0.
 
-    Leave-one-out regression on the nearest neighbours. The mean of k neighbours has a
-    k-th of the noise itself, which is taken into account: two independent arrays give
-    0, not -1/k.
+    Leave-one-out regression on the nearest neighbours. The mean of k neighbours has a k-th of the
+    noise itself, which is taken into account: two independent arrays give 0, not -1/k.
 
-    Parameters
-    ----------
-    source : ndarray of shape (n, d)
-    target : ndarray of shape (n, m)
-
-    Returns
-    -------
-    ndarray of shape (m,)
+    Shapes: source (n, d), target (n, m) -> (m,).
     """
     thin = thinned(len(source), settings.samples)
     source, target = source[thin], target[thin]

@@ -18,8 +18,8 @@ from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.senses import in_density, in_volume
 from manifactor.spectral.settings import DiffusionSettings
 
-# If these tests are passed the places on the factors are right. The other tests say
-# how the data differ from a product of them.
+# If these tests are passed the places on the factors are right. The other tests say how the data
+# differ from a product of them.
 TESTS_OF_PLACES = frozenset(
     {
         "explained",
@@ -43,14 +43,9 @@ def find_in_all_senses(
 ) -> Factorization:
     """Return the factors in the first sense that makes the data a product.
 
-    The geometry comes first. If the data are a product in no sense, the result is the
-    one whose places are right and that fails the fewest tests, else that of the
-    geometry, for which more functions are computed where they miss a dimension.
-
-    Raises
-    ------
-    NothingFoundError
-        That of the geometry, if no sense has as many factors as were asked for.
+    The geometry comes first. If the data are a product in no sense, the result is the one whose
+    places are right and that fails the fewest tests, else that of the geometry, for which more
+    functions are computed where they miss a dimension.
     """
     others = _may_try_others(diffusion, settings)
     found: Factorization | None = None
@@ -91,8 +86,8 @@ def find_in_all_senses(
 def _may_show_more(sense: str, best: Factorization | None, uneven: bool) -> bool:
     """Whether a sense may show more than the best one so far.
 
-    On even samples the density changes nothing: in "volume" and "density" only the
-    noise of places would be drawn anew. "density" takes the most time.
+    On even samples the density changes nothing: in "volume" and "density" only the noise of places
+    would be drawn anew. "density" takes the most time.
     """
     if best is None or not is_sound(best):
         return uneven or sense != "density"
@@ -106,10 +101,7 @@ def _is_uneven(diffusion: Diffusion, settings: FactoringSettings) -> bool:
 
 
 def _found_if_any(
-    sense: str,
-    diffusion: Diffusion,
-    settings: FactoringSettings,
-    rng: np.random.Generator,
+    sense: str, diffusion: Diffusion, settings: FactoringSettings, rng: np.random.Generator
 ) -> Factorization | None:
     """Factors in another sense; None where it shows nothing."""
     try:
@@ -138,16 +130,12 @@ def _with_more_functions(
 
 
 def find_in_sense(
-    sense: str,
-    diffusion: Diffusion,
-    settings: FactoringSettings,
-    *,
-    rng: np.random.Generator,
+    sense: str, diffusion: Diffusion, settings: FactoringSettings, *, rng: np.random.Generator
 ) -> Factorization:
     """Return the factors in a sense other than the geometry, a key of `FINDERS`.
 
-    Every further sense is another chance to find a product by accident, so its tests
-    have stricter limits.
+    Every further sense is another chance to find a product by accident, so its tests have stricter
+    limits.
     """
     found = FINDERS[sense](diffusion, settings.strict, rng=rng)
     return replace(found, evidence=replace(found.evidence, sense=sense))
@@ -183,28 +171,21 @@ FINDERS: dict[str, Callable[..., Factorization]] = {
 def is_sound(found: Factorization) -> bool:
     """Return whether there are several factors and the places on them are right.
 
-    Places are right if they pass `TESTS_OF_PLACES`, leave no large part of the product
-    empty, and have directions that are not oblique.
+    Places are right if they pass `TESTS_OF_PLACES`, leave no large part of the product empty, and
+    have directions that are not oblique.
     """
     evidence = found.evidence
     limits = evidence.settings
-    far_off = {
-        "skew": limits.oblique,
-        "crossing": limits.oblique,
-        "filling": limits.voids,
-    }
+    far_off = {"skew": limits.oblique, "crossing": limits.oblique, "filling": limits.voids}
     # Only a sum tells how well the axes of a Gaussian cloud are known.
     needed = TESTS_OF_PLACES if found.sum else TESTS_OF_PLACES | {"identified"}
     wrong = any(
-        test.name in needed or test.net > far_off.get(test.name, np.inf)
-        for test in evidence.failed
+        test.name in needed or test.net > far_off.get(test.name, np.inf) for test in evidence.failed
     )
     return len(found.factors) > 1 and not wrong
 
 
-def _better(
-    candidate: Factorization, best: Factorization | None, n_asked: int | None
-) -> bool:
+def _better(candidate: Factorization, best: Factorization | None, n_asked: int | None) -> bool:
     """Whether a later result is to replace an earlier one."""
     if not is_sound(candidate):
         return False
@@ -223,8 +204,8 @@ def _shortcomings(found: Factorization) -> tuple[int, float]:
 def _may_try_others(diffusion: Diffusion, settings: FactoringSettings) -> bool:
     """Whether other senses of a product may be tried.
 
-    The caller must have left all that shapes the walk to the program, and the samples
-    must be enough.
+    The caller must have left all that shapes the walk to the program, and the samples must be
+    enough.
     """
     given, usual = diffusion.settings, DiffusionSettings()
     left_to_us = (

@@ -16,9 +16,9 @@ from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.settings import DiffusionSettings
 
-# Tests that a term may fail and still be divided, as long as `is_sound` holds: motions
-# that change each other a little. Spheroids and other surfaces of revolution fail
-# "product" as well, a sheared torus "skew": they stay whole.
+# Tests that a term may fail and still be divided, as long as `is_sound` holds: motions that change
+# each other a little. Spheroids and other surfaces of revolution fail "product" as well, a sheared
+# torus "skew": they stay whole.
 MAY_FAIL = frozenset({"filling", "crossing", "modulation in data"})
 
 
@@ -27,8 +27,8 @@ def divide_terms(
 ) -> Factorization:
     """Return a sum with factors in place of each surface that is a product of lengths.
 
-    Everything else is returned as it is, and so is a sum whose places are wrong. No
-    more factors are made than the caller asked for.
+    Everything else is returned as it is, and so is a sum whose places are wrong. No more factors
+    are made than the caller asked for.
     """
     if found.sum is None or not is_sound(found):
         return found
@@ -54,9 +54,7 @@ def _spectral(given: DiffusionSettings) -> DiffusionSettings:
 
     What the caller set for the samples, such as a bandwidth, need not fit it.
     """
-    return DiffusionSettings(
-        preparation="none", n_jobs=given.n_jobs, device=given.device
-    )
+    return DiffusionSettings(preparation="none", n_jobs=given.n_jobs, device=given.device)
 
 
 def _divided(
@@ -90,9 +88,7 @@ def _choice(inner: Factorization | None) -> Choice:
     """How many factors a surface has, and why."""
     if inner is None:
         return Choice(1, "the surface is no product of lengths by itself")
-    return Choice(
-        len(inner.factors), "the surface is a product of lengths by itself, or nearly"
-    )
+    return Choice(len(inner.factors), "the surface is a product of lengths by itself, or nearly")
 
 
 def _joined(found: Factorization, inside: dict[int, Factorization]) -> Factorization:
@@ -108,9 +104,7 @@ def _joined(found: Factorization, inside: dict[int, Factorization]) -> Factoriza
         DividedTerm(term, len(inner.factors), inner.diffusion.settled())
         for term, inner in inside.items()
     )
-    evidence = weigh_terms(
-        found.evidence, {term: inner.evidence for term, inner in inside.items()}
-    )
+    evidence = weigh_terms(found.evidence, {term: inner.evidence for term, inner in inside.items()})
     return replace(found, factors=tuple(factors), evidence=evidence, divided=divided)
 
 

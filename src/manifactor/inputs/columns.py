@@ -17,22 +17,12 @@ RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """Which columns to use.
+    """Which columns to use."""
 
-    Attributes
-    ----------
-    columns : str or None
-        As typed: names, numbers from 0 and ranges such as 3-8, separated by commas;
-        None for all.
-    drop : str or None
-        Columns to leave out, in the same form.
-    labels : tuple of str or int, or None
-        Columns to use, as a sequence: names may have commas. Given instead of
-        `columns`.
-    """
-
+    # As typed: names, numbers from 0 and ranges such as 3-8, separated by commas; None for all
     columns: str | None = None
-    drop: str | None = None
+    drop: str | None = None  # columns to leave out, in the same form
+    # Columns to use, as a sequence: names may have commas. Given instead of `columns`.
     labels: tuple[str | int, ...] | None = None
 
     @property
@@ -43,15 +33,6 @@ class ColumnChoice:
     def numbers(self, names: Sequence[str] | None, total: int) -> tuple[int, ...]:
         """Return the numbers of the columns to use, ascending.
 
-        Parameters
-        ----------
-        names : sequence of str or None
-            Names of all columns of the table.
-        total : int
-            Number of columns of the table.
-
-        Examples
-        --------
         >>> ColumnChoice("x,2-3", drop="3").numbers(["x", "y", "z", "t"], 4)
         (0, 2)
         """
@@ -63,9 +44,7 @@ class ColumnChoice:
         if self.drop is not None:
             used -= _numbers("--drop", self.drop.split(","), names, total)
         if not used:
-            raise ValueError(
-                "--drop must leave at least one column; it leaves none. Drop fewer."
-            )
+            raise ValueError("--drop must leave at least one column; it leaves none. Drop fewer.")
         return tuple(sorted(used))
 
 
@@ -88,9 +67,7 @@ def _numbers(
                 f"{label}. Write {high}-{low}."
             )
         if high >= total:
-            raise ValueError(
-                f"{option}: columns are numbered from 0 to {total - 1}; got {label}."
-            )
+            raise ValueError(f"{option}: columns are numbered from 0 to {total - 1}; got {label}.")
         found |= set(range(low, high + 1))
     return found
 
@@ -116,25 +93,17 @@ def listed(names: Sequence[str], *, most: int = 8) -> str:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table that are used, and how they are scaled.
+    """The columns of a table that are used, and how they are scaled."""
 
-    Attributes
-    ----------
-    numbers : sequence of int
-        Numbers of the columns in the table, counted from 0, ascending.
-    total : int
-        Number of columns of the table.
-    names : tuple of str or None
-        Names of the columns used; None if the table has no names.
-    mean, scale : ndarray of shape (n_used,) or None
-        What is subtracted from the columns, and what they are then divided by; None
-        if they are not scaled.
-    """
-
-    numbers: Sequence[int]
-    total: int
+    numbers: Sequence[int]  # numbers of the columns in the table, counted from 0, ascending
+    total: int  # number of columns of the table
+    # Names of the columns used; None if the table has no names
     names: tuple[str, ...] | None = None
+    # (n_used,): what is subtracted from the columns, and what they are then divided by; None if
+    # they are not scaled
     mean: np.ndarray | None = None
+    # (n_used,): what is subtracted from the columns, and what they are then divided by; None if
+    # they are not scaled
     scale: np.ndarray | None = None
 
     @property
@@ -181,10 +150,7 @@ class Columns:
 
 
 def unit_scale(
-    samples: np.ndarray,
-    labels: Sequence[str | int],
-    *,
-    settings: ValueSettings = ValueSettings(),
+    samples: np.ndarray, labels: Sequence[str | int], *, settings: ValueSettings = ValueSettings()
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of every column, 1 for constant ones.
 

@@ -14,12 +14,7 @@ from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.columns import ColumnChoice, Columns
 from manifactor.inputs.pickles import read_pickled_array
 from manifactor.inputs.stored import stored_table
-from manifactor.inputs.stores import (
-    is_stored,
-    read_npy,
-    require_table,
-    sample_array,
-)
+from manifactor.inputs.stores import is_stored, read_npy, require_table, sample_array
 from manifactor.inputs.tables import DELIMITERS, Table, read_parquet, read_text
 
 # The fields of cryoSPARC's 3D variability analysis, one for each mode.
@@ -29,38 +24,19 @@ MODE = re.compile(r"components_mode_(\d+)/value")
 def read_samples(path) -> np.ndarray:
     """Read the samples in a file, one a row, as floats; all columns of numbers.
 
-    Floats of an .npy are not loaded: they are memory-mapped and read when needed. A
-    table may start with a line of column names, and its columns of text are left out.
-    An .npz and a Zarr group must hold an array ``X``, or one array only. A .pkl must
-    be a plain array, such as cryoDRGN's z; a .cs must hold the components of a
-    variability analysis. The files of a folder of .parquet files are read one after
-    the other.
+    Floats of an .npy are not loaded: they are memory-mapped and read when needed. A table may start
+    with a line of column names, and its columns of text are left out. An .npz and a Zarr group must
+    hold an array ``X``, or one array only. A .pkl must be a plain array, such as cryoDRGN's z; a
+    .cs must hold the components of a variability analysis. The files of a folder of .parquet files
+    are read one after the other.
 
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features), float32 or float64
+    Returns (n_samples, n_features).
     """
     return read_table(path).samples
 
 
 def read_table(path, choice: ColumnChoice = ColumnChoice()) -> Table:
-    """Read the chosen columns of a file.
-
-    Parameters
-    ----------
-    path : str or Path
-        A file that `read_samples` reads.
-    choice : ColumnChoice
-
-    Returns
-    -------
-    Table
-        The columns, with their names if the file has any.
-    """
+    """Read the chosen columns of a file."""
     path = Path(path)
     if is_stored(path):
         stored = stored_table(path, choice)
@@ -104,8 +80,8 @@ def _as_floats(path: Path, X: np.ndarray) -> np.ndarray:
 def _require_no_ctf(path: Path, X: np.ndarray) -> None:
     """Refuse the CTF parameters of cryoDRGN, which are a pickled array, too.
 
-    Their nine columns are box size, pixel size, two defoci, their angle, voltage,
-    spherical aberration, amplitude contrast and phase shift.
+    Their nine columns are box size, pixel size, two defoci, their angle, voltage, spherical
+    aberration, amplitude contrast and phase shift.
     """
     if X.shape[1] != 9 or not len(X):
         return
@@ -190,9 +166,6 @@ READERS: dict[str, Callable[[Path], np.ndarray]] = {
 
 # Of these, columns are read one by one, and may have names.
 TABLES: dict[str, Callable[[Path, ColumnChoice], Table]] = {
-    **{
-        suffix: partial(read_text, delimiter=delimiter)
-        for suffix, delimiter in DELIMITERS.items()
-    },
+    **{suffix: partial(read_text, delimiter=delimiter) for suffix, delimiter in DELIMITERS.items()},
     ".parquet": read_parquet,
 }

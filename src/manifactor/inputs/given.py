@@ -13,8 +13,8 @@ from manifactor.inputs.particle_choice import ParticleChoice
 class ImageSettings:
     """Settings that turn images into samples; None is chosen from the data.
 
-    `standardise` is also for tables: it scales the components of images, or the columns
-    of a table, to unit variance.
+    `standardise` is also for tables: it scales the components of images, or the columns of a table,
+    to unit variance.
     """
 
     # The defaults go with every input; any other value is refused without images.
@@ -29,8 +29,7 @@ class ImageSettings:
 class Given:
     """What was given with an input.
 
-    What does not go with it is refused, not ignored: the caller would believe that it
-    took effect.
+    What does not go with it is refused, not ignored: the caller would believe that it took effect.
     """
 
     particles: Any
@@ -54,9 +53,7 @@ class Given:
         }
         for name, is_given in given.items():
             if is_given:
-                raise ValueError(
-                    f"{name} cannot be given for a folder of volumes. Leave it out."
-                )
+                raise ValueError(f"{name} cannot be given for a folder of volumes. Leave it out.")
 
     def require_stack(self, path: Path) -> None:
         """Refuse what needs a file of particles, which a bare stack does not have."""
@@ -86,8 +83,7 @@ class Given:
             )
         if self.columns != ColumnChoice():
             raise ValueError(
-                f"--columns and --drop go with tables; {path} holds images. Leave them "
-                "out."
+                f"--columns and --drop go with tables; {path} holds images. Leave them out."
             )
 
     def require_table(self, path: Path) -> None:

@@ -14,16 +14,11 @@ from manifactor.inputs.stored import StoredTable
 class LargeInput(Input):
     """Samples drawn of a table on disk, and where all of them are.
 
-    Attributes
-    ----------
-    samples : ndarray of shape (n_drawn, n_features)
-    rows : ndarray of int of shape (n_drawn,)
-        Their numbers in the table, ascending.
-    table : StoredTable
-        All samples.
+    - samples: (n_drawn, n_features)
+    - rows: (n_drawn,): their numbers in the table, ascending
     """
 
-    table: StoredTable = field(kw_only=True)
+    table: StoredTable = field(kw_only=True)  # all samples
 
     @property
     def n_samples(self) -> int:
@@ -33,21 +28,11 @@ class LargeInput(Input):
 
 @dataclass(frozen=True)
 class UnreadTable:
-    """Samples that are drawn of a table on disk, and not read yet.
+    """Samples that are drawn of a table on disk, and not read yet."""
 
-    Attributes
-    ----------
-    table : StoredTable
-        All samples.
-    rows : ndarray of int
-        Those that are drawn, ascending.
-    standardise : bool
-        As in `read_large`.
-    """
-
-    table: StoredTable
-    rows: np.ndarray
-    standardise: bool = False
+    table: StoredTable  # all samples
+    rows: np.ndarray  # those that are drawn, ascending
+    standardise: bool = False  # as in `read_large`
     particles: None = None
     notes: tuple[str, ...] = ()
 
@@ -66,23 +51,10 @@ class UnreadTable:
         return read_large(self.table, self.rows, standardise=self.standardise)
 
 
-def read_large(
-    table: StoredTable, rows: np.ndarray, *, standardise: bool = False
-) -> LargeInput:
-    """Read some samples of a table, chunk by chunk.
-
-    Parameters
-    ----------
-    table : StoredTable
-    rows : ndarray of int
-        Ascending.
-    standardise : bool
-        Whether to scale columns to unit variance: that of the samples drawn.
-    """
+def read_large(table: StoredTable, rows: np.ndarray, *, standardise: bool = False) -> LargeInput:
+    """Read some samples of a table, chunk by chunk."""
     samples = table.take(rows)
     if standardise:
         table = table.scaled(*unit_scale(samples, table.columns.labels))
         samples = table.columns.scaled(samples)
-    return LargeInput(
-        samples, rows, columns=table.columns, path=table.path, table=table
-    )
+    return LargeInput(samples, rows, columns=table.columns, path=table.path, table=table)

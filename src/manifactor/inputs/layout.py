@@ -33,30 +33,18 @@ PIECE_BYTES = 2**16
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table in text.
-
-    Attributes
-    ----------
-    names : tuple of str or None
-    total : int
-        Number of columns.
-    header : int
-        Number of the line of names, counted from 1; 0 if there is none.
-    index : bool
-        Whether only the first column has no name, as the index or names of the rows.
-    """
+    """The columns of a table in text."""
 
     names: tuple[str, ...] | None
-    total: int
-    header: int
+    total: int  # number of columns
+    header: int  # number of the line of names, counted from 1; 0 if there is none
+    # Whether only the first column has no name, as the index or names of the rows
     index: bool = False
 
     @property
     def numbers_in_names(self) -> bool:
         """Whether the line of names holds numbers, and might be a sample."""
-        return self.header > 0 and any(
-            as_number(name) is not None for name in self.names or ()
-        )
+        return self.header > 0 and any(as_number(name) is not None for name in self.names or ())
 
 
 def layout_of(path: Path, delimiter: str | None) -> Layout:
@@ -68,9 +56,7 @@ def layout_of(path: Path, delimiter: str | None) -> Layout:
     known = len(commented) == len(cells)
     header = _is_header(cells, None if known else below)
     if not rows or (header and below is None):
-        raise ValueError(
-            f"{path} holds no samples; it must hold a line of numbers for each."
-        )
+        raise ValueError(f"{path} holds no samples; it must hold a line of numbers for each.")
     _require_delimiter(path, rows, delimiter, header=header)
     if not header:
         return Layout(commented if known else None, len(cells), 0)
@@ -96,8 +82,8 @@ def _names_in_comments(path: Path, delimiter: str | None) -> tuple[str, ...]:
 def _with_row_names(names: list[str], below: Sequence[str]) -> list[str]:
     """Return names, with an empty one before them if the rows have names in front.
 
-    R writes row names, text or whole numbers, under no name at all. A single name may
-    also be a title, and an empty last cell comes from a delimiter at the end of rows.
+    R writes row names, text or whole numbers, under no name at all. A single name may also be a
+    title, and an empty last cell comes from a delimiter at the end of rows.
     """
     short = len(names) > 1 and len(below) == len(names) + 1
     if not short or not below[-1]:
@@ -111,14 +97,7 @@ def _named(cells: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_header(cells: Sequence[str], below: Sequence[str] | None) -> bool:
-    """Return whether a first line holds names.
-
-    Parameters
-    ----------
-    cells : sequence of str
-    below : sequence of str or None
-        The cells of the next line; None to take a line with numbers for a sample.
-    """
+    """Return whether a first line holds names."""
     if not any(as_number(cell) is not None for cell in cells):
         return any(map(_is_word, cells))
     if below is None or len(below) != len(cells):
@@ -158,23 +137,9 @@ def _is_whole(cell: str) -> bool:
 
 
 def _require_delimiter(
-    path: Path,
-    rows: Sequence[tuple[int, list[str]]],
-    delimiter: str | None,
-    *,
-    header: bool,
+    path: Path, rows: Sequence[tuple[int, list[str]]], delimiter: str | None, *, header: bool
 ) -> None:
-    """Refuse a row that has more numbers with other delimiters or decimal commas.
-
-    Parameters
-    ----------
-    path : Path
-    rows : sequence of (int, list of str)
-        Numbers and cells of the first line and, if there is one, the second.
-    delimiter : str or None
-    header : bool
-        Whether the first line has names, if it is split by `delimiter`.
-    """
+    """Refuse a row that has more numbers with other delimiters or decimal commas."""
     line, cells = rows[header]
     readings = _readings(rows, delimiter, header=header)
     best = max(readings, key=lambda other: _share_of_numbers(_points(readings[other])))
@@ -213,9 +178,9 @@ def _readings(
 ) -> dict[str | None, list[str]]:
     """Return the cells of a row by its delimiter, and by others that fit both lines.
 
-    Another delimiter may occur in text alone, such as in lists. If it separates the
-    columns, both lines have as many cells, or the line of names has one less: it need
-    not name the column of row names.
+    Another delimiter may occur in text alone, such as in lists. If it separates the columns, both
+    lines have as many cells, or the line of names has one less: it need not name the column of row
+    names.
     """
     splits = _splits(rows[header][1], delimiter)
     if len(rows) == 1:
@@ -224,8 +189,7 @@ def _readings(
     return {
         other: parts
         for other, parts in splits.items()
-        if other == delimiter
-        or 0 <= len(parts) - len(beside.get(other, ())) <= int(header)
+        if other == delimiter or 0 <= len(parts) - len(beside.get(other, ())) <= int(header)
     }
 
 

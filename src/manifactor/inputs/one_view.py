@@ -8,10 +8,7 @@ from manifactor.inputs.particle_choice import group_sizes
 
 
 def checked_width(
-    width: float | None,
-    view: tuple[float, float] | None,
-    *,
-    usual: float = 10.0,
+    width: float | None, view: tuple[float, float] | None, *, usual: float = 10.0
 ) -> float:
     """Return the degrees around a view; refuse them where there is no view."""
     if width is None:
@@ -26,11 +23,7 @@ def checked_width(
 
 
 def picked(
-    particles: Particles,
-    view: tuple[float, float],
-    width: float,
-    *,
-    or_opposite: bool = False,
+    particles: Particles, view: tuple[float, float], width: float, *, or_opposite: bool = False
 ) -> Particles:
     """Return the particles within `width` degrees of a view, (rot, tilt).
 
@@ -58,15 +51,7 @@ def is_one_view(particles: Particles, *, max_angle: float = 30.0) -> bool:
 
 
 def require_one_view(particles: Particles, *, max_angle: float = 30.0) -> None:
-    """Refuse images of many views, whose differences are mostly those of the views.
-
-    Parameters
-    ----------
-    particles : Particles
-        Without angles, they count as one view.
-    max_angle : float
-        Largest angle in degrees between a view and the mean direction.
-    """
+    """Refuse images of many views, whose differences are mostly those of the views."""
     if particles.angles is None or is_one_view(particles, max_angle=max_angle):
         return
     raise ValueError(

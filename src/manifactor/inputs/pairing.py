@@ -19,28 +19,7 @@ def paired_particles(
     indices=None,
     choice: ParticleChoice = ParticleChoice(),
 ) -> Particles | None:
-    """Return the particles of coordinates, in the same order.
-
-    Parameters
-    ----------
-    path : Path
-        The file of the coordinates. A .cs file holds its own particles.
-    n_samples : int
-        Rows of coordinates.
-    particles : path or None
-        The STAR or .cs file of the particles. Two .cs files are joined by uid, in any
-        order; this one may hold more particles.
-    indices : path or None
-        cryoDRGN's ind.pkl: which of the particles the coordinates belong to, in the
-        order of the coordinates.
-    choice : ParticleChoice
-        Its pixel size.
-
-    Returns
-    -------
-    Particles or None
-        None if there are none.
-    """
+    """Return the particles of coordinates, in the same order."""
     is_cs = path.suffix.lower() == ".cs"
     if particles is None and is_cs:
         return choice.read(path)
@@ -48,16 +27,14 @@ def paired_particles(
     if particles is None:
         if indices is not None:
             raise ValueError(
-                "--ind says which of the particles were used; give them with "
-                "--particles."
+                "--ind says which of the particles were used; give them with --particles."
             )
         return None
     particles = Path(particles)
     if is_cs and particles.suffix.lower() == ".cs":
         if indices is not None:
             raise ValueError(
-                f"--ind is not needed: {path} and {particles} are joined by uid. Leave "
-                "it out."
+                f"--ind is not needed: {path} and {particles} are joined by uid. Leave it out."
             )
         return choice.read(particles, results=path)
     found = choice.read(particles)
@@ -87,8 +64,7 @@ def _checked_indices(path: Path, count: int) -> np.ndarray:
         )
     if len(indices) and indices.max() >= count:
         raise ValueError(
-            f"{path} names particle {indices.max()}, but there are {count}, counted "
-            "from 0."
+            f"{path} names particle {indices.max()}, but there are {count}, counted from 0."
         )
     numbers, counts = np.unique(indices, return_counts=True)
     if len(numbers) < len(indices):

@@ -1,8 +1,8 @@
 """Sizes of the pages of a Parquet file, read from their headers before the pages.
 
-A page says how large it is when it is unpacked, and pyarrow takes that much memory,
-whatever number of rows the file claims. Headers are records in Thrift's compact
-protocol; of interest are their two sizes and the number of values.
+A page says how large it is when it is unpacked, and pyarrow takes that much memory, whatever number
+of rows the file claims. Headers are records in Thrift's compact protocol; of interest are their two
+sizes and the number of values.
 """
 
 from collections.abc import Collection, Iterator
@@ -15,8 +15,8 @@ from manifactor._support.array_files import ArrayFileSettings
 TRUE, FALSE, BYTE, SHORT, INT, LONG, DOUBLE, TEXT, LIST, SET, MAP, RECORD = range(1, 13)
 # Fields of a header: the type of its page and both sizes.
 TYPE, UNPACKED, PACKED = 1, 2, 3
-# Types of pages of values, and the field of the header that is about these. Its first
-# field is their number.
+# Types of pages of values, and the field of the header that is about these. Its first field is
+# their number.
 OF_VALUES = {0: 5, 3: 8}
 N_VALUES = 1
 # Bytes that a header of a page of numbers may have; usual ones have less than 100.
@@ -53,21 +53,7 @@ def require_plausible_group(
     *,
     settings: ArrayFileSettings = ArrayFileSettings(),
 ) -> None:
-    """Refuse columns that claim other rows than their group, or unpack to far more.
-
-    Parameters
-    ----------
-    path : Path
-    group : pyarrow.parquet.RowGroupMetaData
-    names : collection of str
-        The columns.
-    settings : ArrayFileSettings
-
-    Raises
-    ------
-    ValueError
-        With the reason alone, for the caller to name the file.
-    """
+    """Refuse columns that claim other rows than their group, or unpack to far more."""
     wanted = set(names)
     used = [column for column in _columns(group) if column.path_in_schema in wanted]
     for column in used:

@@ -21,21 +21,12 @@ GROUP_LABELS = {
 
 @dataclass(frozen=True)
 class ParticleChoice:
-    """Which particles are used, where their images are, and their pixel size.
+    """Which particles are used, where their images are, and their pixel size."""
 
-    Attributes
-    ----------
-    datadir : str or None
-        Folder that holds the stacks; None for the project's folder.
-    pixel_size : float or None
-        Angstrom; None for what the files state.
-    classes, optics_groups : tuple of int
-        Numbers of the classes and optics groups to use; all if empty.
-    """
-
-    datadir: str | None = None
-    pixel_size: float | None = None
-    classes: tuple[int, ...] = ()
+    datadir: str | None = None  # folder that holds the stacks; None for the project's folder
+    pixel_size: float | None = None  # angstrom; None for what the files state
+    classes: tuple[int, ...] = ()  # numbers of the classes and optics groups to use; all if empty
+    # Numbers of the classes and optics groups to use; all if empty
     optics_groups: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -46,8 +37,7 @@ class ParticleChoice:
         """Refuse a folder of stacks that does not exist."""
         if self.datadir is not None and not Path(self.datadir).is_dir():
             raise ValueError(
-                f"--datadir must be the folder that holds the stacks; {self.datadir} "
-                "is none."
+                f"--datadir must be the folder that holds the stacks; {self.datadir} is none."
             )
 
     @classmethod
@@ -92,14 +82,7 @@ class ParticleChoice:
         return bool(self.classes or self.optics_groups)
 
     def read(self, path: Path, results: Path | None = None) -> Particles:
-        """Read all particles of a file.
-
-        Parameters
-        ----------
-        path : Path
-        results : Path or None
-            A .cs file with the results of a job, whose passthrough file `path` is.
-        """
+        """Read all particles of a file."""
         if results is None:
             return read_particles(path, pixel_size=self.pixel_size)
         return read_joined(path, results, pixel_size=self.pixel_size)
@@ -136,17 +119,13 @@ def _members(particles: Particles, name: str, numbers: tuple[int, ...]) -> np.nd
         )
     for number in numbers:
         if number not in groups:
-            raise ValueError(
-                f"{option} must be one of {group_sizes(groups)}; got {number}."
-            )
+            raise ValueError(f"{option} must be one of {group_sizes(groups)}; got {number}.")
     return np.isin(groups, numbers)
 
 
 def group_sizes(groups: np.ndarray, *, most: int = 8) -> str:
     """Return the numbers of groups with their sizes, in words, the largest first.
 
-    Examples
-    --------
     >>> group_sizes(np.array([3, 3, 1]))
     '3 (2 particles), 1 (1)'
     """

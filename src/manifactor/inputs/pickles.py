@@ -1,8 +1,7 @@
 """Pickled numpy arrays of numbers, read by an unpickler that builds nothing else.
 
-Even numpy's own classes are not admitted, since a forged dtype state can make numpy
-read foreign memory. Stand-ins take their place, and an array is made of plain bytes, a
-number type and a shape.
+Even numpy's own classes are not admitted, since a forged dtype state can make numpy read foreign
+memory. Stand-ins take their place, and an array is made of plain bytes, a number type and a shape.
 """
 
 import pickle
@@ -21,8 +20,8 @@ from manifactor._support.memory import available_memory
 from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.unpickling import Dict, Refused, Set, StrictUnpickler, shown
 
-# What Python's unpickler raises for operations, texts and numbers that make no sense,
-# and for stand-ins that are called with other arguments than numpy's.
+# What Python's unpickler raises for operations, texts and numbers that make no sense, and for
+# stand-ins that are called with other arguments than numpy's.
 UNPICKLING = (
     pickle.UnpicklingError,
     EOFError,
@@ -37,8 +36,7 @@ UNPICKLING = (
 
 # cryoDRGN writes poses as a pair of arrays.
 POSES_HINT = (
-    " cryoDRGN's poses.pkl is a tuple; its coordinates are in the training folder, in "
-    "z.N.pkl."
+    " cryoDRGN's poses.pkl is a tuple; its coordinates are in the training folder, in z.N.pkl."
 )
 
 
@@ -46,9 +44,9 @@ POSES_HINT = (
 class PickleSettings:
     """How much memory a pickle may take."""
 
-    # Bytes for each byte of the file: what was read, an array made of it, and one more
-    # copy of text that protocols before 3 store bytes as. Whatever takes more refers
-    # to the same bytes again and again.
+    # Bytes for each byte of the file: what was read, an array made of it, and one more copy of text
+    # that protocols before 3 store bytes as. Whatever takes more refers to the same bytes again and
+    # again.
     bytes_per_byte: int = 3
 
     # Bytes for a file of any size, such as one with a few numbers of numpy.
@@ -80,16 +78,14 @@ def _as_array(path: Path, found: Any) -> np.ndarray:
 def read_pickled_numbers(path: Path) -> np.ndarray:
     """Return the first object of a pickle file as an array of whole numbers.
 
-    It may be an array, or a list, a tuple or a set of whole numbers; a set is sorted.
-    Nothing in the file is executed.
+    It may be an array, or a list, a tuple or a set of whole numbers; a set is sorted. Nothing in
+    the file is executed.
     """
     found = _unpickled(path)
     if not isinstance(found, list | tuple) or isinstance(found, Dict):
         return _as_array(path, found)
     if not all(map(_is_whole, found)):
-        raise ValueError(
-            f"{path} must hold whole numbers; its {_kind(found)} does not."
-        )
+        raise ValueError(f"{path} must hold whole numbers; its {_kind(found)} does not.")
     numbers = np.array(found, dtype=np.int64)
     # A set has no order of its own; rows are named in that of their file.
     return np.unique(numbers) if isinstance(found, Set) else numbers
@@ -126,9 +122,7 @@ def _unpickled(path: Path, settings: PickleSettings = PickleSettings()) -> Any:
     except OSError:  # a file that cannot be read at all says so itself
         raise
     except Refused as error:
-        raise ValueError(
-            f"{path} was refused and nothing in it was run: {error}"
-        ) from error
+        raise ValueError(f"{path} was refused and nothing in it was run: {error}") from error
     except UNPICKLING as error:
         reason = shown(str(error)) or "it ends too early."
         raise ValueError(f"{path} is not a pickled numpy array: {reason}") from error
@@ -138,14 +132,13 @@ class _NumberType:
     """Stand-in for numpy.dtype: kind and size, with the byte order as its state."""
 
     def __init__(self, code: Any, *_):
-        # Floats, integers and booleans by name; no objects, voids, strings or fields.
-        # Nothing but text is shown: lists may hold themselves, a billion times.
+        # Floats, integers and booleans by name; no objects, voids, strings or fields. Nothing but
+        # text is shown: lists may hold themselves, a billion times.
         known = isinstance(code, str)
         if not known or not re.fullmatch(r"[fiub]\d{1,2}", code):
             kind = repr(shown(code)) if known else type(code).__name__
             raise Refused(
-                f"it holds values of type {kind}, and only numbers are read from "
-                "pickles."
+                f"it holds values of type {kind}, and only numbers are read from pickles."
             )
         self.code = code
         self.order = "="
@@ -155,9 +148,7 @@ class _NumberType:
         _, order, *rest = state
         is_compound = any(part is not None for part in rest[:3])
         if order not in ("<", ">", "=", "|") or is_compound:
-            raise Refused(
-                "it describes a compound type, and only numbers are read from pickles."
-            )
+            raise Refused("it describes a compound type, and only numbers are read from pickles.")
         self.order = order
 
     @property
@@ -188,9 +179,7 @@ def _array_from_bytes(
     data = data.encode("latin1") if isinstance(data, str) else data
     has_bytes = isinstance(data, bytes | bytearray)
     if not isinstance(number_type, _NumberType) or not has_bytes:
-        raise Refused(
-            "it holds an array of objects, and only numbers are read from pickles."
-        )
+        raise Refused("it holds an array of objects, and only numbers are read from pickles.")
     if len(shape) > most_axes or not all(map(_is_whole, shape)):
         raise Refused("it holds an array whose shape is not a few whole numbers.")
     shape = tuple(int(side) for side in shape)
@@ -228,8 +217,7 @@ def _encoded(text: str, encoding: str) -> bytes:
     return text.encode("latin1")
 
 
-# The names that pickles of arrays refer to, as numpy 1 wrote them. No other name is
-# ever looked up.
+# The names that pickles of arrays refer to, as numpy 1 wrote them. No other name is ever looked up.
 STAND_INS: dict[tuple[str, str], Callable] = {
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _NumberType,

@@ -34,32 +34,15 @@ from manifactor.inputs.unread import (
 
 @dataclass(frozen=True)
 class Input:
-    """Samples and their origin.
+    """Samples and their origin."""
 
-    Attributes
-    ----------
-    samples : ndarray of shape (n, n_features)
-    rows : ndarray of int of shape (n,)
-        The samples' row numbers in the input, or in the file of the particles.
-    particles : Particles or None
-        Particles in the order of the samples.
-    components : Components, VolumeComponents or None
-        How images or volumes became samples.
-    columns : Columns or None
-        Which columns of a table these are, and their scale.
-    path : Path or None
-        The file of a table.
-    notes : tuple of str
-        What a user should know of how the input was read.
-    """
-
-    samples: np.ndarray
-    rows: np.ndarray
-    particles: Particles | None = None
-    components: Components | VolumeComponents | None = None
-    columns: Columns | None = None
-    path: Path | None = None
-    notes: tuple[str, ...] = ()
+    samples: np.ndarray  # (n, n_features)
+    rows: np.ndarray  # (n,): the samples' row numbers in the input, or in the file of the particles
+    particles: Particles | None = None  # particles in the order of the samples
+    components: Components | VolumeComponents | None = None  # how images or volumes became samples
+    columns: Columns | None = None  # which columns of a table these are, and their scale
+    path: Path | None = None  # the file of a table
+    notes: tuple[str, ...] = ()  # what a user should know of how the input was read
 
     @property
     def n_samples(self) -> int:
@@ -128,29 +111,7 @@ def open_input(
     columns: ColumnChoice | None = None,
     choice: ParticleChoice | None = None,
 ) -> Input | UnreadImages:
-    """Open an input: a table is read, images and volumes are only checked.
-
-    Parameters
-    ----------
-    path : path
-        A file that `read_samples` reads; a STAR or .cs file of particles, or an .mrcs
-        or .mrc stack; a folder of .mrc volumes.
-    particles : path or None
-        The STAR or .cs file of the particles that the coordinates in `path` belong to,
-        in the same order. If both are .cs files, they are joined by uid; `path` may
-        then also hold particles whose images `particles` names.
-    indices : path or None
-        cryoDRGN's ind.pkl: which of the particles the coordinates belong to.
-    view : (rot, tilt) or None
-        Take only the particles seen from this direction.
-    width : float or None
-        Degrees around the view; None for 10.
-    settings : ImageSettings or None
-    columns : ColumnChoice or None
-        Columns of a table to use; None for all.
-    choice : ParticleChoice or None
-        Which particles to use, where their images are, and their pixel size.
-    """
+    """Open an input: a table is read, images and volumes are only checked."""
     path = Path(path)
     settings = settings or ImageSettings()
     columns = columns or ColumnChoice()
@@ -166,9 +127,7 @@ def open_input(
         return unread_stack(path, settings, choice)
     if _holds_particles(path):
         given.require_images(path)
-        seen = particles_of_one_view(
-            path, choice, passthrough=particles, view=view, width=angle
-        )
+        seen = particles_of_one_view(path, choice, passthrough=particles, view=view, width=angle)
         return unread_particles(seen, settings, choice)
     given.require_table(path)
     found = _from_coordinates(path, columns, particles, indices, choice)
@@ -178,8 +137,7 @@ def open_input(
 def read_input(path, *, rng: np.random.Generator, **options: Any) -> Input:
     """Read the samples of an input; check first whatever can be checked at once.
 
-    `options` are those of `open_input`. `rng` draws images to learn from, if there are
-    many.
+    `options` are those of `open_input`. `rng` draws images to learn from, if there are many.
     """
     return read_opened(open_input(path, **options), rng)
 
@@ -189,13 +147,7 @@ def read_opened(opened: Input | UnreadImages, rng: np.random.Generator) -> Input
     if isinstance(opened, Input):
         return opened
     components = opened.components(rng)
-    return Input(
-        components.samples,
-        opened.rows,
-        opened.particles,
-        components,
-        notes=opened.notes,
-    )
+    return Input(components.samples, opened.rows, opened.particles, components, notes=opened.notes)
 
 
 def _holds_particles(path: Path) -> bool:
@@ -212,9 +164,7 @@ def _from_coordinates(
 ) -> Input:
     table = read_table(path, used)
     n_samples = len(table.samples)
-    found = paired_particles(
-        path, n_samples, particles=particles, indices=indices, choice=choice
-    )
+    found = paired_particles(path, n_samples, particles=particles, indices=indices, choice=choice)
     # Row numbers count in the file of the particles, so that `select` finds them there.
     rows = np.arange(n_samples) if found is None else found.rows
     columns = Columns(table.numbers, table.total, table.names)

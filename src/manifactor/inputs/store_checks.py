@@ -1,7 +1,7 @@
 """Checks of Zarr stores and Parquet files before they are read, and of what they raise.
 
-A store of a few bytes may claim any size: chunks that are missing count as zeros, and
-a column of one value is stored once.
+A store of a few bytes may claim any size: chunks that are missing count as zeros, and a column of
+one value is stored once.
 """
 
 import os
@@ -22,17 +22,7 @@ def require_plausible_size(
     *,
     settings: ArrayFileSettings = ArrayFileSettings(),
 ) -> None:
-    """Refuse a table, or a chunk of it, far larger than what is stored of it.
-
-    Parameters
-    ----------
-    path : Path
-    shape : tuple of int
-        That the store claims.
-    stored : int
-        Bytes on disk.
-    settings : ArrayFileSettings
-    """
+    """Refuse a table, or a chunk of it, far larger than what is stored of it."""
     if any(side < 0 for side in shape):
         raise ValueError(f"{path} is damaged: it claims the shape {shape}.")
     # Rows without columns have numbers, too. Python's integers do not overflow.
@@ -58,18 +48,8 @@ def stored_bytes(folder: Path) -> int:
 
 
 @contextmanager
-def damage_named(
-    path: Path, kinds: tuple[type[Exception], ...] = (Exception,)
-) -> Iterator[None]:
-    """Turn whatever zarr or pyarrow raise into an error that names the file.
-
-    Parameters
-    ----------
-    path : Path
-    kinds : tuple of type
-        What is caught: of any kind only where nothing but these packages is inside,
-        since a mistake in our own code is no damage.
-    """
+def damage_named(path: Path, kinds: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
+    """Turn whatever zarr or pyarrow raise into an error that names the file."""
     try:
         yield
     except (MemoryError, FileNotFoundError, PermissionError):

@@ -31,19 +31,11 @@ class LargeSettings:
 class StoredTable:
     """Samples of a table on disk, read a block of rows at a time.
 
-    It is small, whatever the table's size: other processes get it and read the rows
-    themselves.
-
-    Attributes
-    ----------
-    path : Path
-    columns : Columns
-        Which columns are used, and their scale.
-    n_samples : int
+    It is small, whatever the table's size: other processes get it and read the rows themselves.
     """
 
     path: Path
-    columns: Columns
+    columns: Columns  # which columns are used, and their scale
     n_samples: int
 
     @property
@@ -125,22 +117,9 @@ def _label(store: Store, number: int) -> str:
 
 
 def in_parts(
-    path: Path,
-    coordinates: str = "auto",
-    *,
-    settings: LargeSettings = LargeSettings(),
+    path: Path, coordinates: str = "auto", *, settings: LargeSettings = LargeSettings()
 ) -> bool:
-    """Return whether the rows of a table are read in parts.
-
-    Parameters
-    ----------
-    path : Path
-        Of any input.
-    coordinates : "auto", "csv" or "parquet"
-        How the coordinates of its samples are to be written: as a table in one file,
-        or in parts; "auto" decides by the size of the table.
-    settings : LargeSettings
-    """
+    """Return whether the rows of a table are read in parts."""
     is_file = path.suffix.lower() in (".npy", ".parquet") and path.is_file()
     if coordinates == "csv" or not (is_file or is_stored(path)):
         return False

@@ -17,11 +17,7 @@ from manifactor._support.regular_files import require_regular_file
 from manifactor.inputs.columns import listed
 from manifactor.inputs.mapped import read_rows
 from manifactor.inputs.parquet_pages import require_plausible_group, require_separate
-from manifactor.inputs.store_checks import (
-    damage_named,
-    require_plausible_size,
-    stored_bytes,
-)
+from manifactor.inputs.store_checks import damage_named, require_plausible_size, stored_bytes
 
 # What Zarr 3 and Zarr 2 write into the folder of an array or a group.
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
@@ -38,17 +34,10 @@ class StoreSettings:
 class Store(Protocol):
     """A table on disk.
 
-    Attributes
-    ----------
-    names : tuple of str or None
-        Names of all columns.
-    total : int
-        Number of all columns.
-    edges : ndarray of int
-        First row of each chunk, in which the table is best read; the number of rows is
-        the last.
-    text : tuple of int
-        Columns that hold no numbers.
+    - names: names of all columns
+    - total: number of all columns
+    - edges: first row of each chunk, in which the table is best read, and the number of rows
+    - text: columns that hold no numbers
     """
 
     @property
@@ -69,14 +58,7 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class ArrayStore:
-    """A table that is one array on disk, of which slices can be read.
-
-    Attributes
-    ----------
-    array : memmap, zarr.Array
-    edges : ndarray of int
-    path : Path
-    """
+    """A table that is one array on disk, of which slices can be read."""
 
     array: Any
     edges: np.ndarray
@@ -103,23 +85,11 @@ class ArrayStore:
 
 @dataclass(frozen=True)
 class ParquetStore:
-    """A table in one or several Parquet files, one after the other.
+    """A table in one or several Parquet files, one after the other."""
 
-    Attributes
-    ----------
-    files : tuple of Path
-        The file of each row group.
-    groups : tuple of int
-        Its number in the file.
-    edges : ndarray of int
-        Row groups are the chunks.
-    names : tuple of str
-    text : tuple of int
-    """
-
-    files: tuple[Path, ...]
-    groups: tuple[int, ...]
-    edges: np.ndarray
+    files: tuple[Path, ...]  # the file of each row group
+    groups: tuple[int, ...]  # its number in the file
+    edges: np.ndarray  # row groups are the chunks
     names: tuple[str, ...]
     text: tuple[int, ...]
 
@@ -148,9 +118,7 @@ class ParquetStore:
         kinds = (pyarrow.ArrowException, OSError, ValueError, LookupError)
         with (
             damage_named(path, kinds),
-            parquet.ParquetFile(
-                path, metadata=metadata, page_checksum_verification=True
-            ) as file,
+            parquet.ParquetFile(path, metadata=metadata, page_checksum_verification=True) as file,
         ):
             claimed = metadata.row_group(number)
             require_plausible_group(path, claimed, names)
@@ -182,8 +150,6 @@ def _as_floats(column) -> np.ndarray:
 def float_type(dtype: np.dtype) -> type[np.floating]:
     """Return the precision in which numbers of a type are held as they are.
 
-    Examples
-    --------
     >>> float_type(np.dtype("uint8")), float_type(np.dtype("int32"))
     (<class 'numpy.float32'>, <class 'numpy.float64'>)
     """
@@ -289,13 +255,10 @@ def require_table(path: Path, array: Any) -> None:
     """Refuse an array that is no table of real numbers."""
     if len(array.shape) != 2 or not array.shape[1]:
         raise ValueError(
-            f"{path} must hold a table with one sample a row; got an array of shape "
-            f"{array.shape}."
+            f"{path} must hold a table with one sample a row; got an array of shape {array.shape}."
         )
     if array.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{path} must hold real numbers; got values of type {array.dtype}."
-        )
+        raise ValueError(f"{path} must hold real numbers; got values of type {array.dtype}.")
 
 
 def _open_parquet(path: Path) -> ParquetStore:
@@ -342,8 +305,7 @@ def parquet_layout(path: Path) -> tuple[Any, Any]:
     require_separate(path, metadata, stored)
     if len(set(schema.names)) < len(schema.names):
         raise ValueError(
-            f"{path} must have columns with names that differ; it has "
-            f"{listed(schema.names)}."
+            f"{path} must have columns with names that differ; it has {listed(schema.names)}."
         )
     return schema, metadata
 

@@ -17,23 +17,12 @@ from manifactor.inputs.stores import is_stored, open_store, parquet_layout
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers in columns.
+    """Numbers in columns."""
 
-    Attributes
-    ----------
-    samples : ndarray of shape (n_samples, n_used)
-    numbers : sequence of int
-        Numbers of the columns used in the file, counted from 0.
-    total : int
-        Number of columns of the file.
-    names : tuple of str or None
-        Names of the columns used.
-    """
-
-    samples: np.ndarray
-    numbers: Sequence[int]
-    total: int
-    names: tuple[str, ...] | None = None
+    samples: np.ndarray  # (n_samples, n_used)
+    numbers: Sequence[int]  # numbers of the columns used in the file, counted from 0
+    total: int  # number of columns of the file
+    names: tuple[str, ...] | None = None  # names of the columns used
 
 
 def column_names(path) -> list[str]:
@@ -127,9 +116,7 @@ def _cells(
     return columns
 
 
-def _rows(
-    path: Path, delimiter: str | None, layout: Layout
-) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, delimiter: str | None, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of each line that holds a row, and its cells."""
     for line, cells in lines(path, delimiter):
         if line > layout.header:
@@ -145,17 +132,13 @@ def read_parquet(path: Path, choice: ColumnChoice) -> Table:
 
 
 def _as_numbers(
-    path: Path,
-    cells: Mapping[int, Sequence],
-    names: Sequence[str] | None,
-    *,
-    strict: bool,
+    path: Path, cells: Mapping[int, Sequence], names: Sequence[str] | None, *, strict: bool
 ) -> tuple[tuple[int, ...], np.ndarray]:
     """Return the numbers of the columns that hold numbers, and their values.
 
-    Columns of text, such as names of samples, are left out with a warning. A column of
-    numbers with a few other cells is refused. If `strict`, because the caller chose the
-    columns, so is a column of text.
+    Columns of text, such as names of samples, are left out with a warning. A column of numbers with
+    a few other cells is refused. If `strict`, because the caller chose the columns, so is a column
+    of text.
     """
     columns: dict[int, np.ndarray] = {}
     text = []
@@ -174,9 +157,7 @@ def _as_numbers(
             "Give a file with columns of numbers."
         )
     if text:
-        warn_caller(
-            f"columns that hold text were left out: {', '.join(text)}.", ColumnWarning
-        )
+        warn_caller(f"columns that hold text were left out: {', '.join(text)}.", ColumnWarning)
     return tuple(columns), np.column_stack(list(columns.values()))
 
 
@@ -190,9 +171,7 @@ def _parsed(column: Sequence) -> tuple[np.ndarray, np.ndarray]:
     return values, wrong
 
 
-def _wrong_cell(
-    path: Path, column: Sequence, wrong: np.ndarray, label: str
-) -> ValueError:
+def _wrong_cell(path: Path, column: Sequence, wrong: np.ndarray, label: str) -> ValueError:
     """Return an error that names the first cell that is no number."""
     row = int(wrong[0])
     line = line_of(path, row)
@@ -210,7 +189,5 @@ def _label(number: int, names: Sequence[str] | None) -> str:
     return str(number) if names is None else repr(names[number])
 
 
-def _names_of(
-    used: Sequence[int], names: Sequence[str] | None
-) -> tuple[str, ...] | None:
+def _names_of(used: Sequence[int], names: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names[number] for number in used)

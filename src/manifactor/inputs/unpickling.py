@@ -6,12 +6,12 @@ from typing import Any
 
 from manifactor._support.bounded_files import BoundedFile
 
-# The unpickler of Python's library that is written in Python. The one in C keeps what
-# it remembers in an array, which five bytes of a file make 16 GB large.
+# The unpickler of Python's library that is written in Python. The one in C keeps what it remembers
+# in an array, which five bytes of a file make 16 GB large.
 Unpickler: Any = pickle._Unpickler
 
-# Operations that arrays need none of: they ask for objects of the program that reads
-# the pickle, or build instances of its classes.
+# Operations that arrays need none of: they ask for objects of the program that reads the pickle, or
+# build instances of its classes.
 FOREIGN = (
     pickle.PERSID,
     pickle.BINPERSID,
@@ -30,8 +30,8 @@ FOREIGN = (
 class Set(list):
     """The items of a set.
 
-    They are not hashed: whole numbers of a file may all have the same hash, and tuples
-    of tuples may take for ever.
+    They are not hashed: whole numbers of a file may all have the same hash, and tuples of tuples
+    may take for ever.
     """
 
     kind = "set"
@@ -51,8 +51,8 @@ class Dict(list):
 class Memo(dict):
     """Objects that a pickle refers to, by their numbers.
 
-    The numbers are those of the file, and may all have the same hash. Hashes of their
-    digits are other ones in every process.
+    The numbers are those of the file, and may all have the same hash. Hashes of their digits are
+    other ones in every process.
     """
 
     def __getitem__(self, number: int) -> Any:
@@ -75,18 +75,7 @@ def shown(text: str, *, most: int = 200) -> str:
 
 
 class StrictUnpickler(Unpickler):
-    """An unpickler with stand-ins for all names that a pickle may ask for.
-
-    Parameters
-    ----------
-    file : BoundedFile
-    stand_ins : mapping of (str, str) to callable
-        What is called instead of a name of a module.
-    buildable : tuple of type
-        Results of stand-ins whose state may be set.
-    most_bytes : int
-        Memory of all that stand-ins return together.
-    """
+    """An unpickler with stand-ins for all names that a pickle may ask for."""
 
     def __init__(
         self,

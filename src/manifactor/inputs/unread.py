@@ -20,24 +20,13 @@ from manifactor.inputs.particle_choice import ParticleChoice
 
 @dataclass(frozen=True)
 class UnreadImages:
-    """Images of one view, or volumes, that were found and not read yet.
-
-    Attributes
-    ----------
-    path : Path
-    source : ImageSource
-    view : View or None
-        The images in one frame; None for volumes.
-    settings : ImageSettings
-    notes : tuple of str
-        What a user should know of how they will be read.
-    """
+    """Images of one view, or volumes, that were found and not read yet."""
 
     path: Path
     source: ImageSource
-    view: View | None = None
+    view: View | None = None  # the images in one frame; None for volumes
     settings: ImageSettings = field(default_factory=ImageSettings)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a user should know of how they will be read
 
     @property
     def n_samples(self) -> int:
@@ -75,9 +64,7 @@ def unread_volumes(folder: Path) -> UnreadImages:
     return UnreadImages(folder, volume_series(folder))
 
 
-def unread_stack(
-    path: Path, settings: ImageSettings, choice: ParticleChoice
-) -> UnreadImages:
+def unread_stack(path: Path, settings: ImageSettings, choice: ParticleChoice) -> UnreadImages:
     """Return the images of a bare stack."""
     source = stack_images(path, pixel_size=choice.pixel_size)
     view = View(source, None, settings.phase_flip)
@@ -109,9 +96,7 @@ def particles_of_one_view(
     return particles
 
 
-def _checked(
-    path: Path, view: View, settings: ImageSettings, label: str
-) -> UnreadImages:
+def _checked(path: Path, view: View, settings: ImageSettings, label: str) -> UnreadImages:
     """Return images that are enough, and that the settings suit."""
     source = view.source
     assert isinstance(source, ImageSource)

@@ -10,11 +10,7 @@ from manifactor._support.escapes import shell_line
 from manifactor._support.memory import available_memory
 from manifactor._support.stages import Stages
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.factoring import (
-    AllViews,
-    factor_all_views,
-    samples_of,
-)
+from manifactor.cryoem.all_views.factoring import AllViews, factor_all_views, samples_of
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.placing import Placed
 from manifactor.cryoem.all_views.principal import PrincipalSettings
@@ -47,28 +43,14 @@ OWN_OPTIONS = ("symmetry", "low_pass", "mask_radius", "seed")
 
 @dataclass(frozen=True)
 class AllViewsTask:
-    """Particles of all views, and how to treat them.
+    """Particles of all views, and how to treat them."""
 
-    Attributes
-    ----------
-    path : Path
-        A STAR or .cs file with angles.
-    choice : ParticleChoice
-    symmetry : str
-        Point group of the molecule.
-    low_pass, mask_radius : float or None
-        Angstrom; None for what `read_transforms` chooses.
-    settings : dict
-        Parameters of the factorizer.
-    seed : int
-    """
-
-    path: Path
+    path: Path  # A STAR or .cs file with angles
     choice: ParticleChoice = field(default_factory=ParticleChoice)
-    symmetry: str = "C1"
-    low_pass: float | None = None
-    mask_radius: float | None = None
-    settings: dict = field(default_factory=dict)
+    symmetry: str = "C1"  # point group of the molecule
+    low_pass: float | None = None  # angstrom; None for what `read_transforms` chooses
+    mask_radius: float | None = None  # angstrom; None for what `read_transforms` chooses
+    settings: dict = field(default_factory=dict)  # parameters of the factorizer
     seed: int = 0
 
     @property
@@ -109,14 +91,7 @@ class AllViewsTask:
     def forecast(
         self, source: ImageSource, *, n_workers: int = 1, n_cores: int | None = None
     ) -> Cost:
-        """Return what the fit costs; refuse more than the machine's memory.
-
-        Parameters
-        ----------
-        source : ImageSource
-        n_workers, n_cores
-            As in `forecast_all_views`.
-        """
+        """Return what the fit costs; refuse more than the machine's memory."""
         cost = forecast_all_views(
             len(source),
             source.shape[0],
@@ -146,18 +121,10 @@ class AllViewsTask:
         """Find the motions and write the run folder.
 
         Images are read and placed by `workers`; results do not depend on them.
-
-        Returns
-        -------
-        fit : ManifoldFactorizer
-        record : dict
-            What run.json says beside the results.
         """
         before = input_state([self.path])
         stages = (stages or Stages()).start(callback, self.seed)
-        transforms, found = self._factored(
-            particles, source, stages=stages, workers=workers
-        )
+        transforms, found = self._factored(particles, source, stages=stages, workers=workers)
         places = places_of(found)
         record = {**self._record(particles, transforms, found, places), **before.record}
         record["all_views"]["seconds"] = stages.timings
@@ -180,12 +147,7 @@ class AllViewsTask:
         return found.fit, record
 
     def _factored(
-        self,
-        particles: Particles,
-        source: ImageSource,
-        *,
-        stages: Stages,
-        workers: Workers,
+        self, particles: Particles, source: ImageSource, *, stages: Stages, workers: Workers
     ) -> tuple[Transforms, AllViews]:
         """Return the images, transformed, and the motions that they show."""
         transforms = read_transforms(
@@ -253,9 +215,7 @@ def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
     fitted, total = len(found.rows), len(transforms)
     principal = found.principal
     return {
-        "low-pass": Choice(
-            f"{resolution:.3g} A", "motions show at a tenth of a molecule's size"
-        ),
+        "low-pass": Choice(f"{resolution:.3g} A", "motions show at a tenth of a molecule's size"),
         "principal volumes": Choice(
             principal.rank,
             "two half sets of images agree about them: correlations above "
@@ -269,11 +229,7 @@ def choices(transforms: Transforms, found: AllViews) -> dict[str, Choice]:
         "preparation": Choice(
             "principal volumes", "noise is removed where images become coordinates"
         ),
-        **{
-            name: choice
-            for name, choice in found.fit.choices_.items()
-            if name != "preparation"
-        },
+        **{name: choice for name, choice in found.fit.choices_.items() if name != "preparation"},
     }
 
 

@@ -11,30 +11,27 @@ from manifactor.runs.cost import Cost, PartCost, cores_of_worker, cost_of_parts
 class AllViewsRates:
     """Rates of `forecast_all_views`.
 
-    They were measured on a core of 2.4 GHz, in fits of 3,000 to 100,000 images of 48
-    and 256 pixels.
+    They were measured on a core of 2.4 GHz, in fits of 3,000 to 100,000 images of 48 and 256
+    pixels.
     """
 
-    # Bytes a second of reading images, in single precision, and of their Fourier
-    # transforms.
+    # Bytes a second of reading images, in single precision, and of their Fourier transforms.
     read_bytes: float = 3.5e8
-    # Seconds for an image in a round of expectation maximisation, and in a comparison
-    # with volumes alone; and those of a set of volumes that is solved for, whatever
-    # the number of images.
+    # Seconds for an image in a round of expectation maximisation, and in a comparison with volumes
+    # alone; and those of a set of volumes that is solved for, whatever the number of images.
     round_seconds: float = 5e-4
     compare_seconds: float = 1.5e-4
     volume_seconds: float = 0.4
     # Rounds from known places, and cells of views that are compared: estimates.
     known_rounds: int = 5
     n_cells: int = 10
-    # Seconds of factoring the coordinates of as many images as are fitted at most, and
-    # of all that is written of an image.
+    # Seconds of factoring the coordinates of as many images as are fitted at most, and of all that
+    # is written of an image.
     factor_seconds: float = 8.0
     write_seconds: float = 1e-4
-    # Bytes that are held for an image: its coefficients, the covariance of its
-    # coordinates, and its line of text; and for one that volumes are learned from,
-    # products of its features. Beside them, a block of images that is read, volumes,
-    # and the sums of each thread.
+    # Bytes that are held for an image: its coefficients, the covariance of its coordinates, and its
+    # line of text; and for one that volumes are learned from, products of its features. Beside
+    # them, a block of images that is read, volumes, and the sums of each thread.
     image_bytes: float = 4000.0
     learned_bytes: float = 12_000.0
     shared_bytes: float = 8e8
@@ -51,23 +48,7 @@ def forecast_all_views(
     settings: AllViewsSettings = AllViewsSettings(),
     rates: AllViewsRates = AllViewsRates(),
 ) -> Cost:
-    """Estimate memory and time of a fit of all views, before any image is read.
-
-    Parameters
-    ----------
-    n_images : int
-    size : int
-        Width of an image in pixels.
-    n_mates : int
-        Order of the point group. Every image counts as often.
-    n_workers : int
-        Workers that images are divided over. Volumes are solved for by one process.
-    n_cores : int or None
-        Cores of this process, or of each worker; None where they share those of this
-        machine.
-    settings : AllViewsSettings
-    rates : AllViewsRates
-    """
+    """Estimate memory and time of a fit of all views, before any image is read."""
     most_threads = settings.principal.regression.max_threads
     threads = min(cores_of_worker(n_workers, n_cores), most_threads)
     # Small images have no frequencies up to the usual cut.
@@ -89,9 +70,7 @@ def forecast_all_views(
             # A core reads while the others wait for the disk.
             divided("reading", threads * _reading_seconds(n_images, size, rates), 0, 0),
             divided("volumes", *_volume_work(n_images, n_shown, settings, rates), 0),
-            PartCost(
-                "factors", rates.factor_seconds * fitted / settings.max_fitted, here
-            ),
+            PartCost("factors", rates.factor_seconds * fitted / settings.max_fitted, here),
             divided(
                 "placing",
                 *_placing_work(n_images, n_shown, fitted * n_mates, settings, rates),
@@ -121,16 +100,12 @@ def _volume_work(
 
 
 def _placing_work(
-    n_images: int,
-    n_shown: int,
-    n_known: float,
-    settings: AllViewsSettings,
-    rates: AllViewsRates,
+    n_images: int, n_shown: int, n_known: float, settings: AllViewsSettings, rates: AllViewsRates
 ) -> tuple[float, int]:
     """Return seconds of a core for volumes of the motions and places, and volumes."""
     placing = settings.placing
-    # Rounds from known places, which end when no term is added; from all, in which
-    # images are compared with volumes before and after; and of cells of views.
+    # Rounds from known places, which end when no term is added; from all, in which images are
+    # compared with volumes before and after; and of cells of views.
     images = (
         min(n_known, placing.learned) * rates.known_rounds
         + min(placing.learned, n_shown) * (2 * placing.rounds + 1)

@@ -11,11 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.array_files import (
-    ArrayFileError,
-    ArrayFileSettings,
-    open_archive,
-)
+from manifactor._support.array_files import ArrayFileError, ArrayFileSettings, open_archive
 from manifactor._support.errors import first_sentence
 from manifactor._support.files import write_whole
 from manifactor._support.memory import available_memory
@@ -28,8 +24,8 @@ from manifactor.runs.tree import ARCHIVE_VERSION, pack, plain_parameter, unpack
 
 FORMAT = "manifactor"
 ESTIMATORS = {cls.__name__: cls for cls in (DiffusionMap, ManifoldFactorizer)}
-# What an archive may set on an estimator, beside its parameters. Anything else would
-# hide a parameter or a method.
+# What an archive may set on an estimator, beside its parameters. Anything else would hide a
+# parameter or a method.
 FITTED = tuple(each.name for each in fields(FittedAttributes))
 # What a manifest leads to that is no JSON, or has other entries than `pack` makes.
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -50,13 +46,9 @@ def save(fit, path) -> None:
     path : str or Path
     """
     name = type(fit).__name__
-    fitted = {
-        key: vars(fit)[key] for key in FITTED if key in getattr(fit, "__dict__", {})
-    }
+    fitted = {key: vars(fit)[key] for key in FITTED if key in getattr(fit, "__dict__", {})}
     if name not in ESTIMATORS or "timings_" not in fitted:
-        raise ValueError(
-            f"`fit` must be one of {sorted(ESTIMATORS)} after fit(); got {fit!r}."
-        )
+        raise ValueError(f"`fit` must be one of {sorted(ESTIMATORS)} after fit(); got {fit!r}.")
     parameters = fit.get_params(deep=False).items()
     arrays: dict[str, np.ndarray] = {}
     manifest = {
@@ -68,9 +60,7 @@ def save(fit, path) -> None:
         "fitted": {key: pack(value, key, arrays) for key, value in fitted.items()},
     }
     if Path(path).is_dir():
-        raise ValueError(
-            f"`path` must be a file to write, such as fit.npz; {path} is a folder."
-        )
+        raise ValueError(f"`path` must be a file to write, such as fit.npz; {path} is a folder.")
     clear_leftovers(Path(path).parent)
     _write(Path(path), manifest, arrays)
 
@@ -177,14 +167,7 @@ def write_tree(path: Path, value) -> None:
 
 
 def read_tree(path: Path, *, check: Callable[[Any], None] | None = None):
-    """Return what `write_tree` wrote.
-
-    Parameters
-    ----------
-    path : Path
-    check : callable or None
-        Raises BrokenRule for a value that is not what the caller wrote.
-    """
+    """Return what `write_tree` wrote."""
     try:
         manifest, arrays = _read(path)
         if manifest["version"] != ARCHIVE_VERSION:

@@ -11,13 +11,7 @@ from manifactor.runs.averaging import Averages
 
 
 def write_averages(averages: Averages, folder: Path) -> list[str]:
-    """Write means, pictures and a movie into a folder.
-
-    Returns
-    -------
-    list of str
-        Names of the files, the most telling first.
-    """
+    """Write means, pictures and a movie into a folder."""
     write_pictures = _write_strip if len(averages.shape) == 1 else _write_grid
     write_means = _write_volumes if averages.of_volumes else _write_images
     written = write_pictures(averages, folder) + write_means(averages, folder)

@@ -32,52 +32,29 @@ class AveragingSettings:
     # Of the sums, which are in memory all at once, in double precision.
     max_gigabytes: float = 8
 
-    # Blocks of 64 MiB of images that a worker sums: some seconds of work. What it sends
-    # back is no larger than the sums of some bins, or twice the images.
+    # Blocks of 64 MiB of images that a worker sums: some seconds of work. What it sends back is no
+    # larger than the sums of some bins, or twice the images.
     n_blocks: int = 8
 
 
 @dataclass(frozen=True)
 class Averages:
-    """Mean images, or volumes, of bins.
+    """Mean images, or volumes, of bins."""
 
-    Attributes
-    ----------
-    means : ndarray of shape (n_bins, *shape), float32
-    shape : tuple of int
-        Number of bins along each factor.
-    centres : tuple of ndarray
-        Of the bins along each factor.
-    places : tuple of Place
-        On the factors.
-    matching : Matching
-        Weights and effective sizes.
-    pixel_size : float
-        Angstrom.
-    halves : HalfAverages or None
-        Means of half of the samples of every bin.
-    pixel_size_stated : bool
-        Whether a file says the pixel size.
-    ctf_corrected : bool
-        Whether the CTF was divided out of the means.
-    """
-
-    means: np.ndarray
-    shape: tuple[int, ...]
-    centres: tuple[np.ndarray, ...]
-    places: tuple[Place, ...]
-    matching: Matching
-    pixel_size: float
-    halves: HalfAverages | None = None
-    pixel_size_stated: bool = True
-    ctf_corrected: bool = False
+    means: np.ndarray  # (n_bins, *shape)
+    shape: tuple[int, ...]  # number of bins along each factor
+    centres: tuple[np.ndarray, ...]  # of the bins along each factor
+    places: tuple[Place, ...]  # on the factors
+    matching: Matching  # weights and effective sizes
+    pixel_size: float  # angstrom
+    halves: HalfAverages | None = None  # means of half of the samples of every bin
+    pixel_size_stated: bool = True  # whether a file says the pixel size
+    ctf_corrected: bool = False  # whether the CTF was divided out of the means
 
     @property
     def width(self) -> float | None:
         """Width of an image in Angstrom; None if it is unknown."""
-        return (
-            self.pixel_size * self.images.shape[2] if self.pixel_size_stated else None
-        )
+        return self.pixel_size * self.images.shape[2] if self.pixel_size_stated else None
 
     @property
     def of_volumes(self) -> bool:
@@ -151,29 +128,7 @@ def average(
     report: Callable[[float], None] = ignored,
     settings: AveragingSettings = AveragingSettings(),
 ) -> Averages:
-    """Average images or volumes of a run along one factor or on the grid of two.
-
-    Parameters
-    ----------
-    run : Run
-    factors : sequence of int
-        One or two, counted from 1.
-    n_bins : int
-        Along each factor.
-    matched : bool
-        Whether to weight the samples so that every bin has the same distribution of all
-        other factors.
-    halves : bool
-        Whether to average both half sets of every bin, too.
-    most : int or None
-        Samples to average at most, drawn at random, the same ones every time; None for
-        all. Others are not read.
-    workers : Workers
-        Each reads and sums its own blocks of images.
-    report : callable
-        Called with the fraction that is done.
-    settings : AveragingSettings
-    """
+    """Average images or volumes of a run along one factor or on the grid of two."""
     # Wrong factors are refused before images are opened, which may take a while.
     places = places_along(run, factors)
     others = _places_beside(run, factors) if matched else []
@@ -210,9 +165,7 @@ def average(
     )
 
 
-def _averaged(
-    labels: np.ndarray, most: int | None
-) -> tuple[np.ndarray, np.ndarray | None]:
+def _averaged(labels: np.ndarray, most: int | None) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the bins of so many samples, and their rows; None for all."""
     if most is None or most >= len(labels):
         return labels, None
@@ -261,8 +214,7 @@ def places_along(run: Run, factors: Sequence[int]) -> tuple[Place, ...]:
     for factor, place in zip(factors, places, strict=True):
         if place.topology == "other":
             raise ValueError(
-                f"averages go along intervals and circles; factor {factor} has more "
-                "dimensions."
+                f"averages go along intervals and circles; factor {factor} has more dimensions."
             )
     return places
 
@@ -272,17 +224,12 @@ def _places_beside(run: Run, factors: Sequence[int]) -> list[Place]:
     others = [place for i, place in enumerate(run.places, start=1) if i not in factors]
     if not others:
         raise ValueError(
-            "--match holds the other factors still; this run has no other factors. "
-            "Leave it out."
+            "--match holds the other factors still; this run has no other factors. Leave it out."
         )
     return others
 
 
-def _require_memory(
-    n_bins: int,
-    shape: tuple[int, ...],
-    max_gigabytes: float,
-) -> None:
+def _require_memory(n_bins: int, shape: tuple[int, ...], max_gigabytes: float) -> None:
     """Refuse more bins than memory can hold."""
     # Eight bytes a pixel. All bins are in memory at once, as samples come in any order.
     size = 8e-9 * n_bins * float(np.prod(shape))
@@ -293,13 +240,9 @@ def _require_memory(
         )
 
 
-def binned(
-    places: Sequence[Place], n_bins: int
-) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+def binned(places: Sequence[Place], n_bins: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
     """Return the bin of every sample, and the centres along each factor."""
-    bins = [
-        bin_labels(place.displayed, place.topology, n_bins=n_bins) for place in places
-    ]
+    bins = [bin_labels(place.displayed, place.topology, n_bins=n_bins) for place in places]
     along, centres = zip(*bins, strict=True)
     if len(along) == 1:
         return along[0], centres

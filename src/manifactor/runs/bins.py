@@ -6,35 +6,17 @@ from manifactor._support.parameters import require_choice, require_count
 
 
 def bin_labels(
-    coordinate: np.ndarray,
-    topology: str,
-    *,
-    n_bins: int,
+    coordinate: np.ndarray, topology: str, *, n_bins: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the bin of every sample and the coordinate of every bin's centre.
 
-    Parameters
-    ----------
-    coordinate : ndarray of shape (n,)
-        In [0, 1] on an interval; degrees on a circle, up to any number of full turns.
-    topology : "interval" or "circle"
-    n_bins : int
-        Bins of equal width. A circle's first bin is centred at 0 and reaches across it.
-
-    Returns
-    -------
-    labels : ndarray of shape (n,)
-    centres : ndarray of shape (n_bins,)
-
-    Examples
-    --------
     >>> labels, centres = bin_labels(np.array([350.0, 10.0, 90.0]), "circle", n_bins=4)
     >>> labels.tolist(), centres.tolist()
     ([0, 0, 1], [0.0, 90.0, 180.0, 270.0])
+
+    Shapes: coordinate (n,) -> labels (n,), centres (n_bins,).
     """
-    require_choice(
-        "topology", topology, tuple(_BINS), "(another shape has no bins along it)"
-    )
+    require_choice("topology", topology, tuple(_BINS), "(another shape has no bins along it)")
     # More bins than that are a mistake, such as samples counted instead of bins.
     require_count("n_bins", n_bins, low=1, high=10_000)
     coordinate = np.asarray(coordinate, dtype=float)
@@ -48,9 +30,7 @@ def bin_labels(
     return _BINS[topology](coordinate, n_bins)
 
 
-def _interval_bins(
-    coordinate: np.ndarray, n_bins: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _interval_bins(coordinate: np.ndarray, n_bins: int) -> tuple[np.ndarray, np.ndarray]:
     if coordinate.size and not 0 <= coordinate.min() <= coordinate.max() <= 1:
         raise ValueError(
             f"`coordinate` of an interval must lie in [0, 1]; got values from "
@@ -73,18 +53,11 @@ def _circle_bins(coordinate: np.ndarray, n_bins: int) -> tuple[np.ndarray, np.nd
 _BINS = {"interval": _interval_bins, "circle": _circle_bins}
 
 
-def grid_labels(
-    rows: np.ndarray,
-    columns: np.ndarray,
-    *,
-    n_columns: int,
-) -> np.ndarray:
+def grid_labels(rows: np.ndarray, columns: np.ndarray, *, n_columns: int) -> np.ndarray:
     """Return the cell of every sample on the grid of two factors' bins.
 
     Cells are counted row by row; -1 for a sample in no bin.
 
-    Examples
-    --------
     >>> grid_labels(np.array([0, 1, 1]), np.array([2, 0, -1]), n_columns=3).tolist()
     [2, 3, -1]
     """

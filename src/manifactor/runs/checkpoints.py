@@ -42,22 +42,11 @@ class CheckpointWarning(UserWarning):
 class Checkpoints(Stages):
     """Stages that are also written to a folder.
 
-    A stage is written whole when it is done, a stage of many pieces also while it
-    lasts: what a stopped fit has computed is not computed again.
-
-    Parameters
-    ----------
-    folder : Path
-    resume : bool
-        Whether to read the stages that the folder holds.
-    worth_writing : float
-        Seconds from which on a stage, or a group of pieces, is written: computing a
-        shorter one again costs no more than reading it.
+    A stage is written whole when it is done, a stage of many pieces also while it lasts: what a
+    stopped fit has computed is not computed again.
     """
 
-    def __init__(
-        self, folder: Path, *, resume: bool = False, worth_writing: float = 5.0
-    ) -> None:
+    def __init__(self, folder: Path, *, resume: bool = False, worth_writing: float = 5.0) -> None:
         """Remember the folder; raise ValueError if there is nothing to resume."""
         super().__init__()
         if resume:
@@ -91,8 +80,8 @@ class Checkpoints(Stages):
     ) -> Iterator[Any]:
         """Yield the results that the folder holds, then compute the others.
 
-        They are written in groups, one for each `worth_writing` seconds of work. When
-        the work is stopped, so is the last group of a stage that took longer.
+        They are written in groups, one for each `worth_writing` seconds of work. When the work is
+        stopped, so is the last group of a stage that took longer.
         """
         n_kept = 0
         if self.resume:
@@ -104,14 +93,10 @@ class Checkpoints(Stages):
             return
         done = n_kept / len(jobs)
         report(done)
-        found = workers.map(
-            work, rest, report=lambda part: report(done + (1 - done) * part)
-        )
+        found = workers.map(work, rest, report=lambda part: report(done + (1 - done) * part))
         yield from self._written(name, key, found, n_kept)
 
-    def _written(
-        self, name: str, key: str, found: Iterator[Any], first: int
-    ) -> Iterator[Any]:
+    def _written(self, name: str, key: str, found: Iterator[Any], first: int) -> Iterator[Any]:
         """Yield results, the first of which has this number, and write them."""
         group: list[Any] = []
         begin = last = time.monotonic()
@@ -195,9 +180,7 @@ def require_checkpoints(folder: Path) -> None:
         raise ValueError(f"no checkpoint to resume in {folder}. Leave --resume out.")
 
 
-def other_fit(
-    folder: Path, what: str = "they are of other samples or settings"
-) -> ValueError:
+def other_fit(folder: Path, what: str = "they are of other samples or settings") -> ValueError:
     """Return the error of checkpoints that are not of this fit."""
     return ValueError(
         f"the checkpoints in {folder} must belong to this fit; {what}. Repeat the "

@@ -17,8 +17,8 @@ from manifactor.runs.run import Run
 class ConeSettings:
     """Settings of `choose_cone`."""
 
-    # Degrees around a direction, the narrowest first: the first at which there are
-    # enough images is taken. Images more than 30 degrees off show another view.
+    # Degrees around a direction, the narrowest first: the first at which there are enough images is
+    # taken. Images more than 30 degrees off show another view.
     widths: tuple[float, ...] = (10.0, 15.0, 20.0, 30.0)
     enough: int = 150
 
@@ -28,19 +28,10 @@ class ConeSettings:
 
 @dataclass(frozen=True)
 class Cone:
-    """Images seen from about one direction, or, mirrored, from the opposite one.
+    """Images seen from about one direction, or, mirrored, from the opposite one."""
 
-    Attributes
-    ----------
-    view : (rot, tilt)
-        Degrees.
-    width : float
-        Largest angle to it, in degrees.
-    n_images : int
-    """
-
-    view: tuple[float, float]
-    width: float
+    view: tuple[float, float]  # degrees
+    width: float  # largest angle to it, in degrees
     n_images: int
 
     def __str__(self) -> str:
@@ -67,14 +58,7 @@ def given_cone(
 ) -> Cone:
     """Return the images around a view; without a width, enough of them.
 
-    Parameters
-    ----------
-    directions : ndarray of shape (n, 3)
-        From which the images are seen.
-    view : (rot, tilt)
-        Degrees.
-    width : float or None
-    settings : ConeSettings
+    Shapes: directions (n, 3).
     """
     centre = view_directions(np.array([[*view, 0.0]]))[0]
     cosines = np.abs(directions @ centre)
@@ -96,18 +80,7 @@ def choose_cone(
 ) -> Cone:
     """Return a well populated direction that shows a motion best.
 
-    Parameters
-    ----------
-    directions : ndarray of shape (n, 3)
-        From which the images are seen.
-    motions : RunMotions or None
-        None if it is not known how directions show the motion: then the direction of
-        most images is returned.
-    motion : int
-        Counted from 0.
-    width : float or None
-        Degrees; None for the first of the settings with enough images.
-    settings : ConeSettings
+    Shapes: directions (n, 3).
     """
     # A view and the one from behind are one.
     tree = KDTree(np.concatenate([directions, -directions]))
@@ -119,11 +92,7 @@ def choose_cone(
 
 
 def _best_cone(
-    tree: KDTree,
-    motions: RunMotions | None,
-    motion: int,
-    width: float,
-    settings: ConeSettings,
+    tree: KDTree, motions: RunMotions | None, motion: int, width: float, settings: ConeSettings
 ) -> Cone:
     if motions is None:
         (found,) = populated_views(np.asarray(tree.data), width=width, n_views=1)

@@ -9,41 +9,22 @@ from manifactor.spectral.forecast import Forecast, as_duration, as_size
 
 @dataclass(frozen=True)
 class PartCost:
-    """Time of one part of a command, and memory at its peak.
-
-    Attributes
-    ----------
-    name : str
-    seconds : float
-    memory : float
-        Bytes of the process, or of each worker.
-    on_workers : bool
-        Whether the part is divided over workers. Its time is that of all together.
-    """
+    """Time of one part of a command, and memory at its peak."""
 
     name: str
     seconds: float
-    memory: float
+    memory: float  # bytes of the process, or of each worker
+    # Whether the part is divided over workers. Its time is that of all together.
     on_workers: bool = False
 
 
 @dataclass(frozen=True)
 class Cost(Forecast):
-    """Memory and time of a command; ``str()`` reads as prose.
+    """Memory and time of a command; ``str()`` reads as prose."""
 
-    Attributes
-    ----------
-    parts : tuple of PartCost
-        What the command does, in this order.
-    n_workers : int
-        How many workers share the work; with one, this process does it all.
-    worker_memory : float
-        Bytes of each worker; 0 without any.
-    """
-
-    parts: tuple[PartCost, ...] = ()
-    n_workers: int = 1
-    worker_memory: float = 0.0
+    parts: tuple[PartCost, ...] = ()  # what the command does, in this order
+    n_workers: int = 1  # how many workers share the work; with one, this process does it all
+    worker_memory: float = 0.0  # bytes of each worker; 0 without any
 
     @property
     def longest(self) -> PartCost:
@@ -79,8 +60,6 @@ def cost_of_parts(
 ) -> Cost:
     """Return the cost of parts that follow each other; those without time are left out.
 
-    Examples
-    --------
     >>> fitting, placing = PartCost("fitting", 5, 1e9), PartCost("placing", 9, 5e8)
     >>> print(cost_of_parts([fitting, placing]))
     about 1.0 GB and 14 s
@@ -99,28 +78,13 @@ def cost_of_parts(
     )
 
 
-def cost_of_pieces(
-    pieces: Sequence[PartCost], *, n_workers: int, client: float
-) -> Cost:
-    """Return the cost of independent pieces of work, each done by one of some workers.
-
-    Parameters
-    ----------
-    pieces : sequence of PartCost
-        With the time of each on one worker.
-    n_workers : int
-    client : float
-        Bytes of the process that hands them out.
-    """
+def cost_of_pieces(pieces: Sequence[PartCost], *, n_workers: int, client: float) -> Cost:
+    """Return the cost of independent pieces of work, each done by one of some workers."""
     seconds = [piece.seconds for piece in pieces]
     used = min(n_workers, len(pieces))
     # At best the workers end together, and no piece is divided.
     elapsed = max(sum(seconds) / used, *seconds)
     largest = max(piece.memory for piece in pieces)
     return Cost(
-        memory=client,
-        seconds=elapsed,
-        parts=tuple(pieces),
-        n_workers=used,
-        worker_memory=largest,
+        memory=client, seconds=elapsed, parts=tuple(pieces), n_workers=used, worker_memory=largest
     )

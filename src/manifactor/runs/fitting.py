@@ -25,9 +25,8 @@ Opened = Input | UnreadImages | UnreadTable
 class PlanSettings:
     """How many samples of an input are fitted; the others are placed."""
 
-    # Noise needs neighbourhoods wider than itself. With more and more images the
-    # nearest ones are near by noise alone, so a few thousand with many neighbours tell
-    # more than all of them.
+    # Noise needs neighbourhoods wider than itself. With more and more images the nearest ones are
+    # near by noise alone, so a few thousand with many neighbours tell more than all of them.
     images: int = 3000
     # Of all else, as of tables that are not read as a whole.
     others: int = DrawSettings.most
@@ -38,21 +37,11 @@ class PlanSettings:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """Which samples are fitted, with which parameters, and why.
+    """Which samples are fitted, with which parameters, and why."""
 
-    Attributes
-    ----------
-    rows : ndarray of int
-        The samples to fit, ascending.
-    parameters : dict
-        Parameters of the factorizer.
-    noise : ndarray of shape (n_features,) or None
-        Standard deviation of the noise in every column, where it is known.
-    choices : dict of str to Choice
-    """
-
-    rows: np.ndarray
-    parameters: dict
+    rows: np.ndarray  # the samples to fit, ascending
+    parameters: dict  # parameters of the factorizer
+    # (n_features,): standard deviation of the noise in every column, where it is known
     noise: np.ndarray | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
 
@@ -69,19 +58,7 @@ def plan_fit(
     n_fitted: int | str = "auto",
     drawing: PlanSettings = PlanSettings(),
 ) -> FitPlan:
-    """Return which samples to fit and how, before anything is computed.
-
-    Parameters
-    ----------
-    samples : Input, UnreadImages or UnreadTable
-        Of images that are not read yet, the noise is not known.
-    settings : mapping
-        Parameters of the factorizer.
-    seed : int
-    n_fitted : int, "auto" or "all"
-        Samples to fit. "auto" takes up to 3,000 images and up to 20,000 of all else.
-    drawing : PlanSettings
-    """
+    """Return which samples to fit and how, before anything is computed."""
     parameters = {**settings, "random_state": seed}
     rows, how_many = _draw(samples, n_fitted, seed, drawing)
     choices = {"samples fitted": how_many}
@@ -113,9 +90,7 @@ def _neighbors_of_images(n_images: int, drawing: PlanSettings) -> Choice:
     wide = n_images // drawing.images_per_neighbor
     if wide <= usual:
         count = min(usual, n_images - 1)
-        return Choice(
-            count, "low eigenfunctions are most accurate with 64 to 128 neighbours"
-        )
+        return Choice(count, "low eigenfunctions are most accurate with 64 to 128 neighbours")
     return Choice(
         wide,
         f"one for every {drawing.images_per_neighbor} fitted images: noise needs "
@@ -124,10 +99,7 @@ def _neighbors_of_images(n_images: int, drawing: PlanSettings) -> Choice:
 
 
 def _draw(
-    samples: Opened,
-    n_fitted: int | str,
-    seed: int,
-    drawing: PlanSettings,
+    samples: Opened, n_fitted: int | str, seed: int, drawing: PlanSettings
 ) -> tuple[np.ndarray, Choice]:
     """Return the samples to fit, ascending, and why so many."""
     n_samples = len(samples.rows)  # of a large table, those that were drawn
@@ -135,10 +107,7 @@ def _draw(
     most = drawing.images if of_images else drawing.others
     asked = {"auto": most, "all": max(n_samples, drawing.fewest)}
     count = require_count(
-        "fit_samples",
-        asked.get(str(n_fitted), n_fitted),
-        low=drawing.fewest,
-        high=10**9,
+        "fit_samples", asked.get(str(n_fitted), n_fitted), low=drawing.fewest, high=10**9
     )
     if count >= n_samples:
         found = given("all")
@@ -157,23 +126,9 @@ def _draw(
 
 
 def fit_input(
-    samples: Input,
-    plan: FitPlan,
-    *,
-    stages: Stages | None = None,
-    callback=None,
+    samples: Input, plan: FitPlan, *, stages: Stages | None = None, callback=None
 ) -> tuple[ManifoldFactorizer, tuple[Place, ...]]:
-    """Return a factorizer fitted to the planned samples, and the places of all.
-
-    Parameters
-    ----------
-    samples : Input
-    plan : FitPlan
-    stages : Stages or None
-        Results of earlier fits; a stage whose key is the same is not computed again.
-    callback : callable or None
-        Called as ``callback(stage, fraction)``.
-    """
+    """Return a factorizer fitted to the planned samples, and the places of all."""
     fit = plan.factorizer().set_params(callback=callback)
     fit.fit(
         chosen(samples.samples, plan.rows),

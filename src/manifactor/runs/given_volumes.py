@@ -17,8 +17,8 @@ from manifactor.runs.motions import rotation
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
 
-# Written by `manifactor export --to cryodrgn` beside the folder of volumes, and by
-# `cryodrgn analyze` into it: the point that each volume was decoded from.
+# Written by `manifactor export --to cryodrgn` beside the folder of volumes, and by `cryodrgn
+# analyze` into it: the point that each volume was decoded from.
 POINTS = "z_values.txt"
 # The folder that the exported command of cryoDRGN writes.
 EXPORTED = "volumes"
@@ -37,29 +37,14 @@ class GivenVolumeSettings:
 
 @dataclass(frozen=True)
 class GivenVolumes:
-    """A series of volumes along a factor.
-
-    Attributes
-    ----------
-    folder : Path
-    names : tuple of str
-        Of the files.
-    densities : ndarray of shape (n, side, side, side)
-        Indexed by z, y, x.
-    width : float
-        Of the box, in Angstrom.
-    factor : int
-        Counted from 0.
-    place : Place
-        Of each volume on the factor, ascending.
-    """
+    """A series of volumes along a factor."""
 
     folder: Path
-    names: tuple[str, ...]
-    densities: np.ndarray
-    width: float
-    factor: int
-    place: Place
+    names: tuple[str, ...]  # of the files
+    densities: np.ndarray  # (n, side, side, side): indexed by z, y, x
+    width: float  # of the box, in Angstrom
+    factor: int  # counted from 0
+    place: Place  # of each volume on the factor, ascending
 
     def nearest(self, at: float) -> int:
         """Return the volume nearest to a displayed coordinate."""
@@ -82,19 +67,8 @@ def read_volumes(
 ) -> GivenVolumes:
     """Read a folder of volumes, and find their places on a factor.
 
-    If the points are known from which the volumes were decoded, a volume has the place
-    of the nearest sample. Otherwise volumes are taken as evenly spaced.
-
-    Parameters
-    ----------
-    folder : Path or str
-        With .mrc files, in the order of the numbers in their names; or one of
-        `manifactor export --to cryodrgn`, whose volumes lie in a folder of their own.
-    run : Run
-    factor : int or None
-        Counted from 1. None for the factor along which the volumes spread most, or for
-        the only one.
-    settings : GivenVolumeSettings
+    If the points are known from which the volumes were decoded, a volume has the place of the
+    nearest sample. Otherwise volumes are taken as evenly spaced.
     """
     folder = _folder_of_volumes(Path(folder))
     source = volume_series(folder)
@@ -125,9 +99,7 @@ def _folder_of_volumes(folder: Path) -> Path:
     return folder
 
 
-def _require_cubes(
-    source: ImageSource, folder: Path, settings: GivenVolumeSettings
-) -> None:
+def _require_cubes(source: ImageSource, folder: Path, settings: GivenVolumeSettings) -> None:
     if len(set(source.shape)) > 1 or min(source.shape) < 2:
         raise ValueError(
             f"the volumes of {folder} must be cubes; they have "
@@ -153,8 +125,7 @@ def _densities(source: ImageSource, max_side: int) -> np.ndarray:
 def _points(folder: Path, run: Run, count: int) -> np.ndarray | None:
     """Return the sample nearest to the point of each volume; None if it is unknown."""
     path = next(
-        (each / POINTS for each in (folder, folder.parent) if (each / POINTS).exists()),
-        None,
+        (each / POINTS for each in (folder, folder.parent) if (each / POINTS).exists()), None
     )
     if path is None or not run.input.is_file() or run.input.suffix.lower() == ".cs":
         return None
@@ -190,9 +161,7 @@ def _points(folder: Path, run: Run, count: int) -> np.ndarray | None:
 def _factor(run: Run, factor: int | None, points: np.ndarray | None) -> int:
     """Return the factor, counted from 1, along which the volumes lie."""
     lines = [
-        number
-        for number, place in enumerate(run.places, start=1)
-        if place.topology != "other"
+        number for number, place in enumerate(run.places, start=1) if place.topology != "other"
     ]
     if factor is not None:
         run.place(factor)

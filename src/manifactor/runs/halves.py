@@ -10,18 +10,10 @@ from manifactor.runs.run import Run
 
 @dataclass(frozen=True)
 class HalfAverages:
-    """Means of the two half sets of every bin.
+    """Means of the two half sets of every bin."""
 
-    Attributes
-    ----------
-    means : ndarray of shape (2, n_bins, *shape), float32
-        Zeros where a half has no weight.
-    filled : ndarray of bool of shape (2, n_bins)
-        Whether the half of a bin has any weight.
-    """
-
-    means: np.ndarray
-    filled: np.ndarray
+    means: np.ndarray  # (2, n_bins, *shape): zeros where a half has no weight
+    filled: np.ndarray  # (2, n_bins): whether the half of a bin has any weight
 
     @property
     def correlations(self) -> np.ndarray:
@@ -41,17 +33,14 @@ class HalfAverages:
         known = self.correlations[np.isfinite(self.correlations)]
         if not len(known):
             return "no bin has samples of both half sets"
-        return (
-            f"the averages of half sets correlate by {known.min():.3f} to "
-            f"{known.max():.3f}"
-        )
+        return f"the averages of half sets correlate by {known.min():.3f} to {known.max():.3f}"
 
 
 def half_sets(run: Run) -> np.ndarray:
     """Return the half set of every sample, 0 or 1.
 
-    They are those of the particles (rlnRandomSubset, alignments3D/split), or drawn at
-    random, the same every time.
+    They are those of the particles (rlnRandomSubset, alignments3D/split), or drawn at random, the
+    same every time.
     """
     if "particles" in run.record:
         known = run.particles.microscope.get("half set")
@@ -71,20 +60,7 @@ def half_averages(
 ) -> tuple[np.ndarray, HalfAverages]:
     """Compute the weighted mean of every bin, and of its two halves.
 
-    Parameters
-    ----------
-    mean : callable
-        Called with labels, weights and a number of bins, it returns their means:
-        `weighted_means` of some images.
-    labels, weights, n_bins
-        As in `weighted_means`.
-    half : ndarray of shape (n,)
-        0 or 1 for every sample.
-
-    Returns
-    -------
-    means : ndarray of shape (n_bins, *shape), float32
-    halves : HalfAverages
+    Shapes: half (n,) -> means (n_bins, *shape).
     """
     # Each half of a bin is a bin of its own, so that images are read once.
     split = np.where(labels >= 0, labels + n_bins * half, -1)

@@ -22,8 +22,8 @@ from manifactor.spectral.forecast import Forecast
 class InputRates:
     """Rates of `forecast_input`, measured on a core of 2.4 GHz.
 
-    Where two rates of one kind of work are given, the first is of what one core does
-    alone, the second of what all cores share.
+    Where two rates of one kind of work are given, the first is of what one core does alone, the
+    second of what all cores share.
     """
 
     # Seconds and bytes of Python and the libraries; seconds of torch and of a GPU.
@@ -42,8 +42,8 @@ class InputRates:
     # Seconds of a line of a file of particles.
     particle_seconds: float = 2e-5
 
-    # Seconds for a pixel: a window and a Fourier transform, spectra of the images that
-    # are surveyed, and to shift and turn it.
+    # Seconds for a pixel: a window and a Fourier transform, spectra of the images that are
+    # surveyed, and to shift and turn it.
     pixel_seconds: tuple[float, float] = (1e-8, 1e-8)
     survey_seconds: tuple[float, float] = (2e-8, 3e-8)
     turn_seconds: tuple[float, float] = (0.0, 8e-8)
@@ -52,8 +52,8 @@ class InputRates:
     cycles: float = 24.0
     n_components: int = 10
 
-    # Operations a second of the covariance of coefficients and of its eigenvectors,
-    # and operations of the latter in units of n_coefficients^3.
+    # Operations a second of the covariance of coefficients and of its eigenvectors, and operations
+    # of the latter in units of n_coefficients^3.
     covariance_flops: float = 6e10
     eigenvector_flops: float = 3.4e10
     eigenvector_operations: float = 9.0
@@ -67,12 +67,12 @@ class InputRates:
     voxel_seconds: float = 2.7e-8
     kept_voxel_seconds: float = 1.4e-7
 
-    # Bytes of a fit whatever its size: those of its threads, and of the samples that
-    # tests are made with.
+    # Bytes of a fit whatever its size: those of its threads, and of the samples that tests are made
+    # with.
     fit_bytes: float = 1e8
 
-    # Seconds of a sample that is placed, and of each of its columns. On factors of
-    # several dimensions it takes several times as long.
+    # Seconds of a sample that is placed, and of each of its columns. On factors of several
+    # dimensions it takes several times as long.
     place_seconds: tuple[float, float] = (6e-6, 1e-5)
     place_column_seconds: float = 1e-8
     # Bytes of a block of samples that is placed, and of a place.
@@ -87,8 +87,8 @@ class InputRates:
     line_bytes: float = 250.0
     particle_line_seconds: float = 1.5e-5
     particle_line_bytes: float = 1500.0
-    # Seconds of comparing places with what is known of particles, of which up to some
-    # thousands are taken.
+    # Seconds of comparing places with what is known of particles, of which up to some thousands are
+    # taken.
     confounder_seconds: float = 0.8
     # Bytes of a fitted sample in memory and in the archive, and those written a second.
     fitted_bytes: float = 4000.0
@@ -100,9 +100,7 @@ def n_columns(opened: Opened, rates: InputRates = InputRates()) -> int:
     if isinstance(opened, UnreadTable):
         return opened.table.shape[1]
     if isinstance(opened, UnreadImages):
-        return opened.settings.components or min(
-            rates.n_components, opened.n_samples - 1
-        )
+        return opened.settings.components or min(rates.n_components, opened.n_samples - 1)
     return opened.samples.shape[1]
 
 
@@ -115,22 +113,7 @@ def forecast_input(
     n_cores: int | None = None,
     rates: InputRates = InputRates(),
 ) -> Cost:
-    """Estimate the cost of a fit from the first file that is read to the last written.
-
-    Parameters
-    ----------
-    opened : Input, UnreadImages or UnreadTable
-    fitting : Forecast
-        Of the samples that are fitted.
-    n_fitted : int
-        How many these are; if they are not all, all are placed.
-    n_workers : int
-        Workers that samples are placed on.
-    n_cores : int or None
-        Cores of this process, or of each worker; None where they share those of this
-        machine.
-    rates : InputRates
-    """
+    """Estimate the cost of a fit from the first file that is read to the last written."""
     each = cores_of_worker(n_workers, n_cores)
     work = _Work(opened, n_fitted, n_workers, each, rates)
     if isinstance(opened, UnreadImages):
@@ -141,9 +124,7 @@ def forecast_input(
     start = rates.device_start_seconds if fitting.device_memory else 0.0
     fit = PartCost("fitting", start + fitting.seconds, memory)
     parts = [*before, fit, _placing(work), _writing(work)]
-    return cost_of_parts(
-        parts, n_workers=n_workers, device_memory=fitting.device_memory
-    )
+    return cost_of_parts(parts, n_workers=n_workers, device_memory=fitting.device_memory)
 
 
 @dataclass(frozen=True)
@@ -228,10 +209,7 @@ def _image_parts(images: UnreadImages, work: _Work) -> list[PartCost]:
     reading = rates.start_seconds + rates.particle_seconds * lines
     reading += passes * pixels * np.dtype(np.float32).itemsize / rates.disk_rate
     memory = work.samples + rates.image_bytes
-    return [
-        PartCost("reading", reading, memory),
-        PartCost("components", seconds, memory + held),
-    ]
+    return [PartCost("reading", reading, memory), PartCost("components", seconds, memory + held)]
 
 
 def _image_work(images: UnreadImages, work: _Work) -> tuple[float, float, float]:

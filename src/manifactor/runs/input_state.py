@@ -30,16 +30,9 @@ def _as_date(nanoseconds: int) -> str:
 
 @dataclass(frozen=True)
 class InputState:
-    """The files of an input as they were at a time.
+    """The files of an input as they were at a time."""
 
-    Attributes
-    ----------
-    files : tuple of Path
-        The input first.
-    states : tuple of FileState
-    """
-
-    files: tuple[Path, ...]
+    files: tuple[Path, ...]  # the input first
     states: tuple[FileState, ...]
 
     @property
@@ -95,8 +88,8 @@ def particle_file(
 ) -> dict[str, bytes]:
     """Return the file of a run's particles with their places, by its name.
 
-    Nothing, with a warning, if their own file is not as it was before the fit: it would
-    be read again.
+    Nothing, with a warning, if their own file is not as it was before the fit: it would be read
+    again.
     """
     suffix = particles.path.suffix.lower()
     name = f"particles{suffix}"

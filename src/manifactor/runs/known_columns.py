@@ -19,17 +19,7 @@ from manifactor.runs.run import Run
 def known_column(run: Run, name: str) -> np.ndarray:
     """Return the values of a column for every sample of a run.
 
-    Parameters
-    ----------
-    run : Run
-    name : str
-        A column of coordinates.csv, of the file of the particles, such as rlnDefocusU
-        or ctf/df1_A, or of the table that was fitted. Fields of a .cs file with several
-        numbers are told apart by their position: alignments3D/shift.0.
-
-    Returns
-    -------
-    ndarray of shape (n,), float64
+    Returns (n,).
     """
     header, places = to_table(run.places, run.rows)
     names = list(header)
@@ -41,9 +31,7 @@ def known_column(run: Run, name: str) -> np.ndarray:
             return values
         names += found
     near = get_close_matches(name, names, n=5, cutoff=0.5) or names[:8]
-    raise ValueError(
-        f"there is no column {name!r} of numbers; the nearest are {', '.join(near)}."
-    )
+    raise ValueError(f"there is no column {name!r} of numbers; the nearest are {', '.join(near)}.")
 
 
 def _of_particles(run: Run, name: str) -> tuple[list[str], np.ndarray | None]:

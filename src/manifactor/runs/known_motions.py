@@ -1,7 +1,7 @@
 """The molecule along the factors of another program's coordinates.
 
-Such a run has places of particles of all views. Volumes along the factors are computed
-from images when they are first shown, and kept in the run folder.
+Such a run has places of particles of all views. Volumes along the factors are computed from images
+when they are first shown, and kept in the run folder.
 """
 
 from collections.abc import Sequence
@@ -55,23 +55,7 @@ def known_motions(
     workers: Workers = Here(),
     settings: KnownPlaceSettings = KnownPlaceSettings(),
 ) -> RunMotions | None:
-    """Return the motions of a run, computed from its images if there are none yet.
-
-    Parameters
-    ----------
-    run : Run
-    fit : ManifoldFactorizer
-    stages : Stages or None
-        Reports the progress.
-    workers : Workers
-        Images are divided among them.
-    settings : KnownPlaceSettings
-
-    Returns
-    -------
-    RunMotions or None
-        None for a run that has no particles of all views.
-    """
+    """Return the motions of a run, computed from its images if there are none yet."""
     if not needs_volumes(run):
         return open_motions(run, fit)
     scales = scales_of(fit, settings=settings)
@@ -94,9 +78,7 @@ def _model(
     drawn = np.sort(rng.permutation(len(run.rows))[: settings.learned])
     particles = run.particles[drawn]
     source = run.choice.images(particles)
-    transforms = read_transforms(
-        source, particles, rng=rng, stages=stages, workers=workers
-    )
+    transforms = read_transforms(source, particles, rng=rng, stages=stages, workers=workers)
     pairs = zip(scales, run.places, strict=True)
     with stages.timed("volumes"):
         model = model_of_places(

@@ -34,19 +34,7 @@ def open_large(
     n_fitted: int | str = "auto",
     standardise: bool = False,
 ) -> UnreadTable:
-    """Draw the samples of a table that are to be fitted; none is read yet.
-
-    Parameters
-    ----------
-    table : StoredTable
-    settings : mapping
-        Parameters of the factorizer.
-    seed : int
-    n_fitted : int, "auto" or "all"
-        "auto" takes 20,000.
-    standardise : bool
-        As in `read_large`.
-    """
+    """Draw the samples of a table that are to be fitted; none is read yet."""
     n_samples, n_columns = table.shape
     factorizer = ManifoldFactorizer(**settings)
     count = draw_count(n_fitted, n_samples)
@@ -56,10 +44,7 @@ def open_large(
 
 
 def how_many_drawn(
-    given: LargeInput,
-    asked: int | str,
-    *,
-    drawing: DrawSettings = DrawSettings(),
+    given: LargeInput, asked: int | str, *, drawing: DrawSettings = DrawSettings()
 ) -> Choice:
     """Return how many samples were drawn, and why."""
     count = len(given.rows)
@@ -79,8 +64,8 @@ def table_state(table: StoredTable) -> tuple[int, int]:
 def work_folder(out: Path, stages: Stages | None) -> Iterator[Path]:
     """Yield the folder in which the fit and the parts are kept until all are there.
 
-    It is that of the checkpoints, which keeps them after a failure; else a temporary
-    one beside the future run folder, so that workers can read and write it.
+    It is that of the checkpoints, which keeps them after a failure; else a temporary one beside the
+    future run folder, so that workers can read and write it.
     """
     if isinstance(stages, Checkpoints):
         stages.folder.mkdir(exist_ok=True)
@@ -100,28 +85,7 @@ def fit_large(
     callback=None,
     workers: Workers = Here(),
 ) -> tuple[ManifoldFactorizer, int]:
-    """Fit the samples that were drawn, and place all samples of the table in parts.
-
-    Parameters
-    ----------
-    given : LargeInput
-    plan : FitPlan
-    work : Path
-        Folder that receives the archive of the fit and the parts. What it already has
-        of a fit with the same key is not computed again.
-    key : str
-        Of everything that the result depends on.
-    stages, callback
-        As in `fit_input`.
-    workers : Workers
-        Who places the parts.
-
-    Returns
-    -------
-    fit : ManifoldFactorizer
-    n_parts : int
-        Parts in the folder `coordinates` of `work`.
-    """
+    """Fit the samples that were drawn, and place all samples of the table in parts."""
     fit = _kept(work, key) if _resumes(stages) else None
     if fit is None:
         fit = fit_input(given, plan, stages=stages, callback=callback)[0]

@@ -16,8 +16,8 @@ class MatchingSettings:
     # Samples of the smallest bin that a joint cell of the other factors should hold.
     samples_per_cell: int = 8
 
-    # One cell holds nothing still. More cells than these of one factor gain nothing
-    # that counts; a surface needs more of them than a line.
+    # One cell holds nothing still. More cells than these of one factor gain nothing that counts; a
+    # surface needs more of them than a line.
     min_cells: int = 2
     max_cells: int = 12
     max_cells_of_surfaces: int = 48
@@ -35,32 +35,19 @@ class MatchingSettings:
 
 @dataclass(frozen=True)
 class Matching:
-    """Weights under which all bins have one distribution of the other factors.
+    """Weights under which all bins have one distribution of the other factors."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n,)
-        Sum to 1 in every matched bin; 0 for samples in no bin, in a bin too small to
-        match, or where the other factors have values that some bin lacks.
-    effective_sizes : ndarray of shape (n_bins,)
-        (sum w)^2 / sum w^2: how many equally weighted samples average noise as well.
-        0 for a bin without a mean.
-    counts : ndarray of shape (n_bins,)
-        Samples of each bin before matching.
-    n_cells : int
-        Cells of the other factors over which the bins agree.
-    dropped : float
-        Share of the samples in bins whose weight is 0.
-    unevenness : tuple of float
-        Largest difference between two bins' means of another factor, in its standard
-        deviations, before and after.
-    """
-
+    # (n,): sum to 1 in every matched bin; 0 for samples in no bin, in a bin too small to match, or
+    # where the other factors have values that some bin lacks
     weights: np.ndarray
+    # (n_bins,): (sum w)^2 / sum w^2: how many equally weighted samples average noise as well. 0 for
+    # a bin without a mean.
     effective_sizes: np.ndarray
-    counts: np.ndarray
-    n_cells: int
-    dropped: float
+    counts: np.ndarray  # (n_bins,): samples of each bin before matching
+    n_cells: int  # cells of the other factors over which the bins agree
+    dropped: float  # share of the samples in bins whose weight is 0
+    # Largest difference between two bins' means of another factor, in its standard deviations,
+    # before and after
     unevenness: tuple[float, float]
 
 
@@ -74,25 +61,12 @@ def match(
 ) -> Matching:
     """Compute weights such that the other factors have one distribution in every bin.
 
-    The other factors are cut into cells of about equally many samples. Over the cells
-    all bins get one distribution, the harmonic mean of their counts: of all common
-    distributions it has the least sum over the bins of 1 / effective size. It is 0 in a
-    cell that some bin lacks, so that all bins are averaged over the same places.
+    The other factors are cut into cells of about equally many samples. Over the cells all bins get
+    one distribution, the harmonic mean of their counts: of all common distributions it has the
+    least sum over the bins of 1 / effective size. It is 0 in a cell that some bin lacks, so that
+    all bins are averaged over the same places.
 
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-        The bin of every sample; -1 for none.
-    others : sequence of Place
-        The factors to hold still. Without any, all samples of a bin weigh the same.
-    n_bins : int
-        A bin with fewer than 16 samples cannot be matched: it gets no weight and takes
-        no part.
-    cells : int, optional
-        Cells of each other factor; by default so many that the smallest bin has about 8
-        samples in a joint cell, but at least 2 and at most 12 of an interval or a
-        circle and 48 of another shape.
-    settings : MatchingSettings
+    Shapes: labels (n,).
     """
     labels = np.asarray(labels)
     _require_labels(labels, n_bins)
@@ -129,16 +103,9 @@ def match(
     )
 
 
-def effective_sizes(
-    weights: np.ndarray,
-    labels: np.ndarray,
-    *,
-    n_bins: int,
-) -> np.ndarray:
+def effective_sizes(weights: np.ndarray, labels: np.ndarray, *, n_bins: int) -> np.ndarray:
     """Return (sum w)^2 / sum w^2 of every bin, 0 for one without weight.
 
-    Examples
-    --------
     >>> weights, labels = np.array([1.0, 1.0, 3.0]), np.array([0, 0, 1])
     >>> effective_sizes(weights, labels, n_bins=3).tolist()
     [2.0, 1.0, 0.0]
@@ -158,18 +125,7 @@ def joint_cells(
     n_samples: int,
     settings: MatchingSettings = MatchingSettings(),
 ) -> np.ndarray:
-    """Return the joint cell of every sample, counted from 0 without gaps.
-
-    Parameters
-    ----------
-    places : sequence of Place
-    smallest : int
-        Size of the smallest bin.
-    cells : int or None
-        Cells of each factor; None for as many as the smallest bin allows.
-    n_samples : int
-    settings : MatchingSettings
-    """
+    """Return the joint cell of every sample, counted from 0 without gaps."""
     joint = np.zeros(n_samples, dtype=int)
     for place in places:
         n_cells = cells
@@ -228,11 +184,7 @@ def _large_enough(counts: np.ndarray, least: int) -> np.ndarray:
     return counts >= least
 
 
-def _count_table(
-    bins: np.ndarray,
-    cell: np.ndarray,
-    n_bins: int,
-) -> np.ndarray:
+def _count_table(bins: np.ndarray, cell: np.ndarray, n_bins: int) -> np.ndarray:
     """Return the number of samples of every bin in every cell, (n_bins, n_cells)."""
     n_cells = int(cell.max()) + 1
     counts = np.bincount(bins * n_cells + cell, minlength=n_bins * n_cells)
@@ -256,19 +208,15 @@ def _common_distribution(table: np.ndarray, used: np.ndarray) -> np.ndarray:
             f"{len(counts)} bins: bin {poorest} lacks {lacking} of them. Take fewer "
             "bins (--bins), or average without matching."
         )
-    # With shares t_c and counts n_bc, a bin's 1 / effective size is the sum over cells
-    # of t_c^2 / n_bc. Its sum over the bins is least for t_c ~ 1 / sum_b (1 / n_bc).
+    # With shares t_c and counts n_bc, a bin's 1 / effective size is the sum over cells of t_c^2 /
+    # n_bc. Its sum over the bins is least for t_c ~ 1 / sum_b (1 / n_bc).
     harmonic = np.zeros(table.shape[1])
     reciprocals = 1 / counts[:, shared]
     harmonic[shared] = 1 / reciprocals.sum(axis=0)
     return harmonic / harmonic.sum()
 
 
-def _unevenness(
-    weights: np.ndarray,
-    labels: np.ndarray,
-    places: Sequence[Place],
-) -> float:
+def _unevenness(weights: np.ndarray, labels: np.ndarray, places: Sequence[Place]) -> float:
     """Return the largest difference between two bins' weighted means of any factor.
 
     It is in standard deviations of the factor's features; 0 without factors.
@@ -282,10 +230,7 @@ def _unevenness(
 
 
 def _range_of_means(
-    feature: np.ndarray,
-    weights: np.ndarray,
-    labels: np.ndarray,
-    sums: np.ndarray,
+    feature: np.ndarray, weights: np.ndarray, labels: np.ndarray, sums: np.ndarray
 ) -> float:
     filled = sums > 0
     means = np.bincount(labels, weights * feature)[filled] / sums[filled]

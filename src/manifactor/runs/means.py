@@ -26,34 +26,12 @@ def weighted_means(
 ) -> np.ndarray:
     """Compute the weighted mean of every bin of images that workers read.
 
-    Parameters
-    ----------
-    images : View, ImageSource or ImageArray
-    labels : ndarray of shape (n,)
-        The bin of every sample; -1 for none.
-    weights : ndarray of shape (n,)
-        Not negative. `matching.match` gives those of matched bins; its
-        `effective_sizes` are 0 where the mean is.
-    n_bins : int
-    rows : ndarray of int or None
-        Samples that are read; None for all.
-    n_blocks : int
-        Blocks of images that a worker sums at a time.
-    workers : Workers
-    report : callable
-        Called with the fraction that is done.
-
-    Returns
-    -------
-    ndarray of shape (n_bins, *shape), float32
-        Zeros for a bin without weight.
-
-    Examples
-    --------
     >>> images = ImageArray(np.array([[1.0, 2.0], [3.0, 4.0], [9.0, 9.0]]))
     >>> labels, weights = np.array([0, 0, -1]), np.array([3.0, 1.0, 1.0])
     >>> weighted_means(images, labels, weights=weights, n_bins=2).tolist()
     [[1.5, 2.5], [0.0, 0.0]]
+
+    Shapes: labels (n,), weights (n,) -> (n_bins, *shape).
     """
     labels, weights = _checked(labels, weights)
     pieces = images.block_rows(rows, n_blocks=n_blocks)
@@ -77,10 +55,7 @@ def weighted_means(
 
 
 def _piece_sums(
-    images: View | ImageSource | ImageArray,
-    labels: np.ndarray,
-    weights: np.ndarray,
-    n_bins: int,
+    images: View | ImageSource | ImageArray, labels: np.ndarray, weights: np.ndarray, n_bins: int
 ) -> np.ndarray:
     """Read one piece of the images, and return their sums, (n_bins, *shape)."""
     sums, shape = _weighted_sums(images.blocks(), labels, weights, n_bins)
@@ -100,10 +75,7 @@ def _checked(labels: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _divided(
-    sums: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray,
-    shape: tuple[int, ...],
+    sums: np.ndarray, labels: np.ndarray, weights: np.ndarray, shape: tuple[int, ...]
 ) -> np.ndarray:
     """Return the means of bins, given the sums."""
     n_bins = len(sums)
@@ -116,10 +88,7 @@ def _divided(
 
 
 def _weighted_sums(
-    blocks,
-    labels: np.ndarray,
-    weights: np.ndarray,
-    n_bins: int,
+    blocks, labels: np.ndarray, weights: np.ndarray, n_bins: int
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return the weighted sums of every bin, (n_bins, n_pixels), and a sample's shape.
 
@@ -139,11 +108,7 @@ def _weighted_sums(
     return sums, shape
 
 
-def _summing_matrix(
-    labels: np.ndarray,
-    weights: np.ndarray,
-    n_bins: int,
-) -> sp.csr_array:
+def _summing_matrix(labels: np.ndarray, weights: np.ndarray, n_bins: int) -> sp.csr_array:
     """Return the sparse (n_bins, m) matrix that sums a block's samples."""
     # A sample without weight has no entry, so that its NaN cannot spoil a sum.
     kept = np.flatnonzero(weights)

@@ -34,17 +34,8 @@ def volumes_along(
 ) -> ModelVolumes:
     """Return volumes along one motion or two, the others in their middle.
 
-    They are of the model that all particles together gave, at the centres of the bins;
-    the counts are those of the particles of each bin.
-
-    Parameters
-    ----------
-    run : Run
-    motions : RunMotions
-    factors : sequence of int
-        One or two, counted from 1.
-    n_bins : int
-        Along each factor.
+    They are of the model that all particles together gave, at the centres of the bins; the counts
+    are those of the particles of each bin.
     """
     places = places_along(run, factors)
     labels, centres = binned(places, n_bins)

@@ -23,17 +23,10 @@ UNKNOWN = float(np.sqrt(1 / 12))
 
 @dataclass(frozen=True)
 class EvenScale:
-    """A factor's coordinate against places that are spread evenly over [0, 1].
+    """A factor's coordinate against places that are spread evenly over [0, 1]."""
 
-    Attributes
-    ----------
-    even, coordinate : ndarray of shape (n,)
-        Both ascending; of three turns of a circle.
-    topology : "interval" or "circle"
-    """
-
-    even: np.ndarray
-    coordinate: np.ndarray
+    even: np.ndarray  # (n,): both ascending; of three turns of a circle
+    coordinate: np.ndarray  # (n,): both ascending; of three turns of a circle
     topology: str
 
     def coordinates(self, even: np.ndarray) -> np.ndarray:
@@ -47,9 +40,7 @@ class EvenScale:
 
     def even_at(self, displayed: np.ndarray) -> np.ndarray:
         """Return the even places of coordinates as people read them."""
-        return self.even_places(
-            Place.from_displayed(displayed, self.topology).coordinate
-        )
+        return self.even_places(Place.from_displayed(displayed, self.topology).coordinate)
 
     @property
     def middle(self) -> np.ndarray:
@@ -63,15 +54,9 @@ class EvenScale:
 
 @dataclass(frozen=True)
 class EmbeddedScale:
-    """Places on a factor of more dimensions: its embedding, or the first part of it.
+    """Places on a factor of more dimensions: its embedding, or the first part of it."""
 
-    Attributes
-    ----------
-    middle : ndarray of shape (d,)
-        Mean place.
-    """
-
-    middle: np.ndarray
+    middle: np.ndarray  # (d,): mean place
     topology: str = "other"
 
     def even_at(self, displayed: np.ndarray) -> np.ndarray:
@@ -89,12 +74,7 @@ Scale = EvenScale | EmbeddedScale
 def even_scale(factor: Factor, reached: np.ndarray | None = None) -> EvenScale:
     """Return the scale of an interval or a circle, from the samples fitted.
 
-    Parameters
-    ----------
-    factor : Factor
-    reached : ndarray of shape (n_levels,) or None
-        Quantiles of the places of all particles, which may be uneven along an interval:
-        particles then have coordinates like those of the samples fitted.
+    Shapes: reached (n_levels,).
     """
     coordinate = np.sort(np.asarray(factor.coordinate))
     even = even_places(coordinate)
@@ -109,111 +89,51 @@ def even_scale(factor: Factor, reached: np.ndarray | None = None) -> EvenScale:
 
 @dataclass(frozen=True)
 class ImagesAlong:
-    """Mean images of the molecule along one of its motions.
+    """Mean images of the molecule along one of its motions."""
 
-    Attributes
-    ----------
-    images : ndarray of shape (n, size, size)
-    places : Place
-        On the motion.
-    view : tuple of float
-        rot and tilt in degrees.
-    """
-
-    images: np.ndarray
-    places: Place
-    view: tuple[float, float]
+    images: np.ndarray  # (n, size, size)
+    places: Place  # on the motion
+    view: tuple[float, float]  # rot and tilt in degrees
 
 
 @dataclass(frozen=True)
 class RunMotions:
-    """The motions of a run, in the coordinates of its factors.
-
-    Attributes
-    ----------
-    model : MotionModel
-    scales : tuple of EvenScale or EmbeddedScale
-        One for each motion.
-    expected : bool
-        Whether another program told the places: then deviations are those expected of
-        a place that a single image tells.
-    """
+    """The motions of a run, in the coordinates of its factors."""
 
     model: MotionModel
-    scales: tuple[Scale, ...]
+    scales: tuple[Scale, ...]  # one for each motion
+    # Whether another program told the places: then deviations are those expected of a place that a
+    # single image tells
     expected: bool = False
 
-    def image(
-        self, at: Sequence, view: tuple[float, float], *, size: int
-    ) -> np.ndarray:
-        """Return the mean image at displayed coordinates, (size, size).
-
-        Parameters
-        ----------
-        at : sequence of float or of sequence of float
-            On every motion; degrees on a circle, several numbers on a surface.
-        view : tuple of float
-            rot and tilt in degrees.
-        size : int
-            Pixels.
-        """
+    def image(self, at: Sequence, view: tuple[float, float], *, size: int) -> np.ndarray:
+        """Return the mean image at displayed coordinates, (size, size)."""
         pairs = zip(self.scales, at, strict=True)
         places = [
-            scale.even_at(np.atleast_1d(np.asarray(value, dtype=float)))
-            for scale, value in pairs
+            scale.even_at(np.atleast_1d(np.asarray(value, dtype=float))) for scale, value in pairs
         ]
         whole = np.concatenate(places)
         return self.model.images(whole, rotation(view), size=size)[0]
 
     def along(
-        self,
-        motion: int,
-        *,
-        count: int,
-        size: int,
-        view: tuple[float, float] | None = None,
+        self, motion: int, *, count: int, size: int, view: tuple[float, float] | None = None
     ) -> ImagesAlong:
-        """Return mean images along a motion, the others in their middle.
-
-        Parameters
-        ----------
-        motion : int
-            From 0; an interval or a circle.
-        count : int
-            Images, at the centres of as many bins.
-        size : int
-            Pixels.
-        view : tuple of float or None
-            rot and tilt in degrees; None for the view that shows the motion best.
-        """
+        """Return mean images along a motion, the others in their middle."""
         view = self.best_view(motion) if view is None else view
         scale = self._line(motion)
         circle = scale.topology == "circle"
         shares = (np.arange(count) + (0 if circle else 0.5)) / count
         coordinates = shares * 2 * np.pi if circle else shares
         places = self._with([motion], scale.even_places(coordinates)[:, None])
-        images = [
-            self.model.images(place, rotation(view), size=size)[0] for place in places
-        ]
+        images = [self.model.images(place, rotation(view), size=size)[0] for place in places]
         return ImagesAlong(np.stack(images), Place(coordinates, scale.topology), view)
 
     def volumes(self, motions: Sequence[int], at: Sequence[np.ndarray]) -> np.ndarray:
         """Return volumes on the grid of some motions, the others in their middle.
 
-        Parameters
-        ----------
-        motions : sequence of int
-            From 0.
-        at : sequence of ndarray
-            Displayed coordinates on each of them.
-
-        Returns
-        -------
-        ndarray of shape (n, z, y, x), float32
+        Returns (n, z, y, x).
         """
-        even = [
-            self._line(k).even_at(along) for k, along in zip(motions, at, strict=True)
-        ]
+        even = [self._line(k).even_at(along) for k, along in zip(motions, at, strict=True)]
         grid = np.stack(np.meshgrid(*even, indexing="ij"), -1)
         places = self._with(motions, grid.reshape(-1, len(motions)))
         found = [self.model.density(place) for place in places]
@@ -227,8 +147,7 @@ class RunMotions:
     def _with(self, motions: Sequence[int], values: np.ndarray) -> np.ndarray:
         """Return places with these columns on some motions, the others in the middle.
 
-        Of a model that is a sum over motions, the mean of a surface is as good as any
-        place on it.
+        Of a model that is a sum over motions, the mean of a surface is as good as any place on it.
         """
         middles = [scale.middle for scale in self.scales]
         starts = np.cumsum([0, *map(len, middles)])
@@ -263,8 +182,8 @@ def angles_of(directions: np.ndarray) -> list[tuple[float, float]]:
 def open_motions(run: Run, fit: ManifoldFactorizer) -> RunMotions | None:
     """Return the motions of a run, as far as its folder has them.
 
-    A run of all views has them if its factors are intervals and circles. For a run of
-    another program's coordinates they are computed when they are first shown.
+    A run of all views has them if its factors are intervals and circles. For a run of another
+    program's coordinates they are computed when they are first shown.
     """
     path = run.folder / MODEL_FILE
     if not path.exists():
@@ -291,12 +210,7 @@ def scales_of(
 ) -> tuple[Scale, ...]:
     """Return the scale of every factor.
 
-    Parameters
-    ----------
-    fit : ManifoldFactorizer
-    quantiles : ndarray of shape (n_factors, n_levels) or None
-        Of the places of all particles on each factor.
-    settings : KnownPlaceSettings
+    Shapes: quantiles (n_factors, n_levels).
     """
     reached = len(fit.factors_) * [None] if quantiles is None else quantiles
     return tuple(

@@ -37,8 +37,8 @@ class PartSettings:
     # Numbers of the samples of a part, 128 MB in double precision.
     numbers: int = 2**24
 
-    # Samples that are drawn where not all can be shown, and the parts, spread evenly,
-    # that these are drawn of.
+    # Samples that are drawn where not all can be shown, and the parts, spread evenly, that these
+    # are drawn of.
     most_drawn: int = 200_000
     parts_read: int = 50
 
@@ -52,17 +52,8 @@ def part_ranges(
 ) -> list[tuple[int, int]]:
     """Return the first row of each part and the row after its last.
 
-    Parts are whole chunks of the table, so that none is read twice, unless a chunk
-    is too large.
+    Parts are whole chunks of the table, so that none is read twice, unless a chunk is too large.
 
-    Parameters
-    ----------
-    edges : ndarray of int
-        First row of each chunk, and the number of rows.
-    n_columns : int
-
-    Examples
-    --------
     >>> part_ranges(np.array([0, 100_000, 200_000, 300_000]), 8)
     [(0, 200000), (200000, 300000)]
     """
@@ -92,22 +83,6 @@ def place_in_parts(
     """Place all samples of a table and write their coordinates in parts.
 
     Parts that the folder already has are kept. A part is written whole or not at all.
-
-    Parameters
-    ----------
-    archive : Path
-        Of the fit. Workers read it, the table and the folder by these paths.
-    table : StoredTable
-    folder : Path
-    workers : Workers
-    report : callable or None
-        Called with the fraction of the parts that is done.
-    settings : PartSettings
-
-    Returns
-    -------
-    int
-        Number of parts.
     """
     ranges = part_ranges(table.edges, table.shape[1], settings=settings)
     folder.mkdir(exist_ok=True)
@@ -127,9 +102,7 @@ def place_in_parts(
     return len(ranges)
 
 
-def place_part(
-    archive: Path, table: StoredTable, start: int, stop: int, target: Path
-) -> None:
+def place_part(archive: Path, table: StoredTable, start: int, stop: int, target: Path) -> None:
     """Read some rows of a table, place them, and write their coordinates."""
     locator = _locator(archive, archive.stat().st_mtime_ns, table.n_samples)
     placed = locator(table.read(start, stop), start)
@@ -159,9 +132,7 @@ def each_part(run: Path, record: dict) -> Iterator[PlacedRows]:
         yield _read(path, record)
 
 
-def drawn_places(
-    run: Path, record: dict, *, settings: PartSettings = PartSettings()
-) -> PlacedRows:
+def drawn_places(run: Path, record: dict, *, settings: PartSettings = PartSettings()) -> PlacedRows:
     """Return numbers and places of samples that are drawn of a run at random.
 
     The same in every call; all of them where there are not too many.

@@ -14,23 +14,16 @@ from manifactor.factoring.placement import Placed
 class Place:
     """Places of all samples on one factor.
 
-    In memory a coordinate has the unit of `Factor.coordinate`. Files, the command line
-    and the page show circles in degrees: that is `displayed`.
-
-    Attributes
-    ----------
-    coordinate : ndarray of shape (n,) or (n, d)
-        From 0 to 1 on an interval, radians on a circle; the embedding of any other
-        shape.
-    topology : "interval", "circle" or "other"
-    confidence : ndarray of shape (n,) or None
-    deviation : ndarray of shape (n,) or None
-        Standard deviation of the coordinate, where it is known.
+    In memory a coordinate has the unit of `Factor.coordinate`. Files, the command line and the page
+    show circles in degrees: that is `displayed`.
     """
 
+    # (n,) or (n, d): from 0 to 1 on an interval, radians on a circle; the embedding of any other
+    # shape
     coordinate: np.ndarray
     topology: str
-    confidence: np.ndarray | None = None
+    confidence: np.ndarray | None = None  # (n,)
+    # (n,): standard deviation of the coordinate, where it is known
     deviation: np.ndarray | None = None
 
     @classmethod
@@ -60,8 +53,8 @@ class Place:
         """Coordinate as people read it: a circle's in degrees."""
         if self.topology != "circle":
             return self.coordinate
-        # Rounded, so that the 8 digits of a file come back exactly: the ends of a range
-        # belong to it.
+        # Rounded, so that the 8 digits of a file come back exactly: the ends of a range belong to
+        # it.
         return np.round(np.degrees(self.coordinate), 10)
 
     @property
@@ -87,8 +80,6 @@ class Place:
 
         On a circle the range goes from `low` up to `high`, in degrees, across 0 too.
 
-        Examples
-        --------
         >>> Place(np.radians([5.0, 180.0, 355.0]), "circle").between(350, 10).tolist()
         [True, False, True]
         """
@@ -96,9 +87,7 @@ class Place:
         return in_range(self.displayed, low, high, cyclic=self.topology == "circle")
 
 
-def in_range(
-    values: np.ndarray, low: float, high: float, *, cyclic: bool = False
-) -> np.ndarray:
+def in_range(values: np.ndarray, low: float, high: float, *, cyclic: bool = False) -> np.ndarray:
     """Return which values lie in a range, both ends included.
 
     A cyclic range goes from `low` up to `high`, in degrees, across 0 too.
@@ -152,10 +141,7 @@ def as_places(fit, located: Sequence[Placed]) -> tuple[Place, ...]:
 
 
 def _place(
-    topology: str,
-    embedding: np.ndarray,
-    coordinate: np.ndarray | None,
-    confidence: np.ndarray,
+    topology: str, embedding: np.ndarray, coordinate: np.ndarray | None, confidence: np.ndarray
 ) -> Place:
     return Place(embedding if coordinate is None else coordinate, topology, confidence)
 
@@ -197,14 +183,7 @@ def table_as_csv(places: Sequence[Place], rows: np.ndarray) -> bytes:
     """Return the table as the bytes of a .csv file."""
     header, columns = to_table(places, rows)
     buffer = BytesIO()
-    np.savetxt(
-        buffer,
-        columns,
-        delimiter=",",
-        header=",".join(header),
-        comments="",
-        fmt="%.8g",
-    )
+    np.savetxt(buffer, columns, delimiter=",", header=",".join(header), comments="", fmt="%.8g")
     return buffer.getvalue()
 
 
@@ -218,9 +197,7 @@ def from_table(
     )
 
 
-def _from_columns(
-    header: Sequence[str], columns: np.ndarray, number: int, topology: str
-) -> Place:
+def _from_columns(header: Sequence[str], columns: np.ndarray, number: int, topology: str) -> Place:
     name = f"factor{number}"
     own = [
         index
@@ -235,29 +212,17 @@ def _from_columns(
     return Place.from_displayed(values, topology, columns[:, confidence], deviation)
 
 
-# Names of the columns in the files of other programs: of a 1-D factor, of a factor of
-# several dimensions, of the deviation and of the confidence.
+# Names of the columns in the files of other programs: of a 1-D factor, of a factor of several
+# dimensions, of the deviation and of the confidence.
 COLUMN_NAMES = {
-    ".star": (
-        "mfFactor{}",
-        "mfFactor{}Dimension{}",
-        "mfFactor{}Deviation",
-        "mfFactor{}Confidence",
-    ),
-    ".cs": (
-        "factor{}",
-        "factor{}_dimension{}",
-        "factor{}_deviation",
-        "factor{}_confidence",
-    ),
+    ".star": ("mfFactor{}", "mfFactor{}Dimension{}", "mfFactor{}Deviation", "mfFactor{}Confidence"),
+    ".cs": ("factor{}", "factor{}_dimension{}", "factor{}_deviation", "factor{}_confidence"),
 }
 
 
 def coordinate_columns(places: Sequence[Place], suffix: str) -> dict[str, np.ndarray]:
     """Return the places as columns, named as files of that suffix name their own.
 
-    Examples
-    --------
     >>> list(coordinate_columns([Place(np.zeros(3), "circle", np.ones(3))], ".star"))
     ['mfFactor1', 'mfFactor1Confidence']
     """

@@ -1,7 +1,7 @@
 """The rules of all records that archives hold.
 
-They say what the docstrings of the records say: shapes of arrays, what indices point
-to, and the ranges of numbers that sizes of other arrays follow from.
+They say what the docstrings of the records say: shapes of arrays, what indices point to, and the
+ranges of numbers that sizes of other arrays follow from.
 """
 
 from dataclasses import dataclass
@@ -57,8 +57,8 @@ COLUMNS = {"interval": 1, "circle": 2}
 TOPOLOGY = OneOf(("interval", "circle", "other"))
 COUNT = Number(low=0, high=1e9)
 POSITIVE = Number(above=0, high=1e300)
-# Fields that live in memory only: a search tree, functions on a device, and settings,
-# which the estimator's parameters give back.
+# Fields that live in memory only: a search tree, functions on a device, and settings, which the
+# estimator's parameters give back.
 UNSAVED = ("search", "resident", "settings")
 
 
@@ -180,10 +180,7 @@ RULES: dict[type, dict[str, Any]] = {
         "degree": Number(low=0, high=20),
         "harmonics": Number(low=0, high=20),
     },
-    Preparation: {
-        "mean": numbers("given"),
-        "components": numbers("given", "columns"),
-    },
+    Preparation: {"mean": numbers("given"), "components": numbers("given", "columns")},
     PrincipalVolumes: {
         "volumes": Array((None, "grid"), COMPLEX),
         "coordinates": numbers("particles", "rank"),
@@ -211,20 +208,14 @@ RULES: dict[type, dict[str, Any]] = {
         "q": numbers("values", finite=False),
         "noise": numbers("values", finite=False),
     },
-    Sum: {
-        "directions": within(columns="columns", main="main"),
-        "summands": within(main="main"),
-    },
+    Sum: {"directions": within(columns="columns", main="main"), "summands": within(main="main")},
     Summand: {"sheet": within(main="main"), "start": numbers("main", "main")},
     Triplets: {
         "products": indices("triplets", below="functions"),
         "parts": indices("triplets", None, below="functions", least=-1),
         "similarity": numbers("triplets"),
     },
-    ViewMap: {
-        "counts": indices("cells"),
-        "deviations": numbers("cells", "motions", finite=False),
-    },
+    ViewMap: {"counts": indices("cells"), "deviations": numbers("cells", "motions", finite=False)},
     VolumeGrid: {
         # A volume of 1,024 frequencies on each side has 10^9 of them.
         "cut": Number(above=0, high=250),
@@ -281,9 +272,7 @@ def _require_factorization(found: Factorization, sizes: Sizes) -> None:
 def _spectra_of_terms(terms: Sum, divided: tuple[DividedTerm, ...]) -> list[int | None]:
     """Return how many functions each factor is read from; None where from none."""
     inside = {each.term: each for each in divided}
-    require(
-        set(inside) <= set(range(len(terms.summands))), "DividedTerm.term: is amiss"
-    )
+    require(set(inside) <= set(range(len(terms.summands))), "DividedTerm.term: is amiss")
     spectra: list[int | None] = []
     for term in range(len(terms.summands)):
         if term not in inside:

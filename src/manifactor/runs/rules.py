@@ -1,9 +1,8 @@
 """Rules that the fields of records must keep: types, sizes and ranges.
 
-Sizes have names. A name stands for one size in all arrays of a record, and a rule
-`Within` says under which names the sizes of a record are known inside of another. So
-an array that was cut, or an index that points beyond another array, breaks a rule
-wherever it is.
+Sizes have names. A name stands for one size in all arrays of a record, and a rule `Within` says
+under which names the sizes of a record are known inside of another. So an array that was cut, or an
+index that points beyond another array, breaks a rule wherever it is.
 """
 
 import dataclasses
@@ -50,36 +49,15 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class RuleBook:
-    """The rules of all records.
+    """The rules of all records."""
 
-    Attributes
-    ----------
-    rules : mapping of type to mapping of str to Rule
-        By record and field.
-    further : mapping of type to callable
-        What no rule of one field says: a function of a record and its sizes.
-    unsaved : collection of str
-        Fields that are not checked.
-    """
-
-    rules: Mapping[type, Mapping[str, Rule]]
+    rules: Mapping[type, Mapping[str, Rule]]  # by record and field
+    # What no rule of one field says: a function of a record and its sizes
     further: Mapping[type, Callable[[Any, Sizes], None]] = field(default_factory=dict)
-    unsaved: Collection[str] = ()
+    unsaved: Collection[str] = ()  # fields that are not checked
 
     def check(self, record: Any, known: Sizes | None = None) -> Sizes:
-        """Refuse a record that breaks a rule, or holds one that does.
-
-        Parameters
-        ----------
-        record : dataclass
-        known : mapping of str to int or None
-            Sizes that are known already.
-
-        Returns
-        -------
-        mapping of str to int
-            All sizes of the record by their names.
-        """
+        """Refuse a record that breaks a rule, or holds one that does."""
         kind: Any = type(record)
         rules, found = self.rules.get(kind, {}), known or {}
         values = {
@@ -138,14 +116,9 @@ def fits(value: Any, hint: Any) -> bool:
 
 @dataclass(frozen=True)
 class Within:
-    """Records in a record, also in tuples and dicts; other values may be anything.
+    """Records in a record, also in tuples and dicts; other values may be anything."""
 
-    Attributes
-    ----------
-    names : mapping of str to str
-        Names of sizes in these records, and what they are called outside.
-    """
-
+    # Names of sizes in these records, and what they are called outside
     names: Mapping[str, str] = field(default_factory=dict)
 
     def sizes(self, value: Any, known: Sizes, book: RuleBook) -> Sizes:
@@ -153,9 +126,7 @@ class Within:
         found = dict(known)
         for record in _records(value):
             inside = {
-                name: found[outside]
-                for name, outside in self.names.items()
-                if outside in found
+                name: found[outside] for name, outside in self.names.items() if outside in found
             }
             inner = book.check(record, inside)
             for name, outside in self.names.items():
@@ -186,30 +157,14 @@ def _records(value: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Array:
-    """An array, a sparse matrix, or a tuple of arrays; None passes.
+    """An array, a sparse matrix, or a tuple of arrays; None passes."""
 
-    Attributes
-    ----------
-    shape : tuple of Size
-        The size of each axis.
-    kinds : str
-        Letters of numpy's kinds of numbers.
-    below : str or None
-        The size that indices must be below.
-    least : int
-        The smallest index.
-    finite : bool
-        Whether all numbers must be finite.
-    filled : bool
-        Whether it must have at least one entry.
-    """
-
-    shape: tuple[Size, ...]
-    kinds: str = FLOATS
-    below: str | None = None
-    least: int = 0
-    finite: bool = True
-    filled: bool = False
+    shape: tuple[Size, ...]  # the size of each axis
+    kinds: str = FLOATS  # letters of numpy's kinds of numbers
+    below: str | None = None  # the size that indices must be below
+    least: int = 0  # the smallest index
+    finite: bool = True  # whether all numbers must be finite
+    filled: bool = False  # whether it must have at least one entry
 
     def sizes(self, value: Any, known: Sizes, book: RuleBook) -> Sizes:
         """Compare the shape with known sizes, and add others."""
@@ -219,9 +174,7 @@ class Array:
             require(array.dtype.isnative, "has foreign bytes")
             require(len(array.shape) == len(self.shape), f"has shape {array.shape}")
             for name, size in zip(self.shape, array.shape, strict=True):
-                expected = (
-                    found.setdefault(name, size) if isinstance(name, str) else name
-                )
+                expected = found.setdefault(name, size) if isinstance(name, str) else name
                 require(expected in (None, size), f"has shape {array.shape}")
         return found
 
@@ -252,16 +205,12 @@ def _arrays(value: Any) -> tuple:
     return found
 
 
-def numbers(
-    *shape: str | int | None, finite: bool = True, filled: bool = False
-) -> Array:
+def numbers(*shape: str | int | None, finite: bool = True, filled: bool = False) -> Array:
     """Return the rule of an array of floats."""
     return Array(shape, finite=finite, filled=filled)
 
 
-def indices(
-    *shape: str | int | None, below: str | None = None, least: int = 0
-) -> Array:
+def indices(*shape: str | int | None, below: str | None = None, least: int = 0) -> Array:
     """Return the rule of an array of whole numbers, from the least on."""
     return Array(shape, INDICES, below, least)
 
@@ -273,19 +222,12 @@ def flags(*shape: Size) -> Array:
 
 @dataclass(frozen=True)
 class Number:
-    """A number, or a Choice of one, in [low, high] and greater than above; or None.
-
-    Attributes
-    ----------
-    low, high, above : float
-    most : str or None
-        A size that it must not exceed.
-    """
+    """A number, or a Choice of one, in [low, high] and greater than above; or None."""
 
     low: float = -np.inf
     high: float = np.inf
     above: float = -np.inf
-    most: str | None = None
+    most: str | None = None  # A size that it must not exceed
 
     def sizes(self, value: Any, known: Sizes, book: RuleBook) -> Sizes:
         """Check the Choice; return the known sizes."""

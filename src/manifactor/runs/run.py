@@ -26,29 +26,16 @@ from manifactor.runs.places import Place
 
 @dataclass(frozen=True)
 class Run:
-    """A run folder: its record, and the places of its samples.
-
-    Attributes
-    ----------
-    folder : Path
-    record : dict
-        What run.json says.
-    rows : ndarray of int of shape (n,)
-        The samples' numbers in the input.
-    places : tuple of Place
-        One for each factor.
-    view : (rot, tilt) or None
-        Where only samples seen from one direction were kept, that direction.
-    drawn : bool
-        Whether these are some of the run's samples, drawn at random, since there are
-        too many to be read.
-    """
+    """A run folder: its record, and the places of its samples."""
 
     folder: Path
-    record: dict
-    rows: np.ndarray
-    places: tuple[Place, ...]
+    record: dict  # what run.json says
+    rows: np.ndarray  # (n,): the samples' numbers in the input
+    places: tuple[Place, ...]  # one for each factor
+    # Where only samples seen from one direction were kept, that direction
     view: tuple[float, float] | None = None
+    # Whether these are some of the run's samples, drawn at random, since there are too many to be
+    # read
     drawn: bool = False
 
     @property
@@ -71,8 +58,7 @@ class Run:
         inside = self.rows.max(initial=-1) < len(position)
         if not inside or (position[self.rows] < 0).any():
             raise ValueError(
-                f"{everything.path} has fewer particles than when it was fitted. "
-                "Fit again."
+                f"{everything.path} has fewer particles than when it was fitted. Fit again."
             )
         found = everything[position[self.rows]]
         # A fingerprint is of all samples: it says nothing about some of them.
@@ -142,8 +128,7 @@ class Run:
         particles = self.particles if "particles" in self.record else None
         if "components" in self.record and not self.input.exists():
             raise ValueError(
-                f"{self.input}, which was fitted, no longer exists. Put it back, or "
-                "fit again."
+                f"{self.input}, which was fitted, no longer exists. Put it back, or fit again."
             )
         if particles is None and self.input.suffix.lower() not in STACK_SUFFIXES:
             raise ValueError(
@@ -156,9 +141,7 @@ class Run:
         if particles is not None:
             _require_view(particles, self)
         phase_flip = bool(self.record.get("images", {}).get("phase_flip", False))
-        found = run_images(
-            self.input, particles, phase_flip=phase_flip, choice=self.choice
-        )
+        found = run_images(self.input, particles, phase_flip=phase_flip, choice=self.choice)
         # Images that were fitted are shown as they were fitted.
         fitted = "components" in self.record
         weigh = not fitted and can_weigh(found.source, particles)
@@ -171,8 +154,7 @@ class Run:
         samples = self.read(self.record.get("input", ""))
         if len(samples) != len(self.rows):
             raise ValueError(
-                f"the input has {len(samples)} samples now and had {len(self.rows)}. "
-                "Fit again."
+                f"the input has {len(samples)} samples now and had {len(self.rows)}. Fit again."
             )
         return samples
 
@@ -209,8 +191,7 @@ class Run:
         """Return the places on a factor, counted from 1."""
         if not 1 <= factor <= len(self.places):
             raise ValueError(
-                f"`factor` must be one of the run's 1 to {len(self.places)}; got "
-                f"{factor}."
+                f"`factor` must be one of the run's 1 to {len(self.places)}; got {factor}."
             )
         return self.places[factor - 1]
 

@@ -10,12 +10,7 @@ from manifactor._support.extras import extra
 from manifactor.cryoem.cryosparc import npy_bytes
 from manifactor.cryoem.formats import particles_with
 from manifactor.runs.known_columns import known_column
-from manifactor.runs.places import (
-    coordinate_columns,
-    in_range,
-    table_as_csv,
-    table_columns,
-)
+from manifactor.runs.places import coordinate_columns, in_range, table_as_csv, table_columns
 from manifactor.runs.run import Run
 
 
@@ -27,20 +22,7 @@ def selected(
     least_confidence: float = 0.0,
     inverted: bool = False,
 ) -> np.ndarray:
-    """Return the samples in all ranges, ascending.
-
-    Parameters
-    ----------
-    run : Run
-    ranges : sequence of (factor, low, high)
-        Factors are counted from 1; bounds as in `Place.between`.
-    columns : sequence of (name, low, high)
-        Ranges of other columns, as `known_column` names them; both ends belong to them.
-    least_confidence : float
-        Least confidence of a sample's place on every factor.
-    inverted : bool
-        Whether to return all other samples instead.
-    """
+    """Return the samples in all ranges, ascending."""
     chosen = inside(run, ranges, columns, least_confidence) != inverted
     require_some(bool(chosen.any()), inverted)
     return np.flatnonzero(chosen)
@@ -84,8 +66,7 @@ def selection(run: Run, chosen: np.ndarray, suffix: str) -> bytes:
     """Return the chosen samples as the bytes of a file of that suffix."""
     if suffix not in SELECTIONS:
         raise ValueError(
-            f"--out must end in one of {', '.join(SELECTIONS)}; got "
-            f"{suffix or 'no ending'}."
+            f"--out must end in one of {', '.join(SELECTIONS)}; got {suffix or 'no ending'}."
         )
     return SELECTIONS[suffix](run, chosen)
 
@@ -95,8 +76,7 @@ def _as_particles(suffix: str) -> Callable[[Run, np.ndarray], bytes]:
         particles = run.particles
         if particles.path.suffix.lower() != suffix:
             raise ValueError(
-                f"the run's particles are {particles.path.name}; choose --out with the "
-                "same ending."
+                f"the run's particles are {particles.path.name}; choose --out with the same ending."
             )
         columns = coordinate_columns([place[chosen] for place in run.places], suffix)
         return particles_with(particles[chosen], columns)

@@ -16,22 +16,7 @@ def forecast_side_by_side(
     n_cores: int | None = None,
     rates: InputRates = InputRates(),
 ) -> Cost:
-    """Return what it costs to fit tasks side by side, each with one worker.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-    n_workers : int or None
-        None for one on each core.
-    n_cores : int or None
-        Cores of each worker; None where they share those of this machine.
-    rates : InputRates
-
-    Returns
-    -------
-    Cost
-        With one part for each task.
-    """
+    """Return what it costs to fit tasks side by side, each with one worker."""
     count = n_workers or cores()
     each = cores_of_worker(count, n_cores)
     pieces = [_piece(name, task, each) for name, task in named_tasks(tasks).items()]

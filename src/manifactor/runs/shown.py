@@ -19,21 +19,13 @@ from manifactor.runs.run import Run
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a user asked to see.
+    """What a user asked to see."""
 
-    Attributes
-    ----------
-    view : (rot, tilt) or None
-        Degrees; None for the direction that shows each factor best.
-    width : float or None
-        Degrees around it in which images are averaged; None for enough of them.
-    volumes : GivenVolumes or None
-        Of another program, along a factor.
-    """
-
+    # Degrees; None for the direction that shows each factor best
     view: tuple[float, float] | None = None
+    # Degrees around it in which images are averaged; None for enough of them
     width: float | None = None
-    volumes: GivenVolumes | None = None
+    volumes: GivenVolumes | None = None  # of another program, along a factor
 
     def check(self, run: Run) -> None:
         """Refuse what a run cannot show, before anything is computed."""
@@ -49,24 +41,13 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Shown:
-    """What is shown of particles of all views; nothing of other runs.
+    """What is shown of particles of all views; nothing of other runs."""
 
-    Attributes
-    ----------
-    motions : RunMotions or None
-        The molecule along the factors.
-    cones : tuple of Cone
-        The images that are averaged along each factor; empty if all show one view.
-    why : str
-        Why there is no molecule, if it could not be computed.
-    wanted : Wanted
-        What the user asked to see.
-    """
-
-    motions: RunMotions | None = None
+    motions: RunMotions | None = None  # the molecule along the factors
+    # The images that are averaged along each factor; empty if all show one view
     cones: tuple[Cone, ...] = ()
-    why: str = ""
-    wanted: Wanted = Wanted()
+    why: str = ""  # why there is no molecule, if it could not be computed
+    wanted: Wanted = Wanted()  # what the user asked to see
 
     @property
     def volumes(self) -> GivenVolumes | None:
@@ -82,22 +63,9 @@ class Shown:
 
 
 def open_shown(
-    run: Run,
-    fit: ManifoldFactorizer,
-    wanted: Wanted = Wanted(),
-    *,
-    stages: Stages | None = None,
+    run: Run, fit: ManifoldFactorizer, wanted: Wanted = Wanted(), *, stages: Stages | None = None
 ) -> Shown:
-    """Return what is to be shown of a run, computed from images if necessary.
-
-    Parameters
-    ----------
-    run : Run
-    fit : ManifoldFactorizer
-    wanted : Wanted
-    stages : Stages or None
-        Reports the progress.
-    """
+    """Return what is to be shown of a run, computed from images if necessary."""
     wanted.check(run)
     motions, why = None, ""
     try:

@@ -24,15 +24,7 @@ def select_from_parts(
     least_confidence: float = 0.0,
     inverted: bool = False,
 ) -> tuple[int, int]:
-    """Write the samples in all ranges, whole or not at all; parameters of `selected`.
-
-    Returns
-    -------
-    count : int
-        Samples written.
-    total : int
-        Samples of the run.
-    """
+    """Write the samples in all ranges, whole or not at all; parameters of `selected`."""
     write = WRITERS.get(out.suffix.lower())
     if write is None:
         raise ValueError(

@@ -90,10 +90,7 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
         arrays[name] = value.astype(str) if value.dtype == object else value
         return {"array": name}
     if sp.issparse(value):
-        parts = {
-            part: pack(getattr(value, part), f"{name}/{part}", arrays)
-            for part in CSR_PARTS
-        }
+        parts = {part: pack(getattr(value, part), f"{name}/{part}", arrays) for part in CSR_PARTS}
         return {"csr": parts, "shape": list(value.shape)}
     if dataclasses.is_dataclass(value):
         fields = {
@@ -104,9 +101,7 @@ def pack(value, name: str, arrays: dict[str, np.ndarray]) -> dict:
         return {"record": type(value).__name__, "fields": fields}
     if isinstance(value, dict):
         items = value.items()
-        return {
-            "dict": {key: pack(item, f"{name}/{key}", arrays) for key, item in items}
-        }
+        return {"dict": {key: pack(item, f"{name}/{key}", arrays) for key, item in items}}
     if isinstance(value, tuple | list):
         packed = [pack(item, f"{name}/{i}", arrays) for i, item in enumerate(value)]
         return {"tuple": packed}

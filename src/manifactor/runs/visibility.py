@@ -14,42 +14,30 @@ from manifactor.runs.places import Place
 class VisibilitySettings:
     """Settings of `visibility`."""
 
-    # A direction shows a motion if the deviation of its particles is at most this share
-    # of that of an image which shows nothing: three quarters of the variance are known.
-    # It is blind above the other: less than half of the variance is known.
+    # A direction shows a motion if the deviation of its particles is at most this share of that of
+    # an image which shows nothing: three quarters of the variance are known. It is blind above the
+    # other: less than half of the variance is known.
     shown: float = 0.5
     blind: float = 0.75
-    # Mean squared cosine from which on blind directions lie around one axis: that of an
-    # angle of 30 degrees.
+    # Mean squared cosine from which on blind directions lie around one axis: that of an angle of 30
+    # degrees.
     around_axis: float = 0.75
 
 
 @dataclass(frozen=True)
 class Visibility:
-    """How many directions show a motion.
+    """How many directions show a motion."""
 
-    Attributes
-    ----------
-    shown, blind : float
-        Shares of the directions with enough particles.
-    blind_particles : float
-        Share of all particles in blind directions.
-    axis : tuple of float or None
-        rot and tilt, in degrees, of the axis around which blind directions lie; None if
-        there are none, or no axis.
-    """
-
-    shown: float
-    blind: float
-    blind_particles: float
+    shown: float  # shares of the directions with enough particles
+    blind: float  # shares of the directions with enough particles
+    blind_particles: float  # share of all particles in blind directions
+    # Rot and tilt, in degrees, of the axis around which blind directions lie; None if there are
+    # none, or no axis
     axis: tuple[float, float] | None
 
 
 def visibility(
-    views: ViewMap,
-    motion: int,
-    *,
-    settings: VisibilitySettings = VisibilitySettings(),
+    views: ViewMap, motion: int, *, settings: VisibilitySettings = VisibilitySettings()
 ) -> Visibility:
     """Return how many directions show a motion, counted from 0."""
     enough = views.populated
@@ -64,9 +52,7 @@ def visibility(
     )
 
 
-def _axis(
-    directions: np.ndarray, settings: VisibilitySettings
-) -> tuple[float, float] | None:
+def _axis(directions: np.ndarray, settings: VisibilitySettings) -> tuple[float, float] | None:
     """Return rot and tilt of the axis around which directions lie, if there is one."""
     if not len(directions):
         return None
@@ -79,10 +65,7 @@ def _axis(
 
 
 def motion_records(
-    views: ViewMap,
-    places: Sequence[Place],
-    *,
-    settings: VisibilitySettings = VisibilitySettings(),
+    views: ViewMap, places: Sequence[Place], *, settings: VisibilitySettings = VisibilitySettings()
 ) -> list[dict]:
     """Return how well each motion is known, as run.json has it.
 

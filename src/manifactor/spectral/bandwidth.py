@@ -18,12 +18,12 @@ from manifactor.spectral.resident import ResidentMatrix
 class BandwidthSettings:
     """Settings of `choose_bandwidth` and of local bandwidths."""
 
-    # Samples, evenly spread, whose distances draw the curve: the cost does not grow
-    # with the number of samples.
+    # Samples, evenly spread, whose distances draw the curve: the cost does not grow with the number
+    # of samples.
     curve_samples: int = 2000
 
-    # Candidates for the bandwidth: powers of 2 times the median squared distance,
-    # from the lowest to the highest exponent.
+    # Candidates for the bandwidth: powers of 2 times the median squared distance, from the lowest
+    # to the highest exponent.
     lowest_octave: float = -10.0
     highest_octave: float = 4.0
     octave_step: float = 0.125
@@ -44,35 +44,24 @@ class BandwidthSettings:
     def octaves(self) -> np.ndarray:
         """Exponents of the candidates, ascending."""
         # The end is included; a hundredth beyond it makes up for rounding.
-        return np.arange(
-            self.lowest_octave, self.highest_octave + 0.01, self.octave_step
-        )
+        return np.arange(self.lowest_octave, self.highest_octave + 0.01, self.octave_step)
 
 
 @dataclass(frozen=True)
 class Bandwidth:
     """Bandwidth eps of exp(-d^2/eps), intrinsic dimension, and the curve of both.
 
-    S(eps) is the sum of the kernel over all pairs. For samples of a d-dimensional
-    manifold its slope on log-log axes tends to d/2, so the steepest point is where the
-    kernel sees the manifold best (Coifman et al., 2008). Uneven sampling puts that
-    point at the scale of the densest part, so the bandwidth also has to reach the
-    neighbours of all but a few samples: too small a bandwidth is the one fatal choice.
-
-    Attributes
-    ----------
-    choice : Choice
-        The bandwidth eps, in squared units of the data, and the reason for it.
-    dimension : float
-        Intrinsic dimension, corrected for the cut at a finite number of neighbours.
-    candidates, slopes : ndarray of shape (n_candidates,)
-        The curve: slope of log S over log eps.
+    S(eps) is the sum of the kernel over all pairs. For samples of a d-dimensional manifold its
+    slope on log-log axes tends to d/2, so the steepest point is where the kernel sees the manifold
+    best (Coifman et al., 2008). Uneven sampling puts that point at the scale of the densest part,
+    so the bandwidth also has to reach the neighbours of all but a few samples: too small a
+    bandwidth is the one fatal choice.
     """
 
-    choice: Choice
-    dimension: float
-    candidates: np.ndarray
-    slopes: np.ndarray
+    choice: Choice  # the bandwidth eps, in squared units of the data, and the reason for it
+    dimension: float  # intrinsic dimension, corrected for the cut at a finite number of neighbours
+    candidates: np.ndarray  # (n_candidates,): the curve: slope of log S over log eps
+    slopes: np.ndarray  # (n_candidates,): the curve: slope of log S over log eps
 
     def __repr__(self) -> str:
         return f"Bandwidth({self.value:.4g}, dimension={self.dimension:.2f})"
@@ -92,19 +81,8 @@ def choose_bandwidth(
 ) -> Bandwidth:
     """Choose the bandwidth and estimate the dimension.
 
-    The bandwidth is at the steepest point of log S(eps), or wider where that would
-    leave samples without neighbours.
-
-    Parameters
-    ----------
-    distances : csr_array or ResidentMatrix
-        Distances of each sample, a row, to its neighbours; in units of the samples'
-        own scales if `bandwidth` is "local".
-    bandwidth : "auto", "local" or float
-        A number is kept, and only the dimension is estimated.
-    order : ndarray of int or None
-        Order of the samples from which evenly spread ones are taken.
-    settings : BandwidthSettings
+    The bandwidth is at the steepest point of log S(eps), or wider where that would leave samples
+    without neighbours.
     """
     n_all = distances.shape[0]
     n = min(n_all, settings.curve_samples)
@@ -115,9 +93,7 @@ def choose_bandwidth(
     squared = distances.data**2
     _require_squares(distances.data, settings)
     candidates = np.median(squared) * 2.0**settings.octaves
-    slopes = kernel_slopes(
-        squared, candidates, n, bins_per_octave=settings.bins_per_octave
-    )
+    slopes = kernel_slopes(squared, candidates, n, bins_per_octave=settings.bins_per_octave)
     best = int(np.argmax(slopes))
     dimension = dimension_from_slope(slopes[best], len(squared) / n)
     if isinstance(bandwidth, str):
@@ -140,10 +116,7 @@ def _require_squares(distances: np.ndarray, settings: BandwidthSettings) -> None
 
 
 def _automatic(
-    distances: sp.csr_array,
-    steepest: float,
-    local: bool,
-    settings: BandwidthSettings,
+    distances: sp.csr_array, steepest: float, local: bool, settings: BandwidthSettings
 ) -> Choice:
     """Return the steepest point of the curve, or what reaches enough neighbours."""
     neighbor, share = settings.scale_neighbor, settings.reached_share
@@ -151,10 +124,7 @@ def _automatic(
     reach = np.quantile(scales, share) ** 2
     value = float(max(steepest, reach))
     if local:
-        why = (
-            f"distances are scaled by those to the {neighbor}th neighbours, as set by "
-            "the caller"
-        )
+        why = f"distances are scaled by those to the {neighbor}th neighbours, as set by the caller"
     elif value > steepest:
         why = (
             "wider than the steepest point of the curve, to reach the "
@@ -174,9 +144,9 @@ def kernel_slopes(
 ) -> np.ndarray:
     """Return the slopes of log S over log eps, (n_candidates,).
 
-    A slope is the mean of d^2/eps under the kernel, every sample being its own
-    neighbour at distance 0. Squared distances are counted in narrow bins of their
-    logarithm, whose means stand for them.
+    A slope is the mean of d^2/eps under the kernel, every sample being its own neighbour at
+    distance 0. Squared distances are counted in narrow bins of their logarithm, whose means stand
+    for them.
     """
     # Copies have no logarithm of their distance; any so small one has their weight.
     relative = np.maximum(squared / squared.max(), np.finfo(float).tiny)
@@ -195,9 +165,9 @@ def kernel_slopes(
 def dimension_from_slope(slope: float, n_neighbors: float) -> float:
     """Return the dimension whose steepest slope is the one measured.
 
-    Without a cut the answer would be twice the slope. With the kernel cut at
-    `n_neighbors` neighbours inside a ball, u = r^2/eps at its edge, the two sums over
-    neighbours are incomplete gamma functions of u.
+    Without a cut the answer would be twice the slope. With the kernel cut at `n_neighbors`
+    neighbours inside a ball, u = r^2/eps at its edge, the two sums over neighbours are incomplete
+    gamma functions of u.
     """
     dimensions, weight, moment = _sums_over_balls()
     slopes = moment * n_neighbors / (1 + weight * n_neighbors)

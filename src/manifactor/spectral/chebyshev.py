@@ -18,12 +18,7 @@ from manifactor.spectral.filter_plan import (
 )
 from manifactor.spectral.first_block import first_block
 from manifactor.spectral.operators import Operator
-from manifactor.spectral.rayleigh_ritz import (
-    RitzPairs,
-    merged,
-    orthonormalizer,
-    rayleigh_ritz,
-)
+from manifactor.spectral.rayleigh_ritz import RitzPairs, merged, orthonormalizer, rayleigh_ritz
 
 
 def filtered(
@@ -39,27 +34,10 @@ def filtered(
 ) -> Pairs:
     """Compute the largest eigenpairs by filtering a block of vectors.
 
-    The block is somewhat wider than the number of pairs. Where the wanted eigenvalues
-    end is read from the spectrum's density, so that the first polynomial is already
-    the right one. Vectors are filtered in single precision, twice as fast, as long as
-    that is accurate enough. Pairs are read from them in double precision; those that
-    are accurate are locked and filtered no more.
-
-    Parameters
-    ----------
-    operator : Operator
-    n_pairs : int
-    tolerance : float
-        Residual asked for, over the distance of the eigenvalue from 1.
-    rng : Generator
-    start : Start or None
-        An approximation to start from; ignored if it has fewer vectors than the block.
-    spare : bool
-        Return the spare vectors too, which are less accurate.
-    progress : callable or None
-        Called with the share of the work that is done.
-    settings : FilterSettings
-        When the budget is used up, the lowest accurate pairs are returned.
+    The block is somewhat wider than the number of pairs. Where the wanted eigenvalues end is read
+    from the spectrum's density, so that the first polynomial is already the right one. Vectors are
+    filtered in single precision, twice as fast, as long as that is accurate enough. Pairs are read
+    from them in double precision; those that are accurate are locked and filtered no more.
     """
     width = block_width(operator.n, n_pairs, wide=operator.wide, settings=settings)
     if start is not None and start.vectors.shape[1] < width:
@@ -136,55 +114,28 @@ def _no_pairs(operator: Operator, block: Any) -> Pairs:
 class _Iteration:
     """State of the subspace iteration.
 
-    It changes in place: blocks are the largest arrays of a fit, and no step may keep
-    one alive that a later step has replaced.
-
-    Attributes
-    ----------
-    wide : bool
-        Whether taking the block apart costs more than filtering it.
-    locked : Pairs
-        Pairs that are accurate.
-    error : float
-        Estimated error of the last wanted vector.
-    rounding : float
-        Relative error that a degree adds in single precision.
-    aim : float
-        Error that the next polynomial aims at, over the residual asked for.
-    refined_aim : float
-        The same after pairs were read.
-    products : int
-        Products of the matrix with the block so far.
-    stalls : int
-        How often residuals came no nearer.
-    stalled : bool
-        Whether they came no nearer the last time.
-    worst : float
-        Largest excess of a residual the last time.
-    double_only : bool
-        Whether single precision was found to be too coarse.
-    single : bool
-        Whether the last polynomial was applied in single precision.
+    It changes in place: blocks are the largest arrays of a fit, and no step may keep one alive that
+    a later step has replaced.
     """
 
     operator: Operator
     n_pairs: int
     tolerance: float
     settings: FilterSettings
-    wide: bool
+    wide: bool  # whether taking the block apart costs more than filtering it
     plan: FilterPlan
     block: Any
-    locked: Pairs
-    error: float
-    rounding: float
-    aim: float
-    refined_aim: float
-    products: int = 0
-    stalls: int = 0
-    stalled: bool = False
-    worst: float = np.inf
-    double_only: bool = False
-    single: bool = True
+    locked: Pairs  # pairs that are accurate
+    error: float  # estimated error of the last wanted vector
+    rounding: float  # relative error that a degree adds in single precision
+    aim: float  # error that the next polynomial aims at, over the residual asked for
+    refined_aim: float  # the same after pairs were read
+    products: int = 0  # products of the matrix with the block so far
+    stalls: int = 0  # how often residuals came no nearer
+    stalled: bool = False  # whether they came no nearer the last time
+    worst: float = np.inf  # largest excess of a residual the last time
+    double_only: bool = False  # whether single precision was found to be too coarse
+    single: bool = True  # whether the last polynomial was applied in single precision
 
     @property
     def target(self) -> float:
@@ -204,8 +155,8 @@ class _Iteration:
     def _single_is_enough(self) -> bool:
         """Return whether the next polynomial stays above what single precision reaches.
 
-        Far from the target it is, whatever the target: rounding is small beside the
-        error that there is.
+        Far from the target it is, whatever the target: rounding is small beside the error that
+        there is.
         """
         nearest = max(self.target, self.error / self.settings.double_within)
         return not self.double_only and nearest >= SINGLE_PRECISION_RESIDUAL
@@ -253,11 +204,7 @@ class _Iteration:
         known = self.locked.vectors
         values, residuals = rayleigh_ritz(operator, self.block, known, self.n_pairs)
         pairs = merged(
-            self.locked,
-            values,
-            residuals,
-            n_pairs=self.n_pairs,
-            tolerance=self.tolerance,
+            self.locked, values, residuals, n_pairs=self.n_pairs, tolerance=self.tolerance
         )
         self.block = operator.beside(known, self.block)
         # Their vectors are in the block now, and are not to be there twice.
@@ -267,8 +214,8 @@ class _Iteration:
     def _smooth(self) -> None:
         """Multiply the block by the matrix less the bottom of its spectrum.
 
-        What lies lower comes out smaller: the noise of single precision is spread
-        over the whole spectrum.
+        What lies lower comes out smaller: the noise of single precision is spread over the whole
+        spectrum.
         """
         out = 0 * self.block
         self.operator.recur(self.block, out, self.plan.bottom, 1.0, 0.0)
@@ -291,8 +238,8 @@ class _Iteration:
 
     def result(self, pairs: RitzPairs, *, spare: bool) -> Pairs:
         """Return the pairs up to the first that is not accurate, or all of them."""
-        # A pair beyond the constant one is returned, accurate or not: the caller
-        # warns of its residual.
+        # A pair beyond the constant one is returned, accurate or not: the caller warns of its
+        # residual.
         count = max(2, pairs.n_accurate())
         if spare:
             count = len(pairs.values)
@@ -318,8 +265,8 @@ class _Iteration:
     def refine(self, pairs: RitzPairs) -> None:
         """Adapt the plan to the Ritz values.
 
-        If they are not known well and come no nearer, the cut was too high; if they
-        are known and come no nearer, single precision is too coarse.
+        If they are not known well and come no nearer, the cut was too high; if they are known and
+        come no nearer, single precision is too coarse.
         """
         worst = float(pairs.worst * self.target)
         self.error = self.settings.error_margin * worst

@@ -11,73 +11,45 @@ from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.search.exact import TreeSearch
 from manifactor.spectral.search.nearest import NearestSamples, nearest_samples
 
-# New samples at a time: what is computed of them stays in the cache. It steers no
-# result.
+# New samples at a time: what is computed of them stays in the cache. It steers no result.
 ROWS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
 class Values:
-    """Combinations of functions at new samples.
+    """Combinations of functions at new samples."""
 
-    Attributes
-    ----------
-    combined : ndarray of shape (n_new, n_combinations)
-    nearest : ndarray of int of shape (n_new,)
-        The distinct training sample nearest to each.
-    distance : ndarray of shape (n_new,)
-        To the nearest.
-    company : ndarray of shape (n_new,)
-        Kernel weight of all neighbours.
-    """
-
-    combined: np.ndarray
-    nearest: np.ndarray
-    distance: np.ndarray
-    company: np.ndarray
+    combined: np.ndarray  # (n_new, n_combinations)
+    nearest: np.ndarray  # (n_new,): the distinct training sample nearest to each
+    distance: np.ndarray  # (n_new,): to the nearest
+    company: np.ndarray  # (n_new,): kernel weight of all neighbours
 
 
 @dataclass(frozen=True)
 class CombinedFunctions:
     """Combinations of the functions of a diffusion, at any samples.
 
-    They are those of `Diffusion.extended` up to rounding. Only the combinations are
-    computed, and the nearest sample is found with the neighbours. The values at a
-    sample do not depend on the samples that are asked for together with it.
-
-    Attributes
-    ----------
-    order : ndarray of int of shape (n_distinct,)
-        The distinct training samples in an order in which near ones are near in memory;
-        all that follows is in this order.
-    search : NearestSamples
-    weighted : ndarray of shape (n_distinct, 1 + n_combinations)
-        The pull of the walk, then its products with the combinations, each function
-        divided by its eigenvalue of the walk.
-    known : ndarray of shape (n_distinct, n_combinations)
-        The combinations at the training samples.
-    bandwidth : float
-    reach : float
-        Distance beyond which new samples are put on the nearest training sample.
-    coincident : float
-        Squared distance below which they are.
+    They are those of `Diffusion.extended` up to rounding. Only the combinations are computed, and
+    the nearest sample is found with the neighbours. The values at a sample do not depend on the
+    samples that are asked for together with it.
     """
 
+    # (n_distinct,): the distinct training samples in an order in which near ones are near in
+    # memory; all that follows is in this order
     order: np.ndarray
     search: NearestSamples
+    # (n_distinct, 1 + n_combinations): the pull of the walk, then its products with the
+    # combinations, each function divided by its eigenvalue of the walk
     weighted: np.ndarray
-    known: np.ndarray
+    known: np.ndarray  # (n_distinct, n_combinations): the combinations at the training samples
     bandwidth: float
-    reach: float
-    coincident: float
+    reach: float  # distance beyond which new samples are put on the nearest training sample
+    coincident: float  # squared distance below which they are
 
     def __call__(self, X: np.ndarray) -> Values:
         """Return the combinations at prepared samples, (n_new, n_features)."""
         panels = map_panels(
-            lambda rows: self._at(X[rows]),
-            len(X),
-            smallest=ROWS_AT_ONCE,
-            largest=ROWS_AT_ONCE,
+            lambda rows: self._at(X[rows]), len(X), smallest=ROWS_AT_ONCE, largest=ROWS_AT_ONCE
         )
         return Values(
             np.concatenate([panel.combined for panel in panels]),
@@ -90,8 +62,8 @@ class CombinedFunctions:
         around = self.search.around(X)
         nearest, squared = around.nearest()
         weights = np.exp(around.squared / -self.bandwidth) * around.inside
-        # Row by row, one neighbour after the other: a product of dense matrices would
-        # depend on the number of rows in the last bit.
+        # Row by row, one neighbour after the other: a product of dense matrices would depend on the
+        # number of rows in the last bit.
         starts = np.arange(0, weights.size + 1, weights.shape[1])
         entries = (weights.ravel(), around.indices.ravel(), starts)
         sums = sp.csr_array(entries, shape=(len(X), len(self.known))) @ self.weighted
@@ -106,8 +78,8 @@ class CombinedFunctions:
 def is_combinable(diffusion: Diffusion) -> bool:
     """Return whether `combined_functions` can be made of a diffusion.
 
-    Its neighbours must be the nearest samples, found by a tree, with one bandwidth for
-    all. Samples that the fit left out as outliers are not looked at.
+    Its neighbours must be the nearest samples, found by a tree, with one bandwidth for all. Samples
+    that the fit left out as outliers are not looked at.
     """
     graph, affinity = diffusion.graph, diffusion.affinity
     return (
@@ -123,15 +95,7 @@ def combined_functions(
 ) -> CombinedFunctions:
     """Return combinations of the functions of a diffusion, to be read at new samples.
 
-    Parameters
-    ----------
-    diffusion : Diffusion
-        One that `is_combinable`.
-    coefficients : ndarray of shape (n_functions, n_combinations)
-    reach : float
-        Distance beyond which new samples are put on the nearest training sample.
-    n_new : int
-        New samples that are to be expected.
+    Shapes: coefficients (n_functions, n_combinations).
     """
     spectrum, affinity, graph = diffusion.distinct, diffusion.affinity, diffusion.graph
     growth = np.exp(spectrum.step * spectrum.eigenvalues)
@@ -142,8 +106,8 @@ def combined_functions(
     bandwidth = affinity.bandwidth.value
     settings = diffusion.settings
     samples = diffusion.samples[graph.distinct]
-    # Leaf by leaf of a tree: the neighbours of a sample then take few pages of memory,
-    # which saves a third of the time.
+    # Leaf by leaf of a tree: the neighbours of a sample then take few pages of memory, which saves
+    # a third of the time.
     order = KDTree(samples).indices
     search = nearest_samples(
         samples[order],

@@ -18,40 +18,25 @@ class DisconnectedGraphWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Components:
-    """Components of a neighbour graph.
+    """Components of a neighbour graph."""
 
-    Attributes
-    ----------
-    label : ndarray of shape (n_distinct,)
-        The component of each distinct sample; 0 is the one with the most given samples.
-    bridges : ndarray of shape (n_components - 1, 2)
-        Pairs of distinct samples that join the components.
-    """
-
+    # (n_distinct,): the component of each distinct sample; 0 is the one with the most given samples
     label: np.ndarray
-    bridges: np.ndarray
+    bridges: np.ndarray  # (n_components - 1, 2): pairs of distinct samples that join the components
 
 
 def join_components(
-    distances: sp.csr_array | ResidentMatrix,
-    samples: np.ndarray | None,
-    inverse: np.ndarray,
+    distances: sp.csr_array | ResidentMatrix, samples: np.ndarray | None, inverse: np.ndarray
 ) -> Components:
     """Find the components and the shortest edges that join them.
 
-    Parameters
-    ----------
-    distances : csr_array or ResidentMatrix of shape (n_distinct, n_distinct)
-        Symmetric.
-    samples : ndarray of shape (n_distinct, n_features) or None
-        None if only distances are known; several components are then an error.
-    inverse : ndarray of shape (n_samples,)
-        The distinct sample that each given sample is a copy of.
+    Shapes: distances (n_distinct, n_distinct), samples (n_distinct, n_features), inverse
+    (n_samples,).
     """
     none = np.empty((0, 2), dtype=int)
     if isinstance(distances, ResidentMatrix):
-        # Counted on the device first: the graph is copied to the host only if it is
-        # disconnected, which is rare.
+        # Counted on the device first: the graph is copied to the host only if it is disconnected,
+        # which is rare.
         if distances.components() == 1:
             return Components(np.zeros(distances.shape[0], dtype=int), none)
         distances = distances.tocsr()
@@ -91,8 +76,8 @@ def _description(sizes: np.ndarray) -> str:
 def _shortest_edges(X: np.ndarray, label: np.ndarray) -> np.ndarray:
     """Return the edges of the shortest tree over the components, (n_components - 1, 2).
 
-    Boruvka's algorithm: in each round every component but the largest is joined to its
-    nearest neighbour.
+    Boruvka's algorithm: in each round every component but the largest is joined to its nearest
+    neighbour.
     """
     edges: list[tuple[int, int]] = []
     merged = label.copy()

@@ -13,18 +13,10 @@ FEWEST_DISTINCT = 3  # two samples have one distance, which shows no geometry
 
 @dataclass(frozen=True)
 class DistinctSamples:
-    """The distinct ones among the given samples.
+    """The distinct ones among the given samples."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_distinct,)
-        The given sample that each distinct sample is.
-    inverse : ndarray of shape (n_samples,)
-        The distinct sample that each given sample is a copy of.
-    """
-
-    rows: np.ndarray
-    inverse: np.ndarray
+    rows: np.ndarray  # (n_distinct,): the given sample that each distinct sample is
+    inverse: np.ndarray  # (n_samples,): the distinct sample that each given sample is a copy of
 
     @classmethod
     def ordered(cls, order: np.ndarray) -> "DistinctSamples":
@@ -36,10 +28,7 @@ class DistinctSamples:
     def merge(self, copy_of: np.ndarray) -> "DistinctSamples":
         """Return one distinct sample for each group of copies.
 
-        Parameters
-        ----------
-        copy_of : ndarray of shape (n_distinct,)
-            The group of each distinct sample.
+        Shapes: copy_of (n_distinct,).
         """
         first = np.unique(copy_of, return_index=True)[1]
         if len(first) < FEWEST_DISTINCT:
@@ -67,19 +56,13 @@ def copy_groups(distances: sp.csr_array | NeighborTable) -> np.ndarray | None:
 
 
 def shortest_between(
-    distances: sp.csr_array,
-    row_group: np.ndarray,
-    column_group: np.ndarray,
+    distances: sp.csr_array, row_group: np.ndarray, column_group: np.ndarray
 ) -> sp.csr_array:
     """Return the shortest distances between groups of rows and groups of columns.
 
     The distance of a group to itself stays 0.
 
-    Parameters
-    ----------
-    distances : csr_array of shape (n_rows, n_columns)
-    row_group : ndarray of shape (n_rows,)
-    column_group : ndarray of shape (n_columns,)
+    Shapes: distances (n_rows, n_columns), row_group (n_rows,), column_group (n_columns,).
     """
     row = row_group[row_of(distances)]
     column = column_group[distances.indices]

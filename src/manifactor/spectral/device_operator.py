@@ -18,16 +18,7 @@ if TYPE_CHECKING:
 class DeviceOperator:
     """A matrix on a device that torch can use; blocks are tensors there.
 
-    Parameters
-    ----------
-    matrix : ResidentMatrix of shape (n, n)
-    panel_rows : int
-        Rows of a block that are converted to double precision at a time.
-    fewest_columns : int
-        Width to which a product is cut on a device that is nearly full.
-    wide : int
-        As in `Operator`, on a GPU: products take two steps of 128 columns. On an H200,
-        224 columns take 33 ms, 180 take 32, and 128 take 17 (4 million rows).
+    Shapes: matrix (n, n).
     """
 
     def __init__(
@@ -98,12 +89,7 @@ class DeviceOperator:
         return self._matrix["single" if single else "double"]
 
     def recur(
-        self,
-        now: "Tensor",
-        before: "Tensor",
-        centre: float,
-        forward: float,
-        back: float,
+        self, now: "Tensor", before: "Tensor", centre: float, forward: float, back: float
     ) -> None:
         torch = extra("torch")
         matrix = self._of_precision(now)
@@ -149,11 +135,7 @@ class DeviceOperator:
             block[rows] = block[rows] @ there
 
     def residual_norms(
-        self,
-        image: "Tensor",
-        block: "Tensor",
-        rotation: np.ndarray,
-        values: np.ndarray,
+        self, image: "Tensor", block: "Tensor", rotation: np.ndarray, values: np.ndarray
     ) -> np.ndarray:
         there, scale = self._there(rotation), self._there(values)
         square = np.zeros(len(values))

@@ -31,40 +31,23 @@ EXTENDED_AT_ONCE = 20_000
 
 @dataclass(frozen=True)
 class Diffusion:
-    """Samples, their neighbour graph, the random walk on it, and its spectrum.
+    """Samples, their neighbour graph, the random walk on it, and its spectrum."""
 
-    Attributes
-    ----------
-    samples : ndarray of shape (n_samples, n_features) or sparse matrix
-        After preparation; the distances where only those are known.
-    graph : NeighborGraph
-    affinity : Affinity
-    distinct : Spectrum
-        On the distinct samples.
-    parts : tuple of Part
-        Random parts with spectra of their own, where there are many samples.
-    choices : mapping of str to Choice
-        What was chosen on the way, and why; "preparation" among them.
-    keys : mapping of str to str
-        Keys of the stages, for a later computation that starts from this one.
-    settings : DiffusionSettings
-        Settings of the computation; they serve further spectra and new samples.
-    max_functions : int
-        The number of functions up to which a method may ask for more.
-    n_requested : int
-        Functions computed at first, before a method asked for more.
-    """
-
+    # (n_samples, n_features): after preparation; the distances where only those are known
     samples: Any
     graph: NeighborGraph
     affinity: Affinity
-    distinct: Spectrum
+    distinct: Spectrum  # on the distinct samples
+    # Random parts with spectra of their own, where there are many samples
     parts: tuple[Part, ...] = ()
+    # What was chosen on the way, and why; "preparation" among them
     choices: Mapping[str, Choice] = field(default_factory=dict)
+    # Keys of the stages, for a later computation that starts from this one
     keys: Mapping[str, str] = field(default_factory=dict)
+    # Settings of the computation; they serve further spectra and new samples
     settings: DiffusionSettings = field(default_factory=DiffusionSettings)
-    max_functions: int = 0
-    n_requested: int = 0
+    max_functions: int = 0  # the number of functions up to which a method may ask for more
+    n_requested: int = 0  # functions computed at first, before a method asked for more
 
     def __repr__(self) -> str:
         n_samples, n_functions = len(self.graph.inverse), len(self.distinct.eigenvalues)
@@ -74,8 +57,8 @@ class Diffusion:
     def spectrum(self) -> Spectrum:
         """Spectrum on the given samples.
 
-        Copies share the values of their original, and functions are extended to
-        samples that were not drawn.
+        Copies share the values of their original, and functions are extended to samples that were
+        not drawn.
         """
         given = self.distinct.with_copies(self.graph)
         undrawn = np.flatnonzero(self.graph.undrawn)
@@ -126,8 +109,8 @@ class Diffusion:
     def grown(self, rng: np.random.Generator) -> "Diffusion | None":
         """Return the same with twice as many functions.
 
-        None where the caller fixed their number, where the samples resolve no more, or
-        where they do not fit into memory.
+        None where the caller fixed their number, where the samples resolve no more, or where they
+        do not fit into memory.
         """
         count = len(self.distinct.eigenvalues)
         if count >= self.max_functions:
@@ -136,8 +119,7 @@ class Diffusion:
         if not self._affordable(more):
             return None
         parts = tuple(
-            part.with_functions(more, settings=self.settings.parts, rng=rng)
-            for part in self.parts
+            part.with_functions(more, settings=self.settings.parts, rng=rng) for part in self.parts
         )
         spectrum = laplacian_spectrum(
             self.affinity,

@@ -7,9 +7,7 @@ from manifactor.spectral.resident import ResidentMatrix
 from manifactor.spectral.search.device import NeighborTable
 
 
-def symmetric(
-    distances: sp.csr_array | NeighborTable,
-) -> sp.csr_array | ResidentMatrix:
+def symmetric(distances: sp.csr_array | NeighborTable) -> sp.csr_array | ResidentMatrix:
     """Return an entry wherever either sample is a neighbour, none on the diagonal."""
     if isinstance(distances, NeighborTable):
         return distances.symmetric()

@@ -22,17 +22,11 @@ class ExtensionSettings:
 
 @dataclass(frozen=True)
 class _Steps:
-    """One step of the walk from each new sample.
+    """One step of the walk from each new sample."""
 
-    Attributes
-    ----------
-    weights : csr_array or ndarray of shape (n_new, n_distinct)
-        Weights of the steps to the distinct samples, not normalised.
-    nearest : ndarray of int of shape (n_new,)
-        The distinct sample on which an outlier is put; -1 for all others.
-    """
-
+    # (n_new, n_distinct): weights of the steps to the distinct samples, not normalised
     weights: sp.csr_array | np.ndarray
+    # (n_new,): the distinct sample on which an outlier is put; -1 for all others
     nearest: np.ndarray
 
 
@@ -47,19 +41,10 @@ def extend(
 ) -> np.ndarray:
     """Return the functions at new samples, (n_new, n_functions).
 
-    One step of the walk multiplies a function by its eigenvalue, so the mean over a
-    step from a new sample, over the eigenvalue, is the function there.
+    One step of the walk multiplies a function by its eigenvalue, so the mean over a step from a new
+    sample, over the eigenvalue, is the function there.
 
-    Parameters
-    ----------
-    X : ndarray or sparse of shape (n_new, n_features)
-    spectrum : Spectrum
-        On the distinct training samples.
-    affinity, graph
-        Of the training samples.
-    samples : ndarray of shape (n_samples, n_features) or None
-        The training samples; needed for a dense kernel only.
-    settings : ExtensionSettings
+    Shapes: X (n_new, n_features), samples (n_samples, n_features).
     """
     if isinstance(affinity.kernel, np.ndarray):
         steps = _dense_steps(X, affinity, samples[graph.distinct])  # type: ignore[index]

@@ -6,22 +6,13 @@ import numpy as np
 from numpy.random import Generator
 
 from manifactor.spectral.eigenpairs import Start
-from manifactor.spectral.filter_plan import (
-    FilterPlan,
-    FilterSettings,
-    chebyshev_filter,
-)
+from manifactor.spectral.filter_plan import FilterPlan, FilterSettings, chebyshev_filter
 from manifactor.spectral.operators import Operator
 from manifactor.spectral.resident import from_tensor
 
 
 def first_block(
-    operator: Operator,
-    width: int,
-    plan: FilterPlan,
-    *,
-    start: Start | None,
-    rng: Generator,
+    operator: Operator, width: int, plan: FilterPlan, *, start: Start | None, rng: Generator
 ) -> Any:
     """Return random vectors, or those of the start, without what is rough in them."""
     if start is None:
@@ -34,14 +25,12 @@ def first_block(
     return block
 
 
-def _extended(
-    operator: Operator, start: Start, width: int, *, settings: FilterSettings
-) -> Any:
+def _extended(operator: Operator, start: Start, width: int, *, settings: FilterSettings) -> Any:
     """Return vectors that are known on some samples as vectors on all of them.
 
-    Steps of the walk sum the values around each sample. The sums are larger where there
-    are more known samples around; those of the first vector show by how much, so that
-    dividing by them leaves means.
+    Steps of the walk sum the values around each sample. The sums are larger where there are more
+    known samples around; those of the first vector show by how much, so that dividing by them
+    leaves means.
     """
     block = operator.filled(start.rows, start.vectors[:, :width])
     if start.first is None:

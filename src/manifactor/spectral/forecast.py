@@ -14,20 +14,20 @@ from manifactor.spectral.solvers import SolverSettings
 class ForecastSettings:
     """Rates of `forecast`.
 
-    They were measured on two cores of 2.4 GHz; the growth is that of tori of 10,000 to
-    1,000,000 samples.
+    They were measured on two cores of 2.4 GHz; the growth is that of tori of 10,000 to 1,000,000
+    samples.
     """
 
-    # Cores that the rates were measured on, and the share of the time, there, in which
-    # one core works alone: a seventh of the CPU time is that of the main thread.
+    # Cores that the rates were measured on, and the share of the time, there, in which one core
+    # works alone: a seventh of the CPU time is that of the main thread.
     measured_cores: int = 2
     serial_share: float = 0.25
 
     # Entries of a row of the symmetric graph for each neighbour.
     entries_per_neighbor: float = 1.07
 
-    # An entry is a number of 8 bytes and a column of 4; the peak of a fit, as measured,
-    # is 6 times the memory of the graph: its dense tiles are held beside it.
+    # An entry is a number of 8 bytes and a column of 4; the peak of a fit, as measured, is 6 times
+    # the memory of the graph: its dense tiles are held beside it.
     bytes_per_entry: int = 12
     graph_copies: float = 6.0
 
@@ -41,19 +41,18 @@ class ForecastSettings:
     # With all samples as neighbours, the peak as a multiple of the dense kernel.
     dense_copies: float = 2.5
 
-    # Passes over the dense kernel for each function, and how much slower they are than
-    # products of dense matrices, as they wait for memory.
+    # Passes over the dense kernel for each function, and how much slower they are than products of
+    # dense matrices, as they wait for memory.
     dense_passes_per_function: int = 3
     dense_slowdown: float = 10.0
 
-    # Products of the sparse matrix with a block at `products_samples` samples, and the
-    # power by which they grow.
+    # Products of the sparse matrix with a block at `products_samples` samples, and the power by
+    # which they grow.
     products: float = 38
     products_samples: int = 10_000
     products_growth: float = 0.30
 
-    # Operations a second: of products of the sparse matrix with a block, and of dense
-    # products.
+    # Operations a second: of products of the sparse matrix with a block, and of dense products.
     sparse_flops: float = 1.6e10
     dense_flops: float = 6e10
 
@@ -78,8 +77,8 @@ class ForecastSettings:
     factoring_seconds: float = 0.5
     factoring_sample_seconds: float = 1.5e-5
 
-    # Spectra of two parts of the samples, where there are many; else of two halves,
-    # which take 0.7 of the whole.
+    # Spectra of two parts of the samples, where there are many; else of two halves, which take 0.7
+    # of the whole.
     n_parts: int = 2
     halves_factor: float = 1.7
 
@@ -127,8 +126,6 @@ def forecast(
 
     The time is that of cores at 2.4 GHz, by default of as many as there are.
 
-    Examples
-    --------
     >>> print(forecast(1_000_000, 4, n_neighbors=64, n_functions=100, n_cores=2))
     about 10.9 GB and 5 minutes
     """
@@ -187,11 +184,7 @@ def require_memory(needed: Forecast, n_samples: int) -> None:
     )
 
 
-def _dense_forecast(
-    n_samples: int,
-    n_functions: int,
-    settings: ForecastSettings,
-) -> Forecast:
+def _dense_forecast(n_samples: int, n_functions: int, settings: ForecastSettings) -> Forecast:
     """Estimate the cost of a fit with all samples as neighbours."""
     matrix = 8.0 * n_samples**2
     numbers = settings.dense_passes_per_function * n_functions * matrix / 8
@@ -200,10 +193,7 @@ def _dense_forecast(
 
 
 def _search_seconds(
-    n_samples: int,
-    n_features: int,
-    search: str,
-    settings: ForecastSettings,
+    n_samples: int, n_features: int, search: str, settings: ForecastSettings
 ) -> float:
     """Estimate the seconds of a search; of the fastest one if it is not ours."""
     choice = NeighborSettings()
@@ -221,10 +211,7 @@ def _search_seconds(
 
 
 def _spectrum_seconds(
-    n_samples: int,
-    n_neighbors: int,
-    n_functions: int,
-    settings: ForecastSettings,
+    n_samples: int, n_neighbors: int, n_functions: int, settings: ForecastSettings
 ) -> float:
     """Estimate the seconds of the eigensolver."""
     if n_samples <= SolverSettings().dense_samples:

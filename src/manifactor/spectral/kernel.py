@@ -28,8 +28,7 @@ class KernelSettings:
     # Least weight of a link between neighbours: rounding cuts no sample off.
     least_weight: float = 1e-8
 
-    # A new sample whose weight with a known one is closer to 1 than this coincides
-    # with it.
+    # A new sample whose weight with a known one is closer to 1 than this coincides with it.
     coincident: float = 1e-9
 
 
@@ -37,30 +36,19 @@ class KernelSettings:
 class Affinity:
     """A Gaussian kernel on the distinct samples and the random walk made of it.
 
-    The walk steps from x to sample j with probability proportional to
-    kernel(x, j) * pull[j].
-
-    Attributes
-    ----------
-    kernel : csr_array, ResidentMatrix or ndarray of shape (n_distinct, n_distinct)
-        Symmetric, ones on the diagonal.
-    pull : ndarray of shape (n_distinct,)
-        Copies of each sample over its kernel density to the power alpha.
-    degree : ndarray of shape (n_distinct,)
-        Stationary weights of the walk, not normalised.
-    bandwidth : Bandwidth
-    step : float
-        Diffusion time of one step: the walk's eigenvalues are
-        exp(-step * eigenvalue of the Laplacian).
-    local_scale : ndarray of shape (n_distinct,) or None
-        Each sample's own scale, when bandwidths are local.
+    The walk steps from x to sample j with probability proportional to kernel(x, j) * pull[j].
     """
 
+    # (n_distinct, n_distinct): symmetric, ones on the diagonal
     kernel: sp.csr_array | ResidentMatrix | np.ndarray
+    # (n_distinct,): copies of each sample over its kernel density to the power alpha
     pull: np.ndarray
-    degree: np.ndarray
+    degree: np.ndarray  # (n_distinct,): stationary weights of the walk, not normalised
     bandwidth: Bandwidth
+    # Diffusion time of one step: the walk's eigenvalues are exp(-step * eigenvalue of the
+    # Laplacian)
     step: float
+    # (n_distinct,): each sample's own scale, when bandwidths are local
     local_scale: np.ndarray | None
 
     def normalized(self) -> sp.csr_array | ResidentMatrix | np.ndarray:
@@ -110,20 +98,7 @@ def affinity(
     density_correction: float = 1.0,
     settings: KernelSettings = KernelSettings(),
 ) -> Affinity:
-    """Return the Gaussian kernel on a neighbour graph and the random walk on it.
-
-    Parameters
-    ----------
-    graph : NeighborGraph
-    bandwidth : "auto", "local" or float
-        eps of exp(-d^2/eps); "local" measures distances in units of the samples' own
-        scales (self-tuning). The walk is then faster where samples are sparse, and
-        where their density varies much all eigenvalues are off by one common factor.
-    density_correction : float in [0, 1]
-        alpha: 1 gives the Laplacian whatever the sampling density, 0 the walk that the
-        density drives.
-    settings : KernelSettings
-    """
+    """Return the Gaussian kernel on a neighbour graph and the random walk on it."""
     local = bandwidth == "local"
     distances, scale = graph.distances, None
     # Own scales and bridges are rare, and done on the host.
@@ -160,15 +135,11 @@ def dense_affinity(
 ) -> Affinity:
     """Return the full kernel between all pairs, as in the paper.
 
-    Memory grows with the square of the samples. Arguments are those of `affinity`;
-    the graph's distances serve to choose the bandwidth.
+    Memory grows with the square of the samples. Arguments are those of `affinity`; the graph's
+    distances serve to choose the bandwidth.
     """
-    chosen = choose_bandwidth(
-        graph.distances, bandwidth=bandwidth, settings=settings.bandwidth
-    )
-    kernel = pairwise_distances(
-        X[graph.distinct], metric="sqeuclidean", ensure_all_finite=False
-    )
+    chosen = choose_bandwidth(graph.distances, bandwidth=bandwidth, settings=settings.bandwidth)
+    kernel = pairwise_distances(X[graph.distinct], metric="sqeuclidean", ensure_all_finite=False)
     # In place: there is one such matrix in memory, not three.
     np.divide(kernel, -chosen.value, out=kernel)
     np.exp(kernel, out=kernel)
@@ -185,22 +156,14 @@ def dense_affinity(
 
 
 def kernel_rows(
-    distances: sp.csr_array,
-    affinity: Affinity,
-    *,
-    settings: KernelSettings = KernelSettings(),
+    distances: sp.csr_array, affinity: Affinity, *, settings: KernelSettings = KernelSettings()
 ) -> sp.csr_array:
     """Return the kernel between new samples and the distinct ones, (n_new, n_distinct).
 
-    A new sample that coincides with a known one takes the known one's row: the graph
-    also holds the edges by which others chose it, which its own neighbours do not show.
+    A new sample that coincides with a known one takes the known one's row: the graph also holds the
+    edges by which others chose it, which its own neighbours do not show.
 
-    Parameters
-    ----------
-    distances : csr_array of shape (n_new, n_distinct)
-        Distances of each new sample to its neighbours.
-    affinity : Affinity
-    settings : KernelSettings
+    Shapes: distances (n_new, n_distinct).
     """
     if affinity.local_scale is not None:
         own = _own_scales(distances, settings)
@@ -255,8 +218,8 @@ def _walk(
 def _step_of_cut_kernel(distances, kernel, pull, degree, bandwidth: Bandwidth) -> float:
     """Return the diffusion time of one step of a walk cut at the neighbours.
 
-    A step moves by a mean square of 2 d t. For the uncut kernel that is d eps/2, hence
-    t = eps/4; the cut removes the longest moves, so the moves are measured.
+    A step moves by a mean square of 2 d t. For the uncut kernel that is d eps/2, hence t = eps/4;
+    the cut removes the longest moves, so the moves are measured.
     """
     if isinstance(kernel, ResidentMatrix):
         moves = kernel.times_squares(distances)

@@ -10,11 +10,7 @@ from manifactor.spectral.settings import DiffusionSettings, number_of_neighbors
 def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]:
     """Return the key of every stage: a fingerprint of all that it depends on."""
     preparation = fingerprint(
-        X,
-        settings.precomputed,
-        settings.own_search,
-        settings.preparation,
-        settings.preparing,
+        X, settings.precomputed, settings.own_search, settings.preparation, settings.preparing
     )
     neighbours = fingerprint(
         preparation,
@@ -23,8 +19,8 @@ def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]
         settings.device,
         settings.searching,
     )
-    # The number of functions both as asked for and as chosen: "auto" is settled only
-    # when copies are known.
+    # The number of functions both as asked for and as chosen: "auto" is settled only when copies
+    # are known.
     spectrum = stages.random_key(
         neighbours,
         settings.bandwidth,
@@ -37,11 +33,7 @@ def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]
         settings.parts,
         settings.spectrum,
     )
-    return {
-        "preparation": preparation,
-        "neighbours": neighbours,
-        "spectrum": spectrum,
-    }
+    return {"preparation": preparation, "neighbours": neighbours, "spectrum": spectrum}
 
 
 def _search_key(search: Any) -> str:

@@ -14,17 +14,17 @@ from manifactor.spectral.operators import Operator
 class DensitySettings:
     """Settings of `spectral_density`."""
 
-    # Random vectors. The standard error of a count of eigenvalues is about
-    # sqrt(2 * count / probes).
+    # Random vectors. The standard error of a count of eigenvalues is about sqrt(2 * count /
+    # probes).
     probes: int = 8
 
-    # Lanczos steps with each vector, before the density is looked at for the first
-    # time and every further time, and in all.
+    # Lanczos steps with each vector, before the density is looked at for the first time and every
+    # further time, and in all.
     steps: int = 40
     most_steps: int = 200
 
-    # Quadrature nodes above the level in question that each probe must have on
-    # average; with fewer the density is not resolved there.
+    # Quadrature nodes above the level in question that each probe must have on average; with fewer
+    # the density is not resolved there.
     resolved_nodes: int = 6
 
 
@@ -37,23 +37,10 @@ def spectral_density(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Estimate how many eigenvalues lie above a level.
 
-    Every random vector's Lanczos process is a Gauss quadrature of the spectrum's
-    density (Lin, Saad and Yang, 2016).
+    Every random vector's Lanczos process is a Gauss quadrature of the spectrum's density (Lin, Saad
+    and Yang, 2016).
 
-    Parameters
-    ----------
-    operator : Operator
-    count : float
-        The density has to be resolved where `count` eigenvalues lie above.
-    rng : Generator
-    settings : DensitySettings
-
-    Returns
-    -------
-    values : ndarray of shape (n_nodes,)
-        Levels, descending.
-    counts : ndarray of shape (n_nodes,)
-        Estimated number of eigenvalues above each level.
+    Returns values (n_nodes,), counts (n_nodes,).
     """
     process = _Lanczos.started(operator, settings.probes, rng)
     while True:
@@ -71,8 +58,8 @@ def spectral_density(
 class _Lanczos:
     """Lanczos processes of several vectors, one beside the other.
 
-    Vectors are not orthogonalised again: that multiplies nodes, but leaves the sums
-    of their weights, which are all that counts here.
+    Vectors are not orthogonalised again: that multiplies nodes, but leaves the sums of their
+    weights, which are all that counts here.
     """
 
     def __init__(self, operator: Operator, block: Any, norm: Any) -> None:

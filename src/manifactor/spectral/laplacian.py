@@ -21,16 +21,15 @@ from manifactor.spectral.spectrum import SAMPLING_ERROR, Spectrum
 class SpectrumSettings:
     """Settings of `laplacian_spectrum`."""
 
-    # Error of the solver as a share of the error that finitely many samples make
-    # anyway.
+    # Error of the solver as a share of the error that finitely many samples make anyway.
     accuracy: float = 0.01
 
-    # Eigenvalue of the walk below which it cannot see a function: at new samples the
-    # function would be all residual.
+    # Eigenvalue of the walk below which it cannot see a function: at new samples the function would
+    # be all residual.
     smallest_resolved: float = 1e-6
 
-    # Share of the constant function in others up to which it is the solver's error,
-    # and subtracted. More is a mixture of eigenvectors of the eigenvalue 1.
+    # Share of the constant function in others up to which it is the solver's error, and subtracted.
+    # More is a mixture of eigenvectors of the eigenvalue 1.
     constant_share: float = 1e-3
 
     # Ratio of residual to tolerance above which a warning is issued.
@@ -50,29 +49,9 @@ def laplacian_spectrum(
     rng: Generator,
     settings: SpectrumSettings = SpectrumSettings(),
 ) -> Spectrum:
-    """Compute the lowest eigenvalues and functions on the distinct samples.
-
-    Parameters
-    ----------
-    affinity : Affinity
-    n_functions : int
-        Fewer are returned where the walk resolves no more.
-    solver : "auto" or one of `SOLVERS`
-    start : pair of ndarray and Spectrum, or None
-        Some of the distinct samples, and the spectrum of those alone: an iterative
-        solver starts from it.
-    spare : bool
-        Keep the functions that an iterative solver has beyond those asked for, whose
-        residuals are infinite.
-    progress : callable or None
-        Called with the share of the work that is done.
-    rng : Generator
-    settings : SpectrumSettings
-    """
+    """Compute the lowest eigenvalues and functions on the distinct samples."""
     matrix = affinity.normalized()
-    chosen = choose_solver(
-        matrix, n_functions, solver=solver, settings=settings.solvers
-    )
+    chosen = choose_solver(matrix, n_functions, solver=solver, settings=settings.solvers)
     n_samples = len(affinity.degree)
     tolerance = settings.accuracy * SAMPLING_ERROR / np.sqrt(n_samples)
     pairs = SOLVERS[chosen.value](
@@ -85,9 +64,7 @@ def laplacian_spectrum(
         rng=rng,
         settings=settings.solvers,
     )
-    pairs = _checked(
-        pairs, n_functions, tolerance=tolerance, solver=chosen, settings=settings
-    )
+    pairs = _checked(pairs, n_functions, tolerance=tolerance, solver=chosen, settings=settings)
     return _spectrum(pairs, affinity, solver=chosen, settings=settings)
 
 
@@ -120,12 +97,7 @@ def _start_vectors(rows: np.ndarray, spectrum: Spectrum, affinity: Affinity) -> 
 
 
 def _checked(
-    pairs: Pairs,
-    n_functions: int,
-    *,
-    tolerance: float,
-    solver: Choice,
-    settings: SpectrumSettings,
+    pairs: Pairs, n_functions: int, *, tolerance: float, solver: Choice, settings: SpectrumSettings
 ) -> Pairs:
     """Return the pairs that the walk can see; warn of missing and of poor ones."""
     if len(pairs.values) < n_functions:
@@ -144,10 +116,7 @@ def _resolved(pairs: Pairs, smallest: float) -> Pairs:
     """Return the pairs that the walk can see."""
     count = int((pairs.values > smallest).sum())
     return Pairs(
-        pairs.values[:count],
-        pairs.vectors[:, :count],
-        pairs.residuals[:count],
-        pairs.products,
+        pairs.values[:count], pairs.vectors[:, :count], pairs.residuals[:count], pairs.products
     )
 
 
@@ -158,14 +127,11 @@ def _laplacian_eigenvalues(values: np.ndarray, step: float) -> np.ndarray:
     return np.maximum(0.0, -np.log(relative)) / step
 
 
-def _functions(
-    vectors: Any, weights: np.ndarray, constant_share: float
-) -> tuple[np.ndarray, Any]:
+def _functions(vectors: Any, weights: np.ndarray, constant_share: float) -> tuple[np.ndarray, Any]:
     """Return vectors of the walk as functions, the constant first.
 
-    No other function has a constant part, and the largest value of each is positive.
-    The second result is the same on a device, where the vectors are there; None
-    elsewhere.
+    No other function has a constant part, and the largest value of each is positive. The second
+    result is the same on a device, where the vectors are there; None elsewhere.
     """
     if is_tensor(vectors):
         functions = functions_there(vectors, weights, constant_share)
@@ -181,9 +147,7 @@ def _functions(
     return _divided(vectors, root, constant_parts), None
 
 
-def _divided(
-    vectors: np.ndarray, root: np.ndarray, constant_parts: np.ndarray
-) -> np.ndarray:
+def _divided(vectors: np.ndarray, root: np.ndarray, constant_parts: np.ndarray) -> np.ndarray:
     """Return vectors over the root of the weights, with signs and constant set."""
     functions = np.empty_like(vectors)
 
@@ -205,12 +169,10 @@ def _divided(
 def _beside_constant(vectors: np.ndarray, constant: np.ndarray) -> np.ndarray:
     """Return eigenvectors with the constant first and taken out of the others.
 
-    Where weak bridges make the eigenvalue 1 double to rounding, solvers return a
-    mixture.
+    Where weak bridges make the eigenvalue 1 double to rounding, solvers return a mixture.
     """
     beside = np.column_stack([constant, vectors])
-    # The vector that adds least to those before it is the one that the constant
-    # replaces.
+    # The vector that adds least to those before it is the one that the constant replaces.
     sizes = np.linalg.qr(beside, mode="r")
     added = np.abs(np.diag(sizes))
     superfluous = 1 + int(added[1:].argmin())

@@ -11,71 +11,37 @@ from sklearn.neighbors import NearestNeighbors
 from manifactor._support.choices import Choice
 from manifactor._support.threads import map_panels
 from manifactor.spectral.components import join_components
-from manifactor.spectral.copies import (
-    DistinctSamples,
-    copy_groups,
-    shortest_between,
-)
+from manifactor.spectral.copies import DistinctSamples, copy_groups, shortest_between
 from manifactor.spectral.edges import symmetric
 from manifactor.spectral.resident import ResidentMatrix, require_device, resident
-from manifactor.spectral.search.choice import (
-    SEARCHES,
-    NeighborSettings,
-    choose_search,
-    make_search,
-)
-from manifactor.spectral.search.interface import (
-    CustomSearch,
-    NeighborSearch,
-    require_distances,
-)
+from manifactor.spectral.search.choice import SEARCHES, NeighborSettings, choose_search, make_search
+from manifactor.spectral.search.interface import CustomSearch, NeighborSearch, require_distances
 
 
 @dataclass(frozen=True)
 class NeighborGraph:
-    """Neighbours of the distinct samples, and how the given samples map onto them.
+    """Neighbours of the distinct samples, and how the given samples map onto them."""
 
-    Attributes
-    ----------
-    distances : csr_array or ResidentMatrix of shape (n_distinct, n_distinct)
-        Symmetric; an entry for every pair of which one is a neighbour of the other;
-        never zero.
-    bridges : ndarray of shape (n_components - 1, 2)
-        Pairs of distinct samples that join the components.
-    distinct : ndarray of shape (n_distinct,)
-        The given sample that each distinct sample is.
-    inverse : ndarray of shape (n_samples,)
-        The distinct sample that each given sample is a copy of.
-    components : ndarray of shape (n_samples,)
-        The component of each given sample before joining, the largest first.
-    search : NeighborSearch or None
-        Its ``transform`` finds the neighbours of new samples; None if distances were
-        given.
-    method : Choice of str
-        The search: "kd_tree", "brute", "faiss", "cells", "custom" or "precomputed".
-    n_neighbors : int or None
-        Neighbours that an exact search finds for each sample.
-    recall : float
-        Fraction of the nearest neighbours that was found, measured; 1 for exact
-        searches, nan for a search of the caller.
-    outliers : ndarray of bool of shape (n_samples,)
-        Given samples that were left out of the graph; `inverse` maps them to their
-        nearest neighbour.
-    undrawn : ndarray of bool of shape (n_samples,)
-        Given samples that were not drawn for the graph; functions are extended to
-        them, and `inverse` maps them to their nearest neighbour.
-    """
-
+    # (n_distinct, n_distinct): symmetric; an entry for every pair of which one is a neighbour of
+    # the other; never zero
     distances: Any
-    bridges: np.ndarray
-    distinct: np.ndarray
-    inverse: np.ndarray
+    bridges: np.ndarray  # (n_components - 1, 2): pairs of distinct samples that join the components
+    distinct: np.ndarray  # (n_distinct,): the given sample that each distinct sample is
+    inverse: np.ndarray  # (n_samples,): the distinct sample that each given sample is a copy of
+    # (n_samples,): the component of each given sample before joining, the largest first
     components: np.ndarray
+    # Its ``transform`` finds the neighbours of new samples; None if distances were given
     search: Any
-    method: Choice
-    n_neighbors: int | None
+    method: Choice  # the search: "kd_tree", "brute", "faiss", "cells", "custom" or "precomputed"
+    n_neighbors: int | None  # neighbours that an exact search finds for each sample
+    # Fraction of the nearest neighbours that was found, measured; 1 for exact searches, nan for a
+    # search of the caller
     recall: float
+    # (n_samples,): given samples that were left out of the graph; `inverse` maps them to their
+    # nearest neighbour
     outliers: np.ndarray
+    # (n_samples,): given samples that were not drawn for the graph; functions are extended to them,
+    # and `inverse` maps them to their nearest neighbour
     undrawn: np.ndarray
 
     @property
@@ -116,8 +82,8 @@ class NeighborGraph:
     def with_search(self, samples: np.ndarray, n_jobs: int | None) -> "NeighborGraph":
         """Return the graph with its search, built again if it was not kept.
 
-        Archives hold no search. One of the caller, and precomputed distances, cannot be
-        built again.
+        Archives hold no search. One of the caller, and precomputed distances, cannot be built
+        again.
         """
         method = self.method.value
         if self.search is not None or method not in (*SEARCHES, "cells"):
@@ -133,11 +99,7 @@ class NeighborGraph:
 
         In `inverse` they become copies of their nearest neighbour.
 
-        Parameters
-        ----------
-        isolated : ndarray of bool of shape (n_distinct,)
-        X : ndarray of shape (n_samples, n_features)
-            The given samples.
+        Shapes: isolated (n_distinct,), X (n_samples, n_features).
         """
         kept = np.flatnonzero(~isolated)
         samples = X[self.distinct[kept]]
@@ -193,23 +155,7 @@ def neighbor_graph(
 
     The graph is symmetric and connected; copies of a sample are merged.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features) or sparse
-        Samples, or with ``method="precomputed"`` the distances of each to its
-        neighbours, (n_samples, n_samples).
-    n_neighbors : int
-        Neighbours of each sample, itself not counted; ignored for precomputed
-        distances.
-    method : "auto", "kd_tree", "brute", "faiss", "precomputed" or an object
-        An object like KNeighborsTransformer is used as it is: its own number of
-        neighbours holds.
-    n_jobs : int or None
-        Threads of the search, as in `thread_count`.
-    device : str
-        Where to search if "auto": on the CPU, or on a device that torch knows, where
-        the graph then stays.
-    settings : NeighborSettings
+    Shapes: X (n_samples, n_features).
     """
     choice = choose_search(*X.shape, method=method, device=device, settings=settings)
     if choice.value == "precomputed":
@@ -217,9 +163,7 @@ def neighbor_graph(
     if choice.value == "custom":
         custom = CustomSearch(clone(method, safe=False))
         return _searched_graph(X, custom, None, choice)
-    search = make_search(
-        choice.value, n_neighbors, n_jobs=n_jobs, device=device, settings=settings
-    )
+    search = make_search(choice.value, n_neighbors, n_jobs=n_jobs, device=device, settings=settings)
     return _searched_graph(X, search, n_neighbors, choice)
 
 
@@ -237,10 +181,7 @@ def chosen(X: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _searched_graph(
-    X: np.ndarray,
-    search: NeighborSearch,
-    n_neighbors: int | None,
-    method: Choice,
+    X: np.ndarray, search: NeighborSearch, n_neighbors: int | None, method: Choice
 ) -> NeighborGraph:
     """Return the graph of samples: search, merge copies, search again until none."""
     samples = DistinctSamples.ordered(search.sample_order(X))
@@ -253,9 +194,7 @@ def _searched_graph(
             break
         # Copies took the places of other neighbours, and more copies may lie beyond.
         samples = samples.merge(copy_of)
-    return _assembled(
-        symmetric(distances), distinct, samples, search, n_neighbors, method
-    )
+    return _assembled(symmetric(distances), distinct, samples, search, n_neighbors, method)
 
 
 def _precomputed_graph(distances: sp.csr_array, method: Choice) -> NeighborGraph:
@@ -295,11 +234,7 @@ def _assembled(
     )
 
 
-def _limit_neighbors(
-    search: NeighborSearch,
-    n_neighbors: int | None,
-    n_samples: int,
-) -> int | None:
+def _limit_neighbors(search: NeighborSearch, n_neighbors: int | None, n_samples: int) -> int | None:
     """Lower the number of neighbours if merging copies left too few samples."""
     if n_neighbors is None or n_neighbors < n_samples:
         return n_neighbors
@@ -307,29 +242,18 @@ def _limit_neighbors(
     return n_samples - 1
 
 
-def _edges_of(
-    search: NeighborSearch,
-    samples: np.ndarray,
-    rows: np.ndarray,
-) -> sp.csr_array:
+def _edges_of(search: NeighborSearch, samples: np.ndarray, rows: np.ndarray) -> sp.csr_array:
     """Return symmetric distances between some rows of the samples and neighbours."""
     if not len(rows):
         return sp.csr_array((len(samples), len(samples)))
     found = search.transform(samples[rows])
     # A selection matrix puts the rows where they belong among all samples.
     pairs = (rows, np.arange(len(rows)))
-    place = sp.csr_array(
-        (np.ones(len(rows)), pairs),
-        shape=(len(samples), len(rows)),
-    )
+    place = sp.csr_array((np.ones(len(rows)), pairs), shape=(len(samples), len(rows)))
     return symmetric(sp.csr_array(place @ found))
 
 
-def _places_without(
-    isolated: np.ndarray,
-    kept: np.ndarray,
-    left_out: np.ndarray,
-) -> np.ndarray:
+def _places_without(isolated: np.ndarray, kept: np.ndarray, left_out: np.ndarray) -> np.ndarray:
     """Return where each distinct sample is among those kept, or its nearest one is."""
     search = NearestNeighbors(n_neighbors=1).fit(kept)
     place = np.empty(len(isolated), dtype=int)

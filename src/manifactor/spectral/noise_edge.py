@@ -11,20 +11,18 @@ from scipy.optimize import minimize_scalar
 class NoiseEdgeSettings:
     """Settings of `uneven_edge`."""
 
-    # So many columns of larger variance may be as many factors, each of its own size.
-    # Their variance counts as that of the next column.
+    # So many columns of larger variance may be as many factors, each of its own size. Their
+    # variance counts as that of the next column.
     n_spared: int = 20
 
-    # Error of the place of the minimum, between 0 and 1; that of the minimum is of the
-    # order of its square.
+    # Error of the place of the minimum, between 0 and 1; that of the minimum is of the order of its
+    # square.
     tolerance: float = 1e-4
 
 
 def even_edge(total: float, n_dimensions: float, n_samples: int) -> float:
     """Return the edge of the Marchenko-Pastur law, from the variance in all dimensions.
 
-    Examples
-    --------
     >>> print(even_edge(800.0, 400, 1600))
     4.5
     """
@@ -41,35 +39,23 @@ def uneven_edge(
 ) -> float:
     """Return the largest variance of a component of noise, uneven between columns.
 
-    The principal components of independent noise have variances below the edge of the
-    generalised Marchenko-Pastur law (Silverstein and Choi, 1995), the minimum of
-    ``1/c + sum(variance / (1 - variance * c)) / n_samples`` over c. For equal
-    variances this is the edge of the Marchenko-Pastur law.
+    The principal components of independent noise have variances below the edge of the generalised
+    Marchenko-Pastur law (Silverstein and Choi, 1995), the minimum of ``1/c + sum(variance / (1 -
+    variance * c)) / n_samples`` over c. For equal variances this is the edge of the
+    Marchenko-Pastur law.
 
-    Leading components hold a part of the noise of each column, the leverage of the
-    column. With the other part, its share, the column counts in the sum, and its
-    variance is what is left divided by its share.
+    Leading components hold a part of the noise of each column, the leverage of the column. With the
+    other part, its share, the column counts in the sum, and its variance is what is left divided by
+    its share.
 
-    Parameters
-    ----------
-    left : ndarray of shape (n_features,)
-        Variance of each column beyond the leading components.
-    share : ndarray of shape (n_features,)
-        Share of each column beyond the leading axes: 1 less its leverage.
-    n_samples : int
-        Number of samples that the components were computed from.
-    n_measured : int
-        Number of samples that the variances were measured in.
-    settings : NoiseEdgeSettings
-
-    Examples
-    --------
     >>> even, uneven = np.full(400, 2.0), np.repeat([1.0, 3.0], 200)
     >>> for left in (even, uneven):
     ...     edge = uneven_edge(left, np.ones(400), n_samples=1600, n_measured=1600)
     ...     print(f"{edge:.3f}")
     4.500
     5.657
+
+    Shapes: left (n_features,), share (n_features,).
     """
     share = np.maximum(share, np.finfo(float).eps)
     variance = _without_sampling_error(left / share, share, n_measured)
@@ -93,13 +79,11 @@ def _least(relative: np.ndarray, weight: np.ndarray, tolerance: float) -> float:
     return float(found.fun)
 
 
-def _without_sampling_error(
-    variance: np.ndarray, share: np.ndarray, n_measured: int
-) -> np.ndarray:
+def _without_sampling_error(variance: np.ndarray, share: np.ndarray, n_measured: int) -> np.ndarray:
     """Return measured variances, drawn towards their mean.
 
-    They then vary as much as the true ones: those of Gaussian noise are measured with a
-    relative error of ``sqrt(2 / n_measured)``.
+    They then vary as much as the true ones: those of Gaussian noise are measured with a relative
+    error of ``sqrt(2 / n_measured)``.
     """
     mean = np.average(variance, weights=share)
     spread = np.average((variance - mean) ** 2, weights=share)
@@ -113,12 +97,8 @@ def left_in_columns(
 ) -> Iterator[np.ndarray]:
     """Yield mean squares of columns beyond the first 0, 1, 2, ... components.
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-    scores : ndarray of shape (n_samples, n_components)
-        The samples in the principal axes.
-    axes : ndarray of shape (n_features, n_components)
+    Shapes: samples (n_samples, n_features), scores (n_samples, n_components), axes (n_features,
+    n_components).
     """
     left = (samples**2).mean(axis=0)
     along = samples.T @ scores / len(samples)

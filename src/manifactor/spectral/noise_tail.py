@@ -23,21 +23,21 @@ class NoiseSettings:
     # The edges of the Marchenko-Pastur law are sharp only for infinitely many columns.
     edge_slack: float = 1.05
 
-    # The kurtosis of noise may differ from a Gaussian's by so many standard errors,
-    # and by a fraction of it.
+    # The kurtosis of noise may differ from a Gaussian's by so many standard errors, and by a
+    # fraction of it.
     standard_errors: float = 3.0
     kurtosis_allowance: float = 0.01
 
-    # Samples that are compared with each other where there are many columns. They
-    # have 45,000 inner products, whose mean square is then known to 1 %.
+    # Samples that are compared with each other where there are many columns. They have 45,000 inner
+    # products, whose mean square is then known to 1 %.
     compared: int = 300
 
     # In fewer dimensions, samples of noise have large cosines by chance.
     fewest_dimensions: int = 50
 
-    # A sample and another one are similar if their cosine is more than so many standard
-    # deviations of the cosines of noise, which are normal: among 300 others there is
-    # one by chance once in 6,000 times.
+    # A sample and another one are similar if their cosine is more than so many standard deviations
+    # of the cosines of noise, which are normal: among 300 others there is one by chance once in
+    # 6,000 times.
     similar_above: float = 5.0
 
     # Share of the samples that may have a similar one: a few may be nearly copies.
@@ -58,18 +58,11 @@ def noise_components(
 ) -> int:
     """Return how many of the last principal components are isotropic Gaussian noise.
 
-    Their variances must lie within the edges of the Marchenko-Pastur law, and together
-    they must have the kurtosis of a Gaussian (Mardia, 1970): a tail of equal variances
-    that is not Gaussian is structure, such as the coordinates of a sphere.
+    Their variances must lie within the edges of the Marchenko-Pastur law, and together they must
+    have the kurtosis of a Gaussian (Mardia, 1970): a tail of equal variances that is not Gaussian
+    is structure, such as the coordinates of a sphere.
 
-    Parameters
-    ----------
-    scores : iterable of ndarrays of shape (n_rows, n_components)
-        Blocks of the samples in the principal axes.
-    variance : ndarray of shape (n_components,)
-        Descending.
-    n_samples : int
-    settings : NoiseSettings
+    Shapes: scores (n_rows, n_components), variance (n_components,).
     """
     kurtosis = _tail_kurtosis(scores, variance, n_samples)
     longest = 0
@@ -81,14 +74,12 @@ def noise_components(
 
 
 def _tail_kurtosis(
-    scores: Iterable[np.ndarray],
-    variance: np.ndarray,
-    n_samples: int,
+    scores: Iterable[np.ndarray], variance: np.ndarray, n_samples: int
 ) -> np.ndarray:
     """Return Mardia's kurtosis of the last 1, 2, ... components, (n_components,).
 
-    It is the mean fourth power of the samples' length in those components, in units of
-    their standard deviations.
+    It is the mean fourth power of the samples' length in those components, in units of their
+    standard deviations.
     """
     fourth = np.zeros(len(variance))
     for block in scores:
@@ -97,11 +88,7 @@ def _tail_kurtosis(
     return fourth
 
 
-def _is_isotropic(
-    tail: np.ndarray,
-    n_samples: int,
-    settings: NoiseSettings,
-) -> bool:
+def _is_isotropic(tail: np.ndarray, n_samples: int, settings: NoiseSettings) -> bool:
     """Return whether variances lie within the edges of the Marchenko-Pastur law."""
     level, ratio = tail.mean(), np.sqrt(len(tail) / n_samples)
     highest = settings.edge_slack * level * (1 + ratio) ** 2
@@ -110,10 +97,7 @@ def _is_isotropic(
 
 
 def _is_gaussian(
-    kurtosis: float,
-    n_components: int,
-    n_samples: int,
-    settings: NoiseSettings,
+    kurtosis: float, n_components: int, n_samples: int, settings: NoiseSettings
 ) -> bool:
     """Return whether a kurtosis is a Gaussian's up to the error of its estimate."""
     expected, error = gaussian_kurtosis(n_components, n_samples)
@@ -143,26 +127,15 @@ def first_noise_component(
 ) -> int | None:
     """Return the index of the first component that is noise; None if none of them is.
 
-    In many columns the last components are not computed. The components from k on are
-    noise if component k lies below the edge of the Marchenko-Pastur law, and if the
-    samples are uncorrelated with each other in all of them: on a manifold, samples near
-    each other have similar values of every component. The edge is that of even noise
-    whose number of dimensions is measured, since pixels may be constant or correlated,
-    or that of noise of unequal size in columns, whichever is larger.
+    In many columns the last components are not computed. The components from k on are noise if
+    component k lies below the edge of the Marchenko-Pastur law, and if the samples are uncorrelated
+    with each other in all of them: on a manifold, samples near each other have similar values of
+    every component. The edge is that of even noise whose number of dimensions is measured, since
+    pixels may be constant or correlated, or that of noise of unequal size in columns, whichever is
+    larger.
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n_compared, n_features)
-        Some of the samples, centred.
-    axes : ndarray of shape (n_features, n_components)
-        The leading principal axes.
-    variance : ndarray of shape (n_components,)
-        Variances of the leading components, descending.
-    rest : ndarray of shape (n_components + 1,)
-        Variance beyond the first 0, 1, 2, ... components.
-    n_samples : int
-        Number of samples that the components were computed from.
-    settings : NoiseSettings
+    Shapes: samples (n_compared, n_features), axes (n_features, n_components), variance
+    (n_components,), rest (n_components + 1,).
     """
     tails = _tails(samples, axes, settings)
     for first, (left, share, cosines) in enumerate(tails):
@@ -188,8 +161,8 @@ def _tails(
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield what lies beyond the first 0, 1, 2, ... components.
 
-    The mean squares of columns, the share of each column that lies there, and the
-    cosines between samples.
+    The mean squares of columns, the share of each column that lies there, and the cosines between
+    samples.
     """
     scores = samples @ axes
     inner = samples @ samples.T
@@ -216,9 +189,7 @@ def _effective_dimensions(cosines: np.ndarray) -> float:
     return 1 / square if square > 0 else 0.0
 
 
-def _are_uncorrelated(
-    cosines: np.ndarray, n_dimensions: float, settings: NoiseSettings
-) -> bool:
+def _are_uncorrelated(cosines: np.ndarray, n_dimensions: float, settings: NoiseSettings) -> bool:
     """Return whether hardly any sample is similar to another."""
     limit = settings.similar_above / np.sqrt(n_dimensions)
     similar = (np.abs(cosines) > limit).any(axis=1)

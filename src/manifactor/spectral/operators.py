@@ -1,8 +1,8 @@
 """A symmetric matrix as an operator on blocks of vectors, and one for all cores.
 
-Blocks are arrays of the operator's own kind, (n, width), in the operator's own order of
-the samples. Small matrices, such as all inner products of a block's vectors, are numpy
-arrays of double precision whatever the kind.
+Blocks are arrays of the operator's own kind, (n, width), in the operator's own order of the
+samples. Small matrices, such as all inner products of a block's vectors, are numpy arrays of double
+precision whatever the kind.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,21 +29,12 @@ Block = np.ndarray  # of shape (n, width), on the host
 
 
 class Operator(Protocol):
-    """What the solvers need of a matrix.
+    """What the solvers need of a matrix."""
 
-    Attributes
-    ----------
-    n : int
-        Number of rows.
-    entries : float
-        Mean number of entries in a row.
-    wide : int
-        Width up to which a product with a block takes hardly more time than with half
-        of it; 0 where the time grows with every vector.
-    """
-
-    n: int
-    entries: float
+    n: int  # number of rows
+    entries: float  # mean number of entries in a row
+    # Width up to which a product with a block takes hardly more time than with half of it; 0 where
+    # the time grows with every vector
     wide: int
 
     def random(self, width: int, rng: Generator) -> Any:
@@ -67,16 +58,14 @@ class Operator(Protocol):
     def product(self, block: Any) -> Any:
         """Return the matrix times a block, in the block's precision."""
 
-    def recur(
-        self, now: Any, before: Any, centre: float, forward: float, back: float
-    ) -> None:
+    def recur(self, now: Any, before: Any, centre: float, forward: float, back: float) -> None:
         """Overwrite `before` with forward * (matrix - centre) @ now - back * before."""
 
     def inner(self, one: Any, other: Any) -> np.ndarray:
         """Return the inner products of the vectors of two blocks, (width, width).
 
-        They are summed in double precision. They are symmetric: the blocks are the
-        same, or one is the matrix times the other.
+        They are summed in double precision. They are symmetric: the blocks are the same, or one is
+        the matrix times the other.
         """
 
     def dots(self, one: Any, other: Any) -> Any:
@@ -127,19 +116,10 @@ class Operator(Protocol):
 class HostOperator:
     """A matrix on the cores of this machine, its rows in strips that stay in a cache.
 
-    The samples of a sparse matrix are put in an order in which a strip's products read
-    few rows, and its rows become dense tiles in single precision where that is faster.
+    The samples of a sparse matrix are put in an order in which a strip's products read few rows,
+    and its rows become dense tiles in single precision where that is faster.
 
-    Parameters
-    ----------
-    matrix : csr_array or ndarray of shape (n, n)
-    strip_rows : int
-        Rows that one core works on at a time: they stay in its cache.
-    fewest_rows : int
-        A strip of fewer costs more to start than to compute.
-    column_strips : int
-        Strips of columns in which half of a symmetric matrix is computed.
-    tiles : TileSettings
+    Shapes: matrix (n, n).
     """
 
     wide = 0
@@ -218,14 +198,7 @@ class HostOperator:
         self._run(work, self._strips, self._matrix(block.dtype))
         return out
 
-    def recur(
-        self,
-        now: Block,
-        before: Block,
-        centre: float,
-        forward: float,
-        back: float,
-    ) -> None:
+    def recur(self, now: Block, before: Block, centre: float, forward: float, back: float) -> None:
         # Numbers of the block's precision: others would make the strips double.
         shift, ahead, behind = np.array([centre, forward, back], now.dtype)
 
@@ -300,11 +273,7 @@ class HostOperator:
         self._run(work, self._strips)
 
     def residual_norms(
-        self,
-        image: Block,
-        block: Block,
-        rotation: np.ndarray,
-        values: np.ndarray,
+        self, image: Block, block: Block, rotation: np.ndarray, values: np.ndarray
     ) -> np.ndarray:
         count = len(values)
 

@@ -20,8 +20,7 @@ from manifactor.spectral.resident import ResidentMatrix
 class OutlierSettings:
     """Settings of `without_outliers`."""
 
-    # Kernel weight of all neighbours, at most 1 each, below which a sample is an
-    # outlier.
+    # Kernel weight of all neighbours, at most 1 each, below which a sample is an outlier.
     least_company: float = 1.5
 
     # Share of the samples that may be outliers; more are a part of the data.
@@ -31,9 +30,7 @@ class OutlierSettings:
     rounds: int = 3
 
 
-def isolated(
-    walk: Affinity, *, settings: OutlierSettings = OutlierSettings()
-) -> np.ndarray:
+def isolated(walk: Affinity, *, settings: OutlierSettings = OutlierSettings()) -> np.ndarray:
     """Return which samples the walk hardly leaves, (n_distinct,)."""
     weight = walk.kernel @ np.ones(len(walk.degree))
     # A sample's own weight is 1.
@@ -52,16 +49,7 @@ def without_outliers(
 
     Functions would be peaks on them.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        The given samples.
-    graph : NeighborGraph
-    walk : Affinity
-        Of all samples.
-    walk_of : callable
-        Computes the walk of a graph, as `walk` was computed.
-    settings : OutlierSettings
+    Shapes: X (n_samples, n_features).
     """
     for _ in range(settings.rounds):
         alone = isolated(walk, settings=settings)
@@ -86,9 +74,7 @@ def outlier_choice(
     )
 
 
-def warn_of_weak_links(
-    walk: Affinity, *, settings: KernelSettings = KernelSettings()
-) -> None:
+def warn_of_weak_links(walk: Affinity, *, settings: KernelSettings = KernelSettings()) -> None:
     """Warn if samples are connected by links of negligible weight only."""
     # A full kernel has a link between any two samples.
     dense = isinstance(walk.kernel, np.ndarray)

@@ -13,24 +13,12 @@ from manifactor.spectral.operators import Operator
 
 @dataclass(frozen=True)
 class RitzPairs:
-    """Pairs that were read from a block, and those locked before, in one order.
+    """Pairs that were read from a block, and those locked before, in one order."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (width,)
-        Ritz values, descending.
-    residuals : ndarray of shape (width,)
-        Infinite for spare vectors.
-    order : ndarray of int of shape (width,)
-        The column of the block that each pair's vector is.
-    excess : ndarray of shape (n_pairs,)
-        Residuals of the wanted pairs over those asked for.
-    """
-
-    values: np.ndarray
-    residuals: np.ndarray
-    order: np.ndarray
-    excess: np.ndarray
+    values: np.ndarray  # (width,): ritz values, descending
+    residuals: np.ndarray  # (width,): infinite for spare vectors
+    order: np.ndarray  # (width,): the column of the block that each pair's vector is
+    excess: np.ndarray  # (n_pairs,): residuals of the wanted pairs over those asked for
 
     @property
     def accurate(self) -> np.ndarray:
@@ -52,21 +40,7 @@ def rayleigh_ritz(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Overwrite a block with its Ritz vectors, orthogonal to the locked vectors.
 
-    Parameters
-    ----------
-    operator : Operator
-    block : block of vectors in double precision
-    locked : block of orthonormal vectors
-        Pairs that are accurate already; taken out of the block.
-    n_pairs : int
-        Ritz vectors whose residuals are measured.
-
-    Returns
-    -------
-    values : ndarray of shape (width,)
-        Ritz values, descending.
-    residuals : ndarray of shape (width,)
-        Infinite beyond the first `n_pairs`.
+    Returns values (width,), residuals (width,).
     """
     if locked.shape[1]:
         operator.clear(block, locked)
@@ -80,19 +54,12 @@ def rayleigh_ritz(
     residuals = np.full(len(values), np.inf)
     # The image is not rotated in place: residuals of the wanted vectors are enough.
     wanted = slice(n_pairs)
-    residuals[wanted] = operator.residual_norms(
-        image, block, rotation[:, wanted], values[wanted]
-    )
+    residuals[wanted] = operator.residual_norms(image, block, rotation[:, wanted], values[wanted])
     return values, residuals
 
 
 def merged(
-    locked: Pairs,
-    values: np.ndarray,
-    residuals: np.ndarray,
-    *,
-    n_pairs: int,
-    tolerance: float,
+    locked: Pairs, values: np.ndarray, residuals: np.ndarray, *, n_pairs: int, tolerance: float
 ) -> RitzPairs:
     """Return locked and new pairs in descending order of their values.
 
@@ -111,19 +78,13 @@ def merged(
 def orthonormalizer(gram: np.ndarray, *, least_sine: float = 1e-4) -> np.ndarray:
     """Return combinations of vectors with these inner products that are orthonormal.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (width, width)
-        Inner products of the vectors.
-    least_sine : float
-        Sine of a vector's angle with the span of those before it, below which they
-        count as nearly dependent.
+    Shapes: gram (width, width).
     """
     squares = np.maximum(np.diag(gram), np.finfo(gram.dtype).tiny)
     scale = 1 / np.sqrt(squares)
     gram = gram * scale[:, None] * scale
-    # A triangle costs a quarter of a decomposition, but loses the vectors that are
-    # nearly dependent; where any is, Cholesky fails or shows a small diagonal.
+    # A triangle costs a quarter of a decomposition, but loses the vectors that are nearly
+    # dependent; where any is, Cholesky fails or shows a small diagonal.
     with suppress(LinAlgError):
         triangle = cholesky(gram)
         if np.diag(triangle).min() > least_sine:

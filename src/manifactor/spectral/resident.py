@@ -1,7 +1,7 @@
 """The seam to torch: matrices and functions that stay on a device.
 
-The neighbour graph, its kernel and the eigenfunctions are resident on a GPU, or on the
-CPU through the same functions, and only results come back to the host.
+The neighbour graph, its kernel and the eigenfunctions are resident on a GPU, or on the CPU through
+the same functions, and only results come back to the host.
 """
 
 import warnings
@@ -40,8 +40,8 @@ _beta_notice = Lock()
 def _silence_beta_notice() -> None:
     """Make torch warn here, unheard, that sparse tensors are a beta feature.
 
-    It warns once in a process. The lock lets one thread at a time change the filters of
-    warnings, which belong to the process.
+    It warns once in a process. The lock lets one thread at a time change the filters of warnings,
+    which belong to the process.
     """
     torch = extra("torch")
     one = torch.zeros(1, dtype=torch.int64)
@@ -51,23 +51,12 @@ def _silence_beta_notice() -> None:
 
 @dataclass(frozen=True)
 class ResidentMatrix:
-    """A symmetric sparse matrix of tensors, compressed by rows.
+    """A symmetric sparse matrix of tensors, compressed by rows."""
 
-    Attributes
-    ----------
-    starts : Tensor of shape (n + 1,)
-        Where the entries of each row begin.
-    columns : Tensor of shape (n_entries,)
-    entries : Tensor of shape (n_entries,)
-        In single precision.
-    diagonal : Tensor of shape (n,) or None
-        Added to the diagonal, in double precision.
-    """
-
-    starts: "Tensor"
-    columns: "Tensor"
-    entries: "Tensor"
-    diagonal: "Tensor | None" = None
+    starts: "Tensor"  # (n + 1,): where the entries of each row begin
+    columns: "Tensor"  # (n_entries,)
+    entries: "Tensor"  # (n_entries,): in single precision
+    diagonal: "Tensor | None" = None  # (n,): added to the diagonal, in double precision
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -171,8 +160,8 @@ class ResidentMatrix:
         torch = extra("torch")
         label = torch.arange(self.shape[0], device=self.starts.device)
         rows, columns = self.rows(), self.columns.long()
-        # Hooking and pointer jumping: the roots of two components that touch are
-        # hooked together, then every sample looks up its root.
+        # Hooking and pointer jumping: the roots of two components that touch are hooked together,
+        # then every sample looks up its root.
         while True:
             joined = label.scatter_reduce(0, label[rows], label[columns], "amin")
             while not torch.equal(root := joined[joined], joined):
@@ -197,8 +186,8 @@ def require_device(device: str) -> str:
     """Return torch's own name of a device; raise ValueError if it cannot be used."""
     torch = extra("torch")
     name = str(device).removeprefix("torch:")
-    # Only an allocation shows whether a device works, and each kind of failure has an
-    # exception of its own. Nothing but torch is inside.
+    # Only an allocation shows whether a device works, and each kind of failure has an exception of
+    # its own. Nothing but torch is inside.
     try:
         torch.empty(1, device=name).item()
     except Exception as error:
@@ -250,24 +239,10 @@ def to_device_of(tensor: "Tensor", array: np.ndarray) -> "Tensor":
     return extra("torch").as_tensor(contiguous).to(tensor.device)
 
 
-def functions_there(
-    vectors: "Tensor",
-    weights: np.ndarray,
-    nearly: float,
-) -> "Tensor | None":
+def functions_there(vectors: "Tensor", weights: np.ndarray, nearly: float) -> "Tensor | None":
     """Return eigenvectors of a walk as functions orthogonal to the constant.
 
-    Parameters
-    ----------
-    vectors : Tensor of shape (n, n_functions)
-    weights : ndarray of shape (n,)
-    nearly : float
-        Largest component along the constant that is removed.
-
-    Returns
-    -------
-    Tensor of shape (n, n_functions) or None
-        None if a function holds more of the constant.
+    Shapes: vectors (n, n_functions), weights (n,) -> (n, n_functions).
     """
     torch = extra("torch")
     root = torch.as_tensor(np.sqrt(weights)).to(vectors.device)
@@ -337,8 +312,8 @@ def device_memory() -> Iterator[None]:
         reason = str(error).splitlines()[0]
     else:
         return
-    # Raised outside of the handler: the traceback of torch's error would hold on to
-    # the memory of the device.
+    # Raised outside of the handler: the traceback of torch's error would hold on to the memory of
+    # the device.
     raise MemoryError(
         "the graph and its functions must fit into the device's memory; it is full "
         f"({reason}) Free some, lower `n_functions` or `n_neighbors`, fit fewer "

@@ -1,9 +1,9 @@
 """A symmetric matrix in strips of rows, for products with blocks of vectors.
 
-Samples are put in an order in which those that lie near each other have rows near each
-other. Such rows have most of their columns in common: some rows, with the columns that
-any of them has, are a dense tile. It has several times as many entries as the rows, and
-BLAS multiplies each of them about eight times as fast.
+Samples are put in an order in which those that lie near each other have rows near each other. Such
+rows have most of their columns in common: some rows, with the columns that any of them has, are a
+dense tile. It has several times as many entries as the rows, and BLAS multiplies each of them about
+eight times as fast.
 """
 
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ class TileSettings:
     # Rows of a tile: more of them have more columns in all, fewer take more calls.
     rows: int = 24
 
-    # Columns of a tile, over the mean entries of a row, up to which tiles are faster
-    # than compressed rows: twice as fast at 3, and as fast at 6. 60,000 samples of a
-    # surface have 3.0 in the order of a tree's leaves, 5.1 in reverse Cuthill-McKee
-    # order and 23 in random order; those of a 4-dimensional manifold 6.5, 10 and 23.
+    # Columns of a tile, over the mean entries of a row, up to which tiles are faster than
+    # compressed rows: twice as fast at 3, and as fast at 6. 60,000 samples of a surface have 3.0 in
+    # the order of a tree's leaves, 5.1 in reverse Cuthill-McKee order and 23 in random order; those
+    # of a 4-dimensional manifold 6.5, 10 and 23.
     most_columns: float = 4.0
 
     # The same, up to which the given order of the samples is as good as any.
@@ -39,10 +39,7 @@ class TileSettings:
 class TiledRows:
     """Some rows of a sparse matrix in single precision, as dense tiles.
 
-    Parameters
-    ----------
-    rows : csr_array of shape (n_rows, n)
-    tile_rows : int
+    Shapes: rows (n_rows, n).
     """
 
     def __init__(self, rows: sp.csr_array, *, tile_rows: int) -> None:
@@ -82,8 +79,8 @@ def locally_ordered(
 ) -> tuple[sp.csr_array, np.ndarray]:
     """Return a matrix with samples near each other in rows near each other.
 
-    Also return the order, (n,). It is the given one where that is good, and else the
-    reverse Cuthill-McKee order.
+    Also return the order, (n,). It is the given one where that is good, and else the reverse
+    Cuthill-McKee order.
     """
     if columns_of_tiles(matrix, settings=settings) <= settings.most_in_order:
         return matrix, np.arange(matrix.shape[0])
@@ -95,9 +92,7 @@ def locally_ordered(
     return band, order
 
 
-def columns_of_tiles(
-    matrix: sp.csr_array, *, settings: TileSettings = TileSettings()
-) -> float:
+def columns_of_tiles(matrix: sp.csr_array, *, settings: TileSettings = TileSettings()) -> float:
     """Return the number of columns of a tile, over the entries of a row, on average."""
     tiles = row_slices(matrix.shape[0], settings.rows, suits=1)
     step = max(1, len(tiles) // settings.looked_at)

@@ -14,9 +14,9 @@ from manifactor.spectral.principal import PrincipalAxes, centred_rows
 class UnevenNoiseSettings:
     """Settings of `components_beside_noise`."""
 
-    # Random signs spread the variance of a component over all. On noise whose size
-    # varies 15-fold between columns, and on Poisson noise, the first component has up
-    # to 1.2 times the variance of any one that is left; signal has twice as much.
+    # Random signs spread the variance of a component over all. On noise whose size varies 15-fold
+    # between columns, and on Poisson noise, the first component has up to 1.2 times the variance of
+    # any one that is left; signal has twice as much.
     random_sign_ratio: float = 1.3
 
     # Fewer components may be as many factors, each of its own size.
@@ -25,49 +25,30 @@ class UnevenNoiseSettings:
     # Samples whose signs are drawn: more hardly change a ratio of two variances.
     samples: int = 3000
 
-    # Limits of the shape of noise, in which a Gaussian is 0. The kurtosis of an
-    # interval is -1.2, those of a Laplace and an exponential distribution 3 and 6, and
-    # the skewness of the latter 2. With 1,000 samples, the standard errors are .15 and
-    # .08.
+    # Limits of the shape of noise, in which a Gaussian is 0. The kurtosis of an interval is -1.2,
+    # those of a Laplace and an exponential distribution 3 and 6, and the skewness of the latter 2.
+    # With 1,000 samples, the standard errors are .15 and .08.
     largest_skewness: float = 0.5
     least_kurtosis: float = -0.6
     largest_kurtosis: float = 1.5
 
-    # The kurtosis of all components together may lie so far below that of a Gaussian,
-    # in standard errors.
+    # The kurtosis of all components together may lie so far below that of a Gaussian, in standard
+    # errors.
     standard_errors: float = 3.0
 
 
 def components_beside_noise(
-    X: np.ndarray,
-    found: PrincipalAxes,
-    *,
-    settings: UnevenNoiseSettings = UnevenNoiseSettings(),
+    X: np.ndarray, found: PrincipalAxes, *, settings: UnevenNoiseSettings = UnevenNoiseSettings()
 ) -> np.ndarray:
     """Return the principal components that are more than noise, as indices.
 
-    Random signs turn structure into noise and leave noise as it is, whatever its size
-    in each entry. The components from k on are noise if the variance of component k is
-    hardly larger than that of any component of the same samples, less the components
-    before k, with random signs. A factor that shows in one column only looks the same.
-    It is told from noise by its distribution, which is no Gaussian.
+    Random signs turn structure into noise and leave noise as it is, whatever its size in each
+    entry. The components from k on are noise if the variance of component k is hardly larger than
+    that of any component of the same samples, less the components before k, with random signs. A
+    factor that shows in one column only looks the same. It is told from noise by its distribution,
+    which is no Gaussian.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    found : PrincipalAxes
-        All components that distances depend on.
-    settings : UnevenNoiseSettings
-
-    Returns
-    -------
-    ndarray of int
-        All components if none is noise.
-
-    References
-    ----------
-    Hong, Sheng, Dobriban (2020). Selecting the number of components in PCA via random
-    signflips.
+    Shapes: X (n_samples, n_features).
     """
     rng = np.random.default_rng(0)
     samples = centred_rows(X, found.mean, settings.samples, rng)
@@ -82,10 +63,7 @@ def components_beside_noise(
 
 
 def _first_noise_component(
-    samples: np.ndarray,
-    scores: np.ndarray,
-    axes: np.ndarray,
-    settings: UnevenNoiseSettings,
+    samples: np.ndarray, scores: np.ndarray, axes: np.ndarray, settings: UnevenNoiseSettings
 ) -> int | None:
     """First component that has no more variance than random signs leave."""
     last = axes.shape[1] - settings.fewest_components
@@ -128,8 +106,8 @@ def _is_of_random_sign(
 def _fills_its_directions(scores: np.ndarray, settings: UnevenNoiseSettings) -> bool:
     """Whether all components together have a Gaussian's kurtosis, or a larger one.
 
-    The coordinates of a sphere have a smaller one. Noise whose size differs between
-    samples has a larger one.
+    The coordinates of a sphere have a smaller one. Noise whose size differs between samples has a
+    larger one.
     """
     n_samples, n_components = scores.shape
     lengths = (scores**2 / (scores**2).mean(axis=0)).sum(axis=1)
@@ -137,9 +115,7 @@ def _fills_its_directions(scores: np.ndarray, settings: UnevenNoiseSettings) -> 
     return bool((lengths**2).mean() > gaussian - settings.standard_errors * error)
 
 
-def _have_shape_of_noise(
-    scores: np.ndarray, settings: UnevenNoiseSettings
-) -> np.ndarray:
+def _have_shape_of_noise(scores: np.ndarray, settings: UnevenNoiseSettings) -> np.ndarray:
     """Which components are Gaussian but for the size of the noise in each sample."""
     squares = scores**2 / (scores**2).mean(axis=0)
     others = squares.sum(axis=1, keepdims=True) - squares

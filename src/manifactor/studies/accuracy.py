@@ -16,12 +16,7 @@ from manifactor.studies.baselines import BASELINES, METHODS
 from manifactor.studies.cases import Case, Row, rows_of
 from manifactor.studies.field import FieldSettings, field_rows
 from manifactor.studies.pieces import results_as_done
-from manifactor.studies.records import (
-    VERDICTS,
-    count,
-    verdict_counts,
-    with_verdict,
-)
+from manifactor.studies.records import VERDICTS, count, verdict_counts, with_verdict
 
 # The paper's data sets; the molecule's images have a benchmark of their own.
 PAPER = ("rectangle_z", "rectangle_xyz", "torus", "cylinder", "cube")
@@ -144,20 +139,9 @@ def _compared(settings: TableSettings) -> Iterator[Row]:
 
 
 def run(
-    table: Sequence[Row],
-    *,
-    known: Collection[int] = (),
-    workers: Workers = Processes(),
+    table: Sequence[Row], *, known: Collection[int] = (), workers: Workers = Processes()
 ) -> Iterator[dict]:
-    """Yield one record for each case and seed, as they are done.
-
-    Parameters
-    ----------
-    table : sequence of Row
-    known : collection of int
-        Numbers of the records to leave out, in the order of the table.
-    workers : Workers
-    """
+    """Yield one record for each case and seed, as they are done."""
     fits = [fit for i, fit in enumerate(_fits(table)) if i not in known]
     return results_as_done(workers, record, fits)
 
@@ -202,8 +186,8 @@ def _recovered(
     with warnings.catch_warnings(action="ignore"):
         try:
             return METHODS[case.method](X, truth, seed)
-        # A failure of one method must not lose the runs of the others. One column of
-        # the data stands for its result, which then counts as not solved.
+        # A failure of one method must not lose the runs of the others. One column of the data
+        # stands for its result, which then counts as not solved.
         except Exception as error:
             return [X[:, :1]], f"error: {error}"
 
@@ -220,8 +204,8 @@ def _scored(found: Score) -> dict:
 def _attainable(case: Case, X: np.ndarray, truth: Sequence[np.ndarray]) -> float:
     """Return the least R^2 of a true factor on the samples without outer noise.
 
-    Noise outside of the shape's own columns is removed first by PCA. What remains blurs
-    the truth itself, so no method can be expected to exceed this bound.
+    Noise outside of the shape's own columns is removed first by PCA. What remains blurs the truth
+    itself, so no method can be expected to exceed this bound.
     """
     if not case.noise:
         return 1.0
@@ -242,8 +226,7 @@ def render(records: Iterable[dict]) -> str:
     # Consecutive cases of one name are one group: `groupby` keeps the table's order.
     for group, members in groupby(records, key=lambda one: one["group"]):
         lines.append(_row(group, list(members)))
-    # Random problems mix all kinds of shapes: they show how far a verdict can be
-    # relied on.
+    # Random problems mix all kinds of shapes: they show how far a verdict can be relied on.
     random = [one for one in records if one["group"] == "random"]
     if random:
         lines += ["", *_reliability(random)]

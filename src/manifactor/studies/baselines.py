@@ -1,7 +1,7 @@
 """The methods that the accuracy benchmark compares, all called in the same way.
 
-Each takes the samples, the true factors (of which it may use the number only) and a
-seed, and returns the recovered factors and the verdict; "" where it gives no verdict.
+Each takes the samples, the true factors (of which it may use the number only) and a seed, and
+returns the recovered factors and the verdict; "" where it gives no verdict.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,25 +41,21 @@ def by_ica(X: np.ndarray, truth: Sequence[np.ndarray], seed: int) -> Recovered:
     return _columns(FastICA(len(truth), random_state=seed).fit_transform(X))
 
 
-def by_diffusion_and_ica(
-    X: np.ndarray, truth: Sequence[np.ndarray], seed: int
-) -> Recovered:
+def by_diffusion_and_ica(X: np.ndarray, truth: Sequence[np.ndarray], seed: int) -> Recovered:
     """Take each independent component of the diffusion coordinates as a factor."""
     # One function more than there are factors: the first one is constant.
     embedding = DiffusionMap(len(truth) + 1, random_state=seed, n_jobs=1)
     return by_ica(embedding.fit_transform(X), truth, seed)
 
 
-def by_hessian_and_ica(
-    X: np.ndarray, truth: Sequence[np.ndarray], seed: int
-) -> Recovered:
+def by_hessian_and_ica(X: np.ndarray, truth: Sequence[np.ndarray], seed: int) -> Recovered:
     """Unroll flat boxes by Hessian eigenmaps and find the sides by ICA.
 
     For boxes this is the strongest of the cheap baselines.
     """
     d = len(truth)
-    # The local quadratic fits have d (d + 3) / 2 coefficients besides the constant, and
-    # need more neighbours than that.
+    # The local quadratic fits have d (d + 3) / 2 coefficients besides the constant, and need more
+    # neighbours than that.
     unrolling = LocallyLinearEmbedding(
         n_neighbors=d * (d + 3) // 2 + 12,
         n_components=d,
@@ -89,8 +85,4 @@ BASELINES: dict[str, Method] = {
     "hessian lle + ica": by_hessian_and_ica,
     "pca": by_pca,
 }
-METHODS: dict[str, Method] = {
-    "gradients": by_gradients,
-    "sum": by_sum,
-    **BASELINES,
-}
+METHODS: dict[str, Method] = {"gradients": by_gradients, "sum": by_sum, **BASELINES}

@@ -37,8 +37,8 @@ class CalibrationSettings:
     quick_problems: int = 20
     # Bins of a verdict's confidence, with equally many problems each.
     n_bins: int = 8
-    # The 95 % interval of a rate among fewer problems is up to .5 wide. A verdict that
-    # was given less often has one bin.
+    # The 95 % interval of a rate among fewer problems is up to .5 wide. A verdict that was given
+    # less often has one bin.
     fewest_in_bin: int = 10
     # Inches: half the width of a page of text.
     picture_size: tuple[float, float] = (3.6, 3.2)
@@ -51,17 +51,7 @@ def run(
     problems: ProblemSettings = ProblemSettings(),
     workers: Workers = Processes(),
 ) -> Iterator[dict]:
-    """Yield one record for each random problem, as they are done.
-
-    Parameters
-    ----------
-    n_problems : int
-        Their seeds are the numbers below it.
-    known : collection of int
-        Seeds of the problems to leave out.
-    problems : ProblemSettings
-    workers : Workers
-    """
+    """Yield one record for each random problem, as they are done."""
     drawn = [(seed, problems) for seed in range(n_problems) if seed not in known]
     return results_as_done(workers, record, drawn)
 
@@ -132,8 +122,8 @@ def _or_none(value):
 def render(records: Iterable[dict]) -> str:
     """Return the report in Markdown.
 
-    First the share of each verdict that is right, then that of problems wrongly called
-    "product", then a table of kinds of problems by verdicts.
+    First the share of each verdict that is right, then that of problems wrongly called "product",
+    then a table of kinds of problems by verdicts.
     """
     records = list(records)
     shares = [f"- {share}" for share in _shares(records)]
@@ -159,9 +149,7 @@ def _shares(records: Sequence[dict]) -> Iterator[str]:
 
 def _share(part: int, total: int) -> str:
     low, high = wilson_interval(part, total)
-    return (
-        f"{part / total:.1%} ({part} of {total}; 95 % interval {low:.1%} to {high:.1%})"
-    )
+    return f"{part / total:.1%} ({part} of {total}; 95 % interval {low:.1%} to {high:.1%})"
 
 
 def _table(records: Sequence[dict]) -> Iterator[str]:
@@ -205,8 +193,6 @@ def curves(
 ) -> dict[str, list[plots.Rate]]:
     """Return the share that is right in bins of the confidence, for each verdict given.
 
-    Examples
-    --------
     >>> answer = {"verdict": "none", "confidence": 0.5, "right": True}
     >>> (rate,) = curves([answer, answer])["none"]
     >>> f"{rate.rate:.2f} ({rate.low:.2f} to {rate.high:.2f})"
@@ -235,8 +221,8 @@ def diagram(
 ) -> dict[str, bytes]:
     """Return the reliability diagram as the content of picture files, by suffix.
 
-    The .svg file has colours for light and for dark screens. There are no files if no
-    problem has a verdict.
+    The .svg file has colours for light and for dark screens. There are no files if no problem has a
+    verdict.
     """
     rates = curves(records, settings=settings)
     if not rates:

@@ -12,43 +12,24 @@ from manifactor.datasets.sampling import rotated_into
 
 @dataclass(frozen=True)
 class Case:
-    """One data set of the benchmark and the method that factors it.
+    """One data set of the benchmark and the method that factors it."""
 
-    Attributes
-    ----------
-    group : str
-        Row of the table that the case is counted in.
-    shape : str
-        A name of `datasets.SHAPES`, or "random" for an even random problem.
-    n : int
-        Number of samples; random problems choose their own.
-    sampling : str
-    noise : float
-        Standard deviation in every column, relative to the shape's diameter.
-    columns : int or None
-        Number of columns that the samples are rotated into; None keeps the shape's.
-    scale : float
-    method : str
-        A name of `METHODS`.
-    """
-
-    group: str
-    shape: str
-    n: int = 3000
+    group: str  # row of the table that the case is counted in
+    shape: str  # A name of `datasets.SHAPES`, or "random" for an even random problem
+    n: int = 3000  # number of samples; random problems choose their own
     sampling: str = "uniform"
-    noise: float = 0.0
+    noise: float = 0.0  # standard deviation in every column, relative to the shape's diameter
+    # Number of columns that the samples are rotated into; None keeps the shape's
     columns: int | None = None
     scale: float = 1.0
-    method: str = "gradients"
+    method: str = "gradients"  # A name of `METHODS`
 
     def draw(self, seed: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
         """Return the samples and the true factors."""
         if self.shape == "random":
             problem = datasets.random_problem(seed, settings=EVEN_PROBLEMS)
             return problem.X, problem.truth
-        X, truth = datasets.sample(
-            self.shape, self.n, sampling=self.sampling, random_state=seed
-        )
+        X, truth = datasets.sample(self.shape, self.n, sampling=self.sampling, random_state=seed)
         rng = np.random.default_rng(seed)
         # The diameter is taken before the rotation, which would widen the bounding box.
         diameter = np.linalg.norm(X.max(axis=0) - X.min(axis=0))

@@ -9,20 +9,9 @@ from manifactor.factoring.judging.criterion import Test
 def verdict_confidence(verdict: str, tests: Sequence[Test]) -> float:
     """Return the confidence of a verdict, from the margins of its tests.
 
-    "product" requires all tests: its confidence is their smallest margin. That of
-    "none" is the largest margin of a failed test. "partial" reports several factors
-    although a test failed: its confidence is 1 less the largest margin of a failed
-    test.
-
-    Parameters
-    ----------
-    verdict : "product", "partial" or "none"
-    tests : sequence of Test
-
-    Returns
-    -------
-    float
-        0 for "product" and "none" without such a test.
+    "product" requires all tests: its confidence is their smallest margin. That of "none" is the
+    largest margin of a failed test. "partial" reports several factors although a test failed: its
+    confidence is 1 less the largest margin of a failed test.
     """
     passed = [margin(test) for test in tests if test.passed]
     failed = [margin(test) for test in tests if not test.passed]
@@ -35,13 +24,10 @@ def verdict_confidence(verdict: str, tests: Sequence[Test]) -> float:
 def margin(test: Test) -> float:
     """Return the distance of a test's value from its limit, from 0 to 1.
 
-    The value is taken less its noise. The margin is 0 at the limit and 1 at the end of
-    the range on that side of it; shares range from 0 to 1. Where the limit is 1 or
-    more, as for a number of samples, the range has no upper end: k times the limit has
-    a margin of 1 - 1 / k.
+    The value is taken less its noise. The margin is 0 at the limit and 1 at the end of the range on
+    that side of it; shares range from 0 to 1. Where the limit is 1 or more, as for a number of
+    samples, the range has no upper end: k times the limit has a margin of 1 - 1 / k.
 
-    Examples
-    --------
     >>> from manifactor.factoring.judging.criterion import Criterion
     >>> share = Criterion("share", 0.8, True, "", "")
     >>> f"{margin(share.judge(0.9)):.2f}, {margin(share.judge(0.2)):.2f}"

@@ -16,8 +16,7 @@ class FieldSettings:
     # A rotation must change nothing at all, so few seeds show it.
     rotated_columns: int = 10
     rotated_seeds: int = 3
-    # More samples must never make Gaussians worse, and must show that a near-product
-    # is no product.
+    # More samples must never make Gaussians worse, and must show that a near-product is no product.
     gaussian_sizes: tuple[int, ...] = (1000, 10_000, 30_000)
     near_sizes: tuple[int, ...] = (1000, 30_000)
     # A fit of 30,000 samples takes as long as ten of 3000.

@@ -16,25 +16,7 @@ def unfinished(out: Path) -> Path:
 
 
 def kept_records(out: Path, jobs: Sequence[dict]) -> list[dict]:
-    """Return the records that an interrupted study has written.
-
-    Parameters
-    ----------
-    out : Path
-        File of the finished study.
-    jobs : sequence of dict
-        Entries that identify each record of the whole study, in its order.
-
-    Returns
-    -------
-    list of dict
-        In the order in which they were done; empty if no study was interrupted.
-
-    Raises
-    ------
-    ValueError
-        If the records belong to other jobs, or to another version of manifactor.
-    """
+    """Return the records that an interrupted study has written."""
     path = unfinished(out)
     if not path.is_file():
         return []
@@ -43,17 +25,13 @@ def kept_records(out: Path, jobs: Sequence[dict]) -> list[dict]:
     # A study may be shorter than the one that was interrupted; nothing is cut off.
     found = positions(kept, jobs)
     if None in found or len(set(found)) < len(found):
-        raise ValueError(
-            f"{path} must hold fits of this study; it holds others. {REMEDY}"
-        )
+        raise ValueError(f"{path} must hold fits of this study; it holds others. {REMEDY}")
     return kept
 
 
 def positions(records: Sequence[dict], jobs: Sequence[dict]) -> list[int | None]:
     """Return the number of the job that each record belongs to; None for no job.
 
-    Examples
-    --------
     >>> positions([{"seed": 7, "solved": True}], [{"seed": 3}, {"seed": 7}])
     [1]
     """
@@ -104,8 +82,7 @@ def _read(path: Path) -> list[dict]:
 def keep(out: Path, kept: Sequence[dict], further: Iterable[dict]) -> Iterator[dict]:
     """Yield each further record after it was written to disk, behind the kept ones.
 
-    It gets the version of manifactor. All records stay in the file of the unfinished
-    study.
+    It gets the version of manifactor. All records stay in the file of the unfinished study.
     """
     path = unfinished(out)
     _write(path, kept)
@@ -120,8 +97,8 @@ def keep(out: Path, kept: Sequence[dict], further: Iterable[dict]) -> Iterator[d
 def finish(out: Path, records: Sequence[dict]) -> None:
     """Write all records to `out` and remove the file of the unfinished study.
 
-    To be called after everything else was written that is made of the records: until
-    then, a study that stops can be continued.
+    To be called after everything else was written that is made of the records: until then, a study
+    that stops can be continued.
     """
     _write(out, records)
     unfinished(out).unlink()

@@ -9,13 +9,7 @@ from manifactor._support.workers import Workers
 def results_as_done(
     workers: Workers, work: Callable[..., Any], jobs: Sequence[tuple]
 ) -> Iterator[Any]:
-    """Yield ``work(*job)`` of each job as soon as it is done, in any order.
-
-    Raises
-    ------
-    Exception
-        The first error of a piece, after the results of all others.
-    """
+    """Yield ``work(*job)`` of each job as soon as it is done, in any order."""
     errors = []
     for found in workers.outcomes(work, jobs):
         if found.error is None:

@@ -19,8 +19,6 @@ def with_verdict(records: Iterable[dict], verdict: str) -> list[dict]:
 def verdict_counts(records: Sequence[dict]) -> str:
     """Return how often each verdict was given, in the order of `VERDICTS`.
 
-    Examples
-    --------
     >>> verdict_counts([{"verdict": "none"}, {"verdict": "product"}])
     '1 / 0 / 1'
     """

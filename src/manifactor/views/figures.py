@@ -14,14 +14,7 @@ from manifactor.runs.averaging import Averages, average
 from manifactor.runs.cones import Cone
 from manifactor.runs.run import Run
 from manifactor.views import plots
-from manifactor.views.markup import (
-    drawing,
-    figure,
-    paragraph,
-    scale_bar,
-    scrolled,
-    tiles,
-)
+from manifactor.views.markup import drawing, figure, paragraph, scale_bar, scrolled, tiles
 from manifactor.views.plots.appearance import PlotSettings
 from manifactor.views.plots.fits import length
 
@@ -37,8 +30,8 @@ PLACED = {
 class FigureSettings:
     """Settings of the pictures."""
 
-    # Averages along a factor: as many as a page shows side by side. Of images in a
-    # cone fewer, so that each is of so many images. Bins of few images are not matched.
+    # Averages along a factor: as many as a page shows side by side. Of images in a cone fewer, so
+    # that each is of so many images. Bins of few images are not matched.
     average_bins: int = 12
     fewest_bins: int = 4
     images_per_bin: int = 25
@@ -66,10 +59,7 @@ def drawn(name: str, size: tuple[float, float], draw: Callable) -> str:
 
 
 def embedding(
-    fit: ManifoldFactorizer,
-    f: int,
-    *,
-    settings: FigureSettings = FigureSettings(),
+    fit: ManifoldFactorizer, f: int, *, settings: FigureSettings = FigureSettings()
 ) -> str:
     """Return places on a factor, coloured by the coordinate."""
     factor = fit.factors_[f]
@@ -96,10 +86,7 @@ def embedding(
 
 
 def confidence(
-    fit: ManifoldFactorizer,
-    f: int,
-    *,
-    settings: FigureSettings = FigureSettings(),
+    fit: ManifoldFactorizer, f: int, *, settings: FigureSettings = FigureSettings()
 ) -> str:
     """Return places on a factor, coloured by confidence."""
 
@@ -145,10 +132,7 @@ def _add_scale(ax, name: str, *, degrees: bool = False) -> None:
 
 
 def histogram(
-    fit: ManifoldFactorizer,
-    f: int,
-    *,
-    settings: FigureSettings = FigureSettings(),
+    fit: ManifoldFactorizer, f: int, *, settings: FigureSettings = FigureSettings()
 ) -> str:
     """Return the histogram of a factor's coordinate."""
     factor = fit.factors_[f]
@@ -169,23 +153,11 @@ def histogram(
 
 
 def averages(
-    run: Run,
-    number: int,
-    *,
-    cone: Cone | None = None,
-    settings: FigureSettings = FigureSettings(),
+    run: Run, number: int, *, cone: Cone | None = None, settings: FigureSettings = FigureSettings()
 ) -> str:
     """Return mean images or volumes along a factor, counted from 1.
 
     A sentence where they cannot be read; "" for a run of numbers alone.
-
-    Parameters
-    ----------
-    run : Run
-    number : int
-    cone : Cone or None
-        Where images of all views are, those to average.
-    settings : FigureSettings
     """
     # Nothing to average: no sentence about what is missing is needed.
     if "particles" not in run.record and "components" not in run.record:
@@ -205,9 +177,7 @@ def averages(
     return figure(box, escape(text), kind="strip")
 
 
-def _averaged(
-    run: Run, found: Averages, cone: Cone | None, settings: FigureSettings
-) -> str:
+def _averaged(run: Run, found: Averages, cone: Cone | None, settings: FigureSettings) -> str:
     """Return which images were averaged, in words."""
     kind = "volumes" if found.of_volumes else "images"
     total, most = len(run.rows), settings.most_averaged
@@ -221,11 +191,7 @@ def _averaged(
 
 
 def averages_along(
-    run: Run,
-    number: int,
-    *,
-    cone: Cone | None = None,
-    settings: FigureSettings = FigureSettings(),
+    run: Run, number: int, *, cone: Cone | None = None, settings: FigureSettings = FigureSettings()
 ) -> Averages:
     """Average images or volumes along a factor, counted from 1, as the page does."""
     n_bins = settings.average_bins
@@ -246,20 +212,13 @@ def averages_along(
 
 
 def joint(
-    fit: ManifoldFactorizer,
-    one: int,
-    other: int,
-    *,
-    settings: FigureSettings = FigureSettings(),
+    fit: ManifoldFactorizer, one: int, other: int, *, settings: FigureSettings = FigureSettings()
 ) -> str:
     """Return the joint histogram of two factors of one dimension."""
     leakage = fit.evidence_.leakage
     # The worse direction; 0 where neither was measured.
     told = np.nanmax([leakage[one, other], leakage[other, one], 0.0])
-    text = (
-        f"Factors {one + 1} and {other + 1}: a place on one predicts {told:.0%} of the "
-        "other."
-    )
+    text = f"Factors {one + 1} and {other + 1}: a place on one predicts {told:.0%} of the other."
 
     def draw(ax) -> None:
         plots.joint(ax, fit, one, other, settings=settings.plots)
@@ -269,11 +228,7 @@ def joint(
     return figure(drawing(picture, alt), escape(text), kind="turned")
 
 
-def spectrum(
-    fit: ManifoldFactorizer,
-    *,
-    settings: FigureSettings = FigureSettings(),
-) -> str:
+def spectrum(fit: ManifoldFactorizer, *, settings: FigureSettings = FigureSettings()) -> str:
     """Return the eigenvalues by factor."""
     # Without the constant function.
     values = fit.spectrum_.eigenvalues[1:]
@@ -292,11 +247,7 @@ def spectrum(
     return figure(box, escape(text), kind="broad")
 
 
-def angles(
-    fit: ManifoldFactorizer,
-    *,
-    settings: FigureSettings = FigureSettings(),
-) -> str:
+def angles(fit: ManifoldFactorizer, *, settings: FigureSettings = FigureSettings()) -> str:
     """Return the angles between gradients of the factors' functions.
 
     "" where these functions are not of the data's own spectrum.
@@ -305,8 +256,7 @@ def angles(
     if not sizes:
         return ""
     text = (
-        "Squared cosines between the gradients of the factors' lowest "
-        "eigenfunctions, from 0 to 1"
+        "Squared cosines between the gradients of the factors' lowest eigenfunctions, from 0 to 1"
     )
     if len(sizes) > 1:
         owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -318,11 +268,7 @@ def angles(
     return figure(drawing(picture, alt), escape(f"{text}."), kind="turned")
 
 
-def bandwidth(
-    fit: ManifoldFactorizer,
-    *,
-    settings: FigureSettings = FigureSettings(),
-) -> str:
+def bandwidth(fit: ManifoldFactorizer, *, settings: FigureSettings = FigureSettings()) -> str:
     """Return the curve that bandwidth and dimension are read from."""
     curve = fit.bandwidth_curve_
     # Where the bandwidth suits the data best; it may be raised for sparse regions.

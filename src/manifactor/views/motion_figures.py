@@ -24,8 +24,8 @@ from manifactor.views.words import deviation_in_words
 class MotionFigureSettings:
     """Settings of the pictures of motions."""
 
-    # Images along a motion, of a movie along it, projections of a series of volumes,
-    # and their pixels: the model has no finer detail.
+    # Images along a motion, of a movie along it, projections of a series of volumes, and their
+    # pixels: the model has no finer detail.
     images: int = 7
     frames: int = 24
     most_volumes: int = 12
@@ -38,17 +38,15 @@ class MotionFigureSettings:
     panel: tuple[float, float] = (3.3, 2.9)
     plots: PlotSettings = field(default_factory=PlotSettings)
 
-    # Bands of the map: its cells are so much smaller than those of the views that none
-    # of these is missed.
+    # Bands of the map: its cells are so much smaller than those of the views that none of these is
+    # missed.
     bands: int = 48
 
     visibility: VisibilitySettings = field(default_factory=VisibilitySettings)
 
 
 def particle_map(
-    motions: RunMotions,
-    *,
-    settings: MotionFigureSettings = MotionFigureSettings(),
+    motions: RunMotions, *, settings: MotionFigureSettings = MotionFigureSettings()
 ) -> str:
     """Return the number of particles in each direction."""
     views = motions.model.views
@@ -65,10 +63,7 @@ def particle_map(
 
 
 def deviations(
-    run: Run,
-    motion: int,
-    *,
-    settings: MotionFigureSettings = MotionFigureSettings(),
+    run: Run, motion: int, *, settings: MotionFigureSettings = MotionFigureSettings()
 ) -> str:
     """Return the deviations of all particles on a motion, counted from 0."""
     place = run.places[motion]
@@ -93,10 +88,7 @@ def deviations(
 
 
 def deviation_map(
-    motions: RunMotions,
-    motion: int,
-    *,
-    settings: MotionFigureSettings = MotionFigureSettings(),
+    motions: RunMotions, motion: int, *, settings: MotionFigureSettings = MotionFigureSettings()
 ) -> str:
     """Return how well each direction shows a motion, counted from 0."""
     return _map(
@@ -110,10 +102,7 @@ def deviation_map(
 
 
 def blind_sentence(
-    motions: RunMotions,
-    motion: int,
-    *,
-    settings: MotionFigureSettings = MotionFigureSettings(),
+    motions: RunMotions, motion: int, *, settings: MotionFigureSettings = MotionFigureSettings()
 ) -> str:
     """Return which directions are blind to a motion, counted from 0."""
     views = motions.model.views
@@ -179,18 +168,7 @@ def images_along(
     wanted: bool = False,
     settings: MotionFigureSettings = MotionFigureSettings(),
 ) -> str:
-    """Return images of the molecule along a motion, counted from 0.
-
-    Parameters
-    ----------
-    motions : RunMotions
-    motion : int
-    view : (rot, tilt) or None
-        Degrees; None for the view that shows the motion best.
-    wanted : bool
-        Whether the user chose the view.
-    settings : MotionFigureSettings
-    """
+    """Return images of the molecule along a motion, counted from 0."""
     size = settings.pixels
     found = motions.along(motion, count=settings.images, size=size, view=view)
     others = ", the other motions in their middle" if len(motions.scales) > 1 else ""

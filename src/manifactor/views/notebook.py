@@ -41,13 +41,7 @@ class DrawingSettings:
 
 
 def result_html(fit, *, settings: DrawingSettings = DrawingSettings()) -> str:
-    """Return verdict and factors of a fitted ManifoldFactorizer as HTML.
-
-    Parameters
-    ----------
-    fit : ManifoldFactorizer
-    settings : DrawingSettings
-    """
+    """Return verdict and factors of a fitted ManifoldFactorizer as HTML."""
     evidence = fit.evidence_
     said = [words.verdict_sentence({}, fit)]
     if evidence.verdict != "product":

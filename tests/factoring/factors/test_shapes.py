@@ -125,9 +125,7 @@ def test_a_circle_stays_one_where_another_factor_changes_its_radius(rng):
     angle = 2 * np.pi * turn
     plane = [radius * np.cos(angle), radius * np.sin(angle)]
     spectrum = spectrum_of([1, 1.1, 2], *plane, np.cos(np.pi * height))
-    factor, _ = make_factors(
-        spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])]
-    )
+    factor, _ = make_factors(spectrum, [selection(spectrum, [1, 2]), selection(spectrum, [3])])
     assert factor.topology == "circle"
     assert np.cos(factor.coordinate - angle).mean() > 0.98
 

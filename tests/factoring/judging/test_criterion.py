@@ -19,9 +19,7 @@ def test_a_value_at_the_limit_passes_where_it_must_be_at_least_the_limit(value, 
     assert AT_LEAST.judge(value).passed is passed
 
 
-@pytest.mark.parametrize(
-    ("value", "passed"), [(0.49, True), (0.5, True), (0.51, False)]
-)
+@pytest.mark.parametrize(("value", "passed"), [(0.49, True), (0.5, True), (0.51, False)])
 def test_a_value_at_the_limit_passes_where_it_must_be_at_most_the_limit(value, passed):
     assert AT_MOST.judge(value, owner="it").passed is passed
 

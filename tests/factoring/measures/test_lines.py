@@ -24,6 +24,4 @@ def test_samples_that_do_not_count_may_lie_anywhere(rng):
     X = rng.uniform(size=(300, 1)) * [1.0, 2.0]
     X[7] = 5.0
     rows = np.delete(np.arange(300), 7)
-    np.testing.assert_allclose(
-        np.abs(along_line(X, rows)), np.linalg.norm(X[rows] - X[0], axis=1)
-    )
+    np.testing.assert_allclose(np.abs(along_line(X, rows)), np.linalg.norm(X[rows] - X[0], axis=1))

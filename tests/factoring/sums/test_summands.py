@@ -103,9 +103,7 @@ def test_confidence_falls_with_the_distance_from_the_sum(rng):
 def test_functions_of_an_interval_are_its_own_cosines(rng):
     X, t = strip(rng)
     long, short = peel(X).factors(X)
-    np.testing.assert_allclose(
-        long.eigenvalues, (np.pi * np.arange(1, 7) / 8) ** 2, rtol=0.05
-    )
+    np.testing.assert_allclose(long.eigenvalues, (np.pi * np.arange(1, 7) / 8) ** 2, rtol=0.05)
     assert abs(np.corrcoef(short.functions[:, 0], np.cos(np.pi * t[:, 1]))[0, 1]) > 0.99
     np.testing.assert_allclose((short.functions**2).mean(axis=0), 1)
 

@@ -6,9 +6,7 @@ import pytest
 from manifactor.studies.paper.cases import BEYOND, CASES, Data
 
 
-@pytest.mark.parametrize(
-    "case", [*CASES.values(), *BEYOND.values()], ids=attrgetter("name")
-)
+@pytest.mark.parametrize("case", [*CASES.values(), *BEYOND.values()], ids=attrgetter("name"))
 def test_every_data_set_is_drawn_with_its_factors(case):
     data = case.draw(12, 0)
     assert len(data.samples) == 12

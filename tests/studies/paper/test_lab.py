@@ -30,10 +30,7 @@ def test_a_job_that_is_asked_for_twice_is_run_once(monkeypatch):
 
 def test_what_was_found_is_remembered_and_compared_by_method(lab):
     settings = Settings(quick=True, seed=3)
-    known = {
-        Job("torus", method, settings.n, 3): lab.by_method[method]
-        for method in COMPARED
-    }
+    known = {Job("torus", method, settings.n, 3): lab.by_method[method] for method in COMPARED}
     # Nothing is run: a job that is not known would need a process.
     remembering = Lab(Here(), known=dict(known))
     both = remembering.compare(["torus"], settings)["torus"]

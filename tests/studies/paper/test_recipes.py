@@ -265,9 +265,7 @@ def without_pictures(text):
         lambda text: text.replace('"took": ', '"took": 1' + 400 * "0"),
     ],
 )
-def test_a_damaged_record_is_refused_and_left_alone(
-    tmp_path, monkeypatch, capsys, damaged
-):
+def test_a_damaged_record_is_refused_and_left_alone(tmp_path, monkeypatch, capsys, damaged):
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", "table1", "--quick"]) == 0
     path = tmp_path / "reproduction" / "numbers.json"

@@ -1,8 +1,8 @@
 """Whether a place on a motion means the same in all views.
 
-A particle has one view, so that places may drift with the view although neighbouring
-views agree. Images of different directions share frequencies, though, the common lines:
-the volumes that they are slices of must be the same there.
+A particle has one view, so that places may drift with the view although neighbouring views agree.
+Images of different directions share frequencies, though, the common lines: the volumes that they
+are slices of must be the same there.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,11 +14,7 @@ from manifactor._support.arithmetic import quotient
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.equations import Equations
 from manifactor.cryoem.all_views.motions import Motions
-from manifactor.cryoem.all_views.regression import (
-    Features,
-    RegressionSettings,
-    normal_equations,
-)
+from manifactor.cryoem.all_views.regression import Features, RegressionSettings, normal_equations
 from manifactor.cryoem.all_views.transforms import Transforms
 from manifactor.cryoem.directions import half_sphere_cells
 
@@ -30,9 +26,9 @@ class ConsistencySettings:
     regression: RegressionSettings = field(default_factory=RegressionSettings)
     # Images that are compared, at most.
     compared: int = 4000
-    # Bands of cells of the half sphere, ten cells some 45 degrees wide, and how far
-    # views must be from the centre of a cell to predict its views, in degrees. Views
-    # beside it agree even where places drift.
+    # Bands of cells of the half sphere, ten cells some 45 degrees wide, and how far views must be
+    # from the centre of a cell to predict its views, in degrees. Views beside it agree even where
+    # places drift.
     bands: int = 2
     apart: float = 45.0
     # Images of a cell and of the others that volumes need.
@@ -51,22 +47,7 @@ def view_consistency(
 ) -> np.ndarray:
     """Return how much of a motion in some views the other views predict.
 
-    Parameters
-    ----------
-    transforms : Transforms
-        In random order, without symmetry mates: noise must be independent.
-    features : Features
-        Of the images.
-    motions : Motions
-    workers : Workers
-        Each does some of the cells.
-    settings : ConsistencySettings
-
-    Returns
-    -------
-    ndarray of shape (n_motions,)
-        Near 1 if a place means the same in all views, near 0 if each view has its own
-        places, nan if a motion is too weak, or images are too few, to tell.
+    Returns (n_motions,).
     """
     transforms = transforms[: settings.compared]
     features = features[: settings.compared]
@@ -84,9 +65,7 @@ def view_consistency(
     return np.where(known, share, np.nan)
 
 
-def _cells(
-    directions: np.ndarray, settings: ConsistencySettings
-) -> Iterator[list[np.ndarray]]:
+def _cells(directions: np.ndarray, settings: ConsistencySettings) -> Iterator[list[np.ndarray]]:
     """Yield the views of two halves of each cell, and those far from the cell."""
     sphere = half_sphere_cells(settings.bands)
     cell = sphere.index(directions)
@@ -101,9 +80,7 @@ def _cells(
 
 
 def _cell_powers(
-    sets: Sequence[tuple[Transforms, Features]],
-    motions: Motions,
-    settings: ConsistencySettings,
+    sets: Sequence[tuple[Transforms, Features]], motions: Motions, settings: ConsistencySettings
 ) -> np.ndarray:
     """Return the powers of one cell, given its two halves and the others."""
     # One set after the other: the equations of each take some 100 MB.
@@ -114,19 +91,14 @@ def _cell_powers(
 
 
 def _powers(
-    halves: Sequence[Equations],
-    others: Equations,
-    motions: Motions,
-    settings: ConsistencySettings,
+    halves: Sequence[Equations], others: Equations, motions: Motions, settings: ConsistencySettings
 ) -> np.ndarray:
     """Return products of a cell's volumes with the others', and of its two halves.
 
     Both for each motion, (2, n_motions). Halves and others have independent noise.
     """
     prior = settings.regression.prior_variance
-    first, second, far = (
-        equations.solved(prior_variance=prior) for equations in (*halves, others)
-    )
+    first, second, far = (equations.solved(prior_variance=prior) for equations in (*halves, others))
     here, there = (halves[0] + halves[1]).coverage, others.coverage
     # Frequencies that both show.
     weight = quotient(here * there, here + there)

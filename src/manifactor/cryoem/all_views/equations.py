@@ -12,21 +12,15 @@ from manifactor.cryoem.all_views.slices import VolumeGrid
 class Equations:
     """Normal equations of volumes at every frequency, sums over images.
 
-    A real volume's coefficients at opposite frequencies are conjugates, and the grid is
-    symmetric: reversed, it holds the opposites. Half of the frequencies are enough.
-
-    Attributes
-    ----------
-    grid : VolumeGrid
-    products : float32 ndarray of shape (m, n_features * (n_features + 1) / 2)
-        Of two features, the upper triangle, at the first half of the frequencies
-        ``grid.inside``.
-    images : float32 ndarray of shape (m, 2 * n_features)
-        Features times images, real parts and then imaginary parts.
+    A real volume's coefficients at opposite frequencies are conjugates, and the grid is symmetric:
+    reversed, it holds the opposites. Half of the frequencies are enough.
     """
 
     grid: VolumeGrid
+    # (m, n_features * (n_features + 1): of two features, the upper triangle, at the first half of
+    # the frequencies ``grid.inside``
     products: np.ndarray
+    # (m, 2 * n_features): features times images, real parts and then imaginary parts
     images: np.ndarray
 
     @property
@@ -35,9 +29,7 @@ class Equations:
         return self.images.shape[1] // 2
 
     def __add__(self, other: "Equations") -> "Equations":
-        return Equations(
-            self.grid, self.products + other.products, self.images + other.images
-        )
+        return Equations(self.grid, self.products + other.products, self.images + other.images)
 
     def of(self, columns: np.ndarray) -> "Equations":
         """Return the equations of some of the features, ascending."""
@@ -74,12 +66,7 @@ class Equations:
     ) -> np.ndarray:
         """Return the volumes, complex, (n_features, grid.size), inside the ball.
 
-        Parameters
-        ----------
-        prior_variance : float or ndarray of shape (n_features, grid.size)
-            Of the coefficients, in units of the noise of an image.
-        about : complex ndarray of shape (n_features, grid.size) or None
-            Volumes that the result is added to. The prior is that of their sum.
+        Shapes: prior_variance (n_features, grid.size), about (n_features, grid.size).
         """
         grid, count = self.grid, self.n_features
         first, opposite = self._halves
@@ -88,9 +75,7 @@ class Equations:
         known = None if about is None else about[:, first].T
 
         def solve(rows: slice) -> np.ndarray:
-            return self._solution(
-                rows, precision[rows], None if known is None else known[rows]
-            )
+            return self._solution(rows, precision[rows], None if known is None else known[rows])
 
         # Every system by itself, so that results do not depend on the panels.
         panels = map_panels(solve, len(first), smallest=2000, largest=5000)
@@ -100,9 +85,7 @@ class Equations:
         volumes[opposite] = real - 1j * imaginary
         return grid.bounded(volumes.T)
 
-    def _solution(
-        self, rows: slice, precision: np.ndarray, about: np.ndarray | None
-    ) -> np.ndarray:
+    def _solution(self, rows: slice, precision: np.ndarray, about: np.ndarray | None) -> np.ndarray:
         """Return real and imaginary parts at some frequencies, (m, n_features, 2)."""
         count = self.n_features
         products, images = self.products[rows], self.images[rows]

@@ -1,7 +1,7 @@
 """Volumes of a molecule from images whose places on factors another program told.
 
-Volumes are regressed on functions of the places. Two half sets of images give two sets
-of volumes: what both have in common is what the images say about the places.
+Volumes are regressed on functions of the places. Two half sets of images give two sets of volumes:
+what both have in common is what the images say about the places.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,11 +12,7 @@ import numpy as np
 from manifactor._support.workers import Here, Workers
 from manifactor.cryoem.all_views.model import MotionModel
 from manifactor.cryoem.all_views.place_features import PlaceFeatures
-from manifactor.cryoem.all_views.regression import (
-    Features,
-    RegressionSettings,
-    volumes_from,
-)
+from manifactor.cryoem.all_views.regression import Features, RegressionSettings, volumes_from
 from manifactor.cryoem.all_views.slices import volume_correlation
 from manifactor.cryoem.all_views.transforms import Transforms
 from manifactor.cryoem.all_views.view_map import ViewMap, view_map
@@ -28,11 +24,11 @@ class KnownPlaceSettings:
     """Settings of `model_of_places`."""
 
     regression: RegressionSettings = field(default_factory=RegressionSettings)
-    # Images that volumes are learned from: as many as the fit of all views takes. More
-    # are read for nothing, as the volumes are coarse.
+    # Images that volumes are learned from: as many as the fit of all views takes. More are read for
+    # nothing, as the volumes are coarse.
     learned: int = 30_000
-    # Columns of a shape of more dimensions: the cost grows with the square of the
-    # features, and the first functions are the coarsest.
+    # Columns of a shape of more dimensions: the cost grows with the square of the features, and the
+    # first functions are the coarsest.
     columns: int = 8
     # Information about an even place that there is without any image.
     prior_information: float = 12.0
@@ -50,25 +46,7 @@ def model_of_places(
 ) -> MotionModel:
     """Return the molecule along factors on which the places of images are known.
 
-    Parameters
-    ----------
-    transforms : Transforms
-    topologies : sequence of "interval", "circle" or "other"
-    places : sequence of ndarray of shape (n, d)
-        Of each factor: even places in [0, 1] on an interval or a circle, else the
-        embedding.
-    rng : Generator
-        Draws the half sets.
-    report : callable
-        Called with the fraction that is done.
-    workers : Workers
-    settings : KnownPlaceSettings
-
-    Returns
-    -------
-    MotionModel
-        Its deviations are those expected of a place that a single image tells, and its
-        consistency is the correlation of the volumes of two half sets.
+    Shapes: places (n, d).
     """
     features = PlaceFeatures.of(topologies, places)
     known = Features.known(features.features(np.hstack(list(places))))
@@ -77,9 +55,7 @@ def model_of_places(
     for number in (0, 1):
         rows = np.flatnonzero(half == number)
         given = transforms[rows], known[rows]
-        found.append(
-            volumes_from(*given, workers=workers, settings=settings.regression)
-        )
+        found.append(volumes_from(*given, workers=workers, settings=settings.regression))
         report((number + 1) / 2)
     first, second = found
     return MotionModel(
@@ -97,14 +73,7 @@ def half_set_correlation(
 ) -> np.ndarray:
     """Return the correlation of each factor's volumes of two half sets.
 
-    Parameters
-    ----------
-    first, second : complex ndarray of shape (n_features, grid.size)
-    features : PlaceFeatures
-
-    Returns
-    -------
-    ndarray of shape (n_factors,)
+    Shapes: first, second (n_features, grid.size) -> (n_factors,).
     """
     columns = map(features.own_columns, range(len(features.topologies)))
     return np.array([volume_correlation(first[own], second[own]) for own in columns])
@@ -120,16 +89,10 @@ def expected_views(
 ) -> ViewMap:
     """Return how well a single image of each direction tells places on factors.
 
-    The information about a place is what volumes of two half sets have in common in
-    their slopes along it, so that noise adds nothing on average.
+    The information about a place is what volumes of two half sets have in common in their slopes
+    along it, so that noise adds nothing on average.
 
-    Parameters
-    ----------
-    transforms : Transforms
-    features : PlaceFeatures
-    first, second : complex ndarray of shape (n_features, grid.size)
-        Volumes from two half sets of images.
-    settings : KnownPlaceSettings
+    Shapes: first, second (n_features, grid.size).
     """
     n_factors = len(features.topologies)
     counted = view_map(transforms.rotations, np.zeros((len(transforms), n_factors)))
@@ -150,25 +113,13 @@ def expected_views(
 
 
 def counted_views(particles: Particles | None) -> ViewMap:
-    """Return the number of particles in each direction; 0 without angles.
-
-    Parameters
-    ----------
-    particles : Particles or None
-
-    Returns
-    -------
-    ViewMap
-        Without deviations, as of no motion.
-    """
+    """Return the number of particles in each direction; 0 without angles."""
     angles = None if particles is None else particles.angles
     rotations = euler_matrices(np.zeros((0, 3)) if angles is None else angles)
     return view_map(rotations, np.zeros((len(rotations), 0)))
 
 
-def _shown(
-    transforms: Transforms, volumes: np.ndarray, rotations: np.ndarray
-) -> np.ndarray:
+def _shown(transforms: Transforms, volumes: np.ndarray, rotations: np.ndarray) -> np.ndarray:
     """Return slices of volumes, (n_views, n_pixels, n_features)."""
     grid = transforms.grid
     sharp = grid.sharpened(volumes).astype(np.complex64)

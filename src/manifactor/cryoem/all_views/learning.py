@@ -1,7 +1,7 @@
 """The volumes of motions, learned from images whose places are known or estimated.
 
-How finely volumes depend on places, and which motions change the same part of the
-molecule, is decided by the images: a term stays if two half sets agree about it.
+How finely volumes depend on places, and which motions change the same part of the molecule, is
+decided by the images: a term stays if two half sets agree about it.
 """
 
 from collections.abc import Sequence
@@ -28,33 +28,20 @@ class LearningSettings:
     """Settings of `learn`."""
 
     regression: RegressionSettings = field(default_factory=RegressionSettings)
-    # Least correlation of a term's volumes of two half sets. At a third, the volume of
-    # both together has as much signal as noise; a little above it, terms that chance
-    # favours stay out.
+    # Least correlation of a term's volumes of two half sets. At a third, the volume of both
+    # together has as much signal as noise; a little above it, terms that chance favours stay out.
     reproducible: float = 0.4
 
 
 @dataclass(frozen=True)
 class Learned:
-    """Motions, the volumes of their features, and what is known of the images.
-
-    Attributes
-    ----------
-    motions : Motions
-    volumes : complex ndarray of shape (n_features, grid.size)
-    transforms : Transforms
-        The images that the volumes were learned from.
-    features : Features
-        Of these images.
-    prior_variance : ndarray of shape (n_features, grid.size)
-        Of the volumes.
-    """
+    """Motions, the volumes of their features, and what is known of the images."""
 
     motions: Motions
-    volumes: np.ndarray
-    transforms: Transforms
-    features: Features
-    prior_variance: np.ndarray
+    volumes: np.ndarray  # (n_features, grid.size)
+    transforms: Transforms  # the images that the volumes were learned from
+    features: Features  # of these images
+    prior_variance: np.ndarray  # (n_features, grid.size): of the volumes
 
 
 def learn_known(
@@ -67,14 +54,7 @@ def learn_known(
 ) -> Learned:
     """Learn volumes from images of known places, with all terms that they show.
 
-    Parameters
-    ----------
-    transforms : Transforms
-    motions : Motions
-        To begin with.
-    places : ndarray of shape (n, n_motions)
-    workers : Workers
-    settings : LearningSettings
+    Shapes: places (n, n_motions).
     """
     volumes = None
     while True:
@@ -106,20 +86,7 @@ def learn(
 ) -> Learned:
     """Learn volumes, and the terms that two half sets of images agree about.
 
-    Parameters
-    ----------
-    transforms : Transforms
-        In random order: the half sets are the first and the last half.
-    motions : Motions
-        Its terms stay.
-    tried : Motions
-        The same with terms that may be added.
-    features : Features
-        Of `tried`.
-    volumes : complex ndarray of shape (n_features, grid.size) or None
-        Of `motions`, learned before; they are improved.
-    workers : Workers
-    settings : LearningSettings
+    Shapes: volumes (n_features, grid.size).
     """
     known = np.zeros((features.mean.shape[1], transforms.grid.size), complex)
     if volumes is not None:
@@ -136,14 +103,12 @@ def learn(
     chosen = motions.with_terms(kept)
     columns = tried.columns(chosen.terms)
     power = shared_power(found[0][columns], found[1][columns], transforms.grid)
-    # Inside the ball neighbouring frequencies are averaged, which leaves the share
-    # `filled` of their noise. The prior of single frequencies is weaker by as much.
+    # Inside the ball neighbouring frequencies are averaged, which leaves the share `filled` of
+    # their noise. The prior of single frequencies is weaker by as much.
     prior = power / transforms.grid.filled
     equations = (rests[0] + rests[1]).of(columns)
     change = equations.solved(prior_variance=prior, about=known[columns])
-    return Learned(
-        chosen, known[columns] + change, transforms, features.of(columns), prior
-    )
+    return Learned(chosen, known[columns] + change, transforms, features.of(columns), prior)
 
 
 def _equations_of_halves(
@@ -164,34 +129,18 @@ def _equations_of_halves(
 
 
 def volumes_of_halves(
-    learned: Learned,
-    *,
-    workers: Workers = Here(),
-    settings: LearningSettings = LearningSettings(),
+    learned: Learned, *, workers: Workers = Here(), settings: LearningSettings = LearningSettings()
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the volumes of two half sets of images."""
-    pairs = _equations_of_halves(
-        learned.transforms, learned.features, None, workers, settings
-    )
-    first, second = (
-        half.solved(prior_variance=learned.prior_variance) for half, _ in pairs
-    )
+    pairs = _equations_of_halves(learned.transforms, learned.features, None, workers, settings)
+    first, second = (half.solved(prior_variance=learned.prior_variance) for half, _ in pairs)
     return first, second
 
 
 def shared_power(first: np.ndarray, second: np.ndarray, grid: VolumeGrid) -> np.ndarray:
     """Return the power of volumes at each frequency, without that of their noise.
 
-    Parameters
-    ----------
-    first, second : complex ndarray of shape (n_features, grid.size)
-        Of two half sets.
-    grid : VolumeGrid
-
-    Returns
-    -------
-    ndarray of shape (n_features, grid.size)
-        The mean of a shell, and positive everywhere.
+    Shapes: first, second (n_features, grid.size) -> (n_features, grid.size).
     """
     shell = grid.shells
     counts = np.maximum(np.bincount(shell, grid.inside), 1)
@@ -207,14 +156,8 @@ def shared_power(first: np.ndarray, second: np.ndarray, grid: VolumeGrid) -> np.
 def unexplained(learned: Learned, *, most: int = 2000) -> np.ndarray:
     """Return the variance of what volumes leave of images, by frequency, at least 1.
 
-    At high frequencies a motion may be finer than the terms can follow. What is left
-    is noise to the places; it is averaged over the directions in an image.
-
-    Parameters
-    ----------
-    learned : Learned
-    most : int
-        Images that are looked at.
+    At high frequencies a motion may be finer than the terms can follow. What is left is noise to
+    the places; it is averaged over the directions in an image.
     """
     # Symmetry mates are neighbours: steps take images of different particles.
     rows = slice(None, None, max(1, len(learned.transforms) // most))
@@ -226,25 +169,12 @@ def unexplained(learned: Learned, *, most: int = 2000) -> np.ndarray:
 
 
 def term_agreement(
-    halves: Sequence[np.ndarray],
-    weight: np.ndarray,
-    motions: Motions,
-    terms: Sequence[Term],
+    halves: Sequence[np.ndarray], weight: np.ndarray, motions: Motions, terms: Sequence[Term]
 ) -> dict[Term, float]:
     """Return the correlation of each term's volumes of two half sets.
 
-    Parameters
-    ----------
-    halves : sequence of complex ndarray of shape (n_features, grid.size)
-    weight : ndarray of shape (grid.size,)
-        Of each frequency.
-    motions : Motions
-        Whose features the volumes belong to.
-    terms : sequence of Term
+    Shapes: halves (n_features, grid.size), weight (grid.size,).
     """
     first, second = (half * np.sqrt(weight) for half in halves)
     columns = {term: motions.columns([term]) for term in terms}
-    return {
-        term: volume_correlation(first[own], second[own])
-        for term, own in columns.items()
-    }
+    return {term: volume_correlation(first[own], second[own]) for term, own in columns.items()}

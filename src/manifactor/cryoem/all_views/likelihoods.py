@@ -1,7 +1,7 @@
 """Likelihoods of the features of images, and functions of them mapped over images.
 
-Likelihoods of all images may take more memory than the images: what a function makes of
-those of some images is kept, and they are not.
+Likelihoods of all images may take more memory than the images: what a function makes of those of
+some images is kept, and they are not.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,26 +12,16 @@ import numpy as np
 
 from manifactor._support.threads import one_blas_thread, over_cores
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.regression import (
-    Arrays,
-    RegressionSettings,
-    image_blocks,
-)
+from manifactor.cryoem.all_views.regression import Arrays, RegressionSettings, image_blocks
 from manifactor.cryoem.all_views.transforms import Transforms
 
 
 @dataclass(frozen=True)
 class Likelihood:
-    """The log-likelihood ``linear @ f - f @ quadratic @ f / 2`` of features f.
+    """The log-likelihood ``linear @ f - f @ quadratic @ f / 2`` of features f."""
 
-    Attributes
-    ----------
-    linear : ndarray of shape (n, n_features)
-    quadratic : ndarray of shape (n, n_features, n_features)
-        It depends on the view and on the CTF, not on the image.
-    """
-
-    linear: np.ndarray
+    linear: np.ndarray  # (n, n_features)
+    # (n, n_features, n_features): it depends on the view and on the CTF, not on the image
     quadratic: np.ndarray
 
     def __getitem__(self, rows) -> "Likelihood":
@@ -46,15 +36,9 @@ def likelihood(
 ) -> Likelihood:
     """Return the log-likelihood of the features of every image.
 
-    Parameters
-    ----------
-    transforms : Transforms
-    volumes : complex ndarray of shape (n_features, grid.size)
-    settings : RegressionSettings
+    Shapes: volumes (n_features, grid.size).
     """
-    return Likelihood(
-        *map_likelihoods(_both_terms, transforms, volumes, settings=settings)
-    )
+    return Likelihood(*map_likelihoods(_both_terms, transforms, volumes, settings=settings))
 
 
 def _both_terms(terms: Likelihood) -> Arrays:
@@ -71,16 +55,7 @@ def map_likelihoods(
 ) -> Arrays:
     """Map `work` over the likelihoods of images, a block at a time.
 
-    Parameters
-    ----------
-    work : callable
-        A function of a module. Called with a `Likelihood` and with `more`, it returns
-        arrays; those of all blocks are joined along their first axis.
-    transforms : Transforms
-    volumes : complex ndarray of shape (n_features, grid.size)
-    more : object
-    workers : Workers
-    settings : RegressionSettings
+    Shapes: volumes (n_features, grid.size).
     """
     jobs = likelihood_jobs(work, transforms, volumes, *more, settings=settings)
     return joined(workers.map(likelihood_piece, jobs))

@@ -14,30 +14,19 @@ from manifactor.cryoem.all_views.view_map import ViewMap
 
 @dataclass(frozen=True)
 class MotionModel:
-    """Volumes of a molecule that moves, and how well views show its motions.
-
-    Attributes
-    ----------
-    grid : VolumeGrid
-    box : float
-        Width of an image in Angstrom.
-    motions : Motions or PlaceFeatures
-        Features of places; the latter if another program told the places.
-    volumes : complex64 ndarray of shape (n_features, grid.size)
-    views : ViewMap
-    consistency : ndarray of shape (n_motions,)
-        How much of a motion in some views the other views predict; if another program
-        told the places, the correlation of volumes from two half sets of images.
-    quantiles : ndarray of shape (n_motions, n_levels) or None
-        Of the places of all particles, from 0 to 1; None if another program told them.
-    """
+    """Volumes of a molecule that moves, and how well views show its motions."""
 
     grid: VolumeGrid
-    box: float
+    box: float  # width of an image in Angstrom
+    # Features of places; the latter if another program told the places
     motions: Motions | PlaceFeatures
-    volumes: np.ndarray
+    volumes: np.ndarray  # (n_features, grid.size)
     views: ViewMap
+    # (n_motions,): how much of a motion in some views the other views predict; if another program
+    # told the places, the correlation of volumes from two half sets of images
     consistency: np.ndarray
+    # (n_motions, n_levels): of the places of all particles, from 0 to 1; None if another program
+    # told them
     quantiles: np.ndarray | None = None
 
     def state(self, places: np.ndarray) -> np.ndarray:
@@ -45,18 +34,10 @@ class MotionModel:
         features = self.motions.features(np.atleast_2d(places))
         return features[0] @ self.volumes
 
-    def images(
-        self, places: np.ndarray, rotations: np.ndarray, *, size: int = 64
-    ) -> np.ndarray:
+    def images(self, places: np.ndarray, rotations: np.ndarray, *, size: int = 64) -> np.ndarray:
         """Return mean images of the molecule, without CTF, (n, size, size).
 
-        Parameters
-        ----------
-        places : ndarray of shape (n_motions,)
-        rotations : ndarray of shape (n, 3, 3)
-            They take the molecule to the image.
-        size : int
-            Pixels; the box keeps its width.
+        Shapes: places (n_motions,), rotations (n, 3, 3).
         """
         features = self.motions.features(np.atleast_2d(places))
         sharp = features[0] @ self._sharpened

@@ -1,8 +1,8 @@
 """Intervals and circles as features of a volume, and the places that images tell.
 
-A place lies in [0, 1]: once along an interval, once around a circle. A volume is a sum
-of functions of places: each motion adds some of its own, and motions that change the
-same part of the molecule add products.
+A place lies in [0, 1]: once along an interval, once around a circle. A volume is a sum of functions
+of places: each motion adds some of its own, and motions that change the same part of the molecule
+add products.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from manifactor.cryoem.all_views.terms import (
 class MotionSettings:
     """Settings of `Motions`."""
 
-    # Highest degree of an interval or harmonic of a circle, and their highest sum in a
-    # product of two motions: a motion spans some five resolved widths.
+    # Highest degree of an interval or harmonic of a circle, and their highest sum in a product of
+    # two motions: a motion spans some five resolved widths.
     max_level: int = 6
     max_product: int = 4
     # Features of all terms: normal equations take memory with their square.
@@ -38,9 +38,8 @@ class MotionSettings:
     max_along: int = 48
     # Images at a time: their likelihoods on the grid take some 64 MB.
     block: int = 2000
-    # Places that are known to about a step of the grid are found on a finer one around
-    # them: its points in all and along one motion, its half width in deviations, and
-    # images at a time.
+    # Places that are known to about a step of the grid are found on a finer one around them: its
+    # points in all and along one motion, its half width in deviations, and images at a time.
     fine_points: int = 343
     fine_along: int = 9
     fine_width: float = 2.5
@@ -51,37 +50,20 @@ class MotionSettings:
 
 @dataclass(frozen=True)
 class Posterior:
-    """Places of particles, given their images.
+    """Places of particles, given their images."""
 
-    Attributes
-    ----------
-    places : ndarray of shape (n, n_motions)
-        Means, in [0, 1]; around a circle circular means.
-    deviations : ndarray of shape (n, n_motions)
-        Standard deviations in the same unit.
-    features : Features
-    """
-
-    places: np.ndarray
-    deviations: np.ndarray
+    places: np.ndarray  # (n, n_motions): means, in [0, 1]; around a circle circular means
+    deviations: np.ndarray  # (n, n_motions): standard deviations in the same unit
     features: Features
 
 
 @dataclass(frozen=True)
 class Motions(PickledFields):
-    """Independent motions of a molecule.
-
-    Attributes
-    ----------
-    topologies : tuple of "interval" or "circle"
-    settings : MotionSettings
-    added : tuple of Term
-        What volumes depend on beside the first function of each motion.
-    """
+    """Independent motions of a molecule."""
 
     topologies: tuple[str, ...]
     settings: MotionSettings = MotionSettings()
-    added: tuple[Term, ...] = ()
+    added: tuple[Term, ...] = ()  # what volumes depend on beside the first function of each motion
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -106,9 +88,7 @@ class Motions(PickledFields):
 
         The first is the constant 1; all have mean square 1 on even places.
         """
-        return np.hstack(
-            [term_features(self.topologies, places, term) for term in self.terms]
-        )
+        return np.hstack([term_features(self.topologies, places, term) for term in self.terms])
 
     @property
     def are_circles(self) -> np.ndarray:
@@ -126,26 +106,14 @@ class Motions(PickledFields):
 
     def own_terms(self, motion: int) -> list[Term]:
         """Return the terms that depend on one motion alone."""
-        return [
-            term for term in self.terms if term[motion] and sum(term) == term[motion]
-        ]
+        return [term for term in self.terms if term[motion] and sum(term) == term[motion]]
 
     def own_columns(self, motion: int) -> np.ndarray:
         """Return the columns of the features that depend on one motion alone."""
         return self.columns(self.own_terms(motion))
 
-    def posterior(
-        self, terms: Likelihood, *, described: "Motions | None" = None
-    ) -> Posterior:
-        """Return the places of particles, given the likelihood of their features.
-
-        Parameters
-        ----------
-        terms : Likelihood
-        described : Motions or None
-            The same motions with the terms that the features of the result are for;
-            None for these.
-        """
+    def posterior(self, terms: Likelihood, *, described: "Motions | None" = None) -> Posterior:
+        """Return the places of particles, given the likelihood of their features."""
         described = described or self
         n_images, n_motions = len(terms.linear), len(self.topologies)
         n_features = described._grid_features.shape[1]
@@ -219,9 +187,7 @@ class Motions(PickledFields):
         return Posterior(
             places=np.where(self.are_circles, mean % 1, mean),
             deviations=np.sqrt(np.maximum(squares, _within(step))),
-            features=Features(
-                weighted.sum(axis=1), weighted.transpose(0, 2, 1) @ theirs
-            ),
+            features=Features(weighted.sum(axis=1), weighted.transpose(0, 2, 1) @ theirs),
         )
 
     @cached_property

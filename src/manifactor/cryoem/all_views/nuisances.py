@@ -8,15 +8,7 @@ from manifactor.cryoem.all_views.slices import VolumeGrid
 def rigid_motions(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
     """Return how a volume changes if it is shifted along or rotated about each axis.
 
-    Parameters
-    ----------
-    volume : complex ndarray of shape (grid.size,)
-    grid : VolumeGrid
-
-    Returns
-    -------
-    complex ndarray of shape (6, grid.size)
-        Three shifts, then three rotations; to first order, in any unit.
+    Shapes: volume (grid.size,) -> (6, grid.size).
     """
     cube = volume.reshape(3 * (grid.side,))
     frequency = np.stack(np.meshgrid(*3 * (grid.axis,), indexing="ij"))
@@ -30,16 +22,7 @@ def rigid_motions(volume: np.ndarray, grid: VolumeGrid) -> np.ndarray:
 def contrasts(volume: np.ndarray, grid: VolumeGrid, *, degree: int = 3) -> np.ndarray:
     """Return how a volume changes with contrast, resolution and defocus.
 
-    Parameters
-    ----------
-    volume : complex ndarray of shape (grid.size,)
-    grid : VolumeGrid
-    degree : int
-        Of the polynomial of the squared frequency that multiplies the volume.
-
-    Returns
-    -------
-    complex ndarray of shape (degree + 1, grid.size)
+    Shapes: volume (grid.size,) -> (degree + 1, grid.size).
     """
     squared = sum(axis**2 for axis in np.meshgrid(*3 * (grid.axis,), indexing="ij"))
     relative = (squared / grid.cut**2).ravel()
@@ -49,10 +32,7 @@ def contrasts(volume: np.ndarray, grid: VolumeGrid, *, degree: int = 3) -> np.nd
 def without_nuisances(volumes: np.ndarray, grid: VolumeGrid) -> np.ndarray:
     """Return the mean volume, and the others less what changes the mean as a whole.
 
-    Parameters
-    ----------
-    volumes : complex ndarray of shape (rank + 1, grid.size)
-    grid : VolumeGrid
+    Shapes: volumes (rank + 1, grid.size).
     """
     mean, others = volumes[0], volumes[1:]
     changes = np.concatenate([rigid_motions(mean, grid), contrasts(mean, grid)])

@@ -12,35 +12,24 @@ from manifactor.cryoem.all_views.terms import LEVELS
 class PlaceFeatures:
     """Functions of places on which volumes are regressed.
 
-    An interval has polynomials and a circle harmonics of its even place in [0, 1], as
-    `Motions` has them, but no products of factors. Any other shape has the columns of
-    its embedding, which are functions of the place already, and products of the first
-    of them.
-
-    Attributes
-    ----------
-    topologies : tuple of "interval", "circle" or "other"
-    middles, spreads : tuple of ndarray
-        Mean and standard deviation of the columns of each factor's places.
-    squared : int
-        Columns of an embedding whose products are features, too.
-    degree, harmonics : int
-        Highest degree of an interval, and harmonic of a circle.
+    An interval has polynomials and a circle harmonics of its even place in [0, 1], as `Motions` has
+    them, but no products of factors. Any other shape has the columns of its embedding, which are
+    functions of the place already, and products of the first of them.
     """
 
     topologies: tuple[str, ...]
+    # Mean and standard deviation of the columns of each factor's places
     middles: tuple[np.ndarray, ...]
+    # Mean and standard deviation of the columns of each factor's places
     spreads: tuple[np.ndarray, ...]
     # Without products, a part that moves by more than its size is seen twice.
-    squared: int = 3
+    squared: int = 3  # columns of an embedding whose products are features, too
     # Five and three placed 6,000 simulated images no better: their volumes are noisier.
-    degree: int = 3
-    harmonics: int = 2
+    degree: int = 3  # highest degree of an interval, and harmonic of a circle
+    harmonics: int = 2  # highest degree of an interval, and harmonic of a circle
 
     @classmethod
-    def of(
-        cls, topologies: Sequence[str], places: Sequence[np.ndarray]
-    ) -> "PlaceFeatures":
+    def of(cls, topologies: Sequence[str], places: Sequence[np.ndarray]) -> "PlaceFeatures":
         """Return the features of factors, given places on each of them, (n, d)."""
         spreads = [place.std(axis=0) for place in places]
         return cls(
@@ -58,9 +47,7 @@ class PlaceFeatures:
     def features(self, places: np.ndarray) -> np.ndarray:
         """Return the features of places, (n, n_features); the first is the constant 1.
 
-        Parameters
-        ----------
-        places : ndarray of shape (n, sum of the widths)
+        Shapes: places (n, sum of the widths).
         """
         ends = np.cumsum(self.widths)[:-1]
         columns = [np.ones((len(places), 1))]
@@ -70,18 +57,15 @@ class PlaceFeatures:
 
     def own_columns(self, motion: int) -> np.ndarray:
         """Return the columns of the features that one factor adds."""
-        counts = [
-            self._along(k, middle[None]).shape[1]
-            for k, middle in enumerate(self.middles)
-        ]
+        counts = [self._along(k, middle[None]).shape[1] for k, middle in enumerate(self.middles)]
         start = 1 + sum(counts[:motion])
         return np.arange(start, start + counts[motion])
 
     def slopes(self, motion: int, *, count: int = 400) -> np.ndarray:
         """Return mean products of the slopes of a factor's features, (m, m).
 
-        Slopes along an even place; of a shape of d dimensions, the mean over its axes
-        in units in which places have the standard deviation of even ones.
+        Slopes along an even place; of a shape of d dimensions, the mean over its axes in units in
+        which places have the standard deviation of even ones.
         """
         if self.topologies[motion] not in LEVELS:
             n_own = len(self.own_columns(motion))

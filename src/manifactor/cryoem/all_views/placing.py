@@ -9,10 +9,7 @@ from scipy.stats import rankdata
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.consistency import (
-    ConsistencySettings,
-    view_consistency,
-)
+from manifactor.cryoem.all_views.consistency import ConsistencySettings, view_consistency
 from manifactor.cryoem.all_views.learning import (
     Learned,
     LearningSettings,
@@ -29,11 +26,7 @@ from manifactor.cryoem.all_views.likelihoods import (
     map_likelihoods,
 )
 from manifactor.cryoem.all_views.motions import Motions
-from manifactor.cryoem.all_views.regression import (
-    Arrays,
-    Features,
-    RegressionSettings,
-)
+from manifactor.cryoem.all_views.regression import Arrays, Features, RegressionSettings
 from manifactor.cryoem.all_views.symmetry import point_group
 from manifactor.cryoem.all_views.terms import Term
 from manifactor.cryoem.all_views.transforms import Transforms
@@ -49,8 +42,8 @@ class PlacingSettings:
     regression: RegressionSettings = field(default_factory=RegressionSettings)
     learning: LearningSettings = field(default_factory=LearningSettings)
     consistency: ConsistencySettings = field(default_factory=ConsistencySettings)
-    # Images that volumes are learned from, symmetry mates included, and rounds of
-    # expectation maximisation: seven of them placed two stretches no better.
+    # Images that volumes are learned from, symmetry mates included, and rounds of expectation
+    # maximisation: seven of them placed two stretches no better.
     learned: int = 30_000
     rounds: int = 3
     # Images that are placed twice, to see how much the noise of volumes matters.
@@ -59,24 +52,16 @@ class PlacingSettings:
 
 @dataclass(frozen=True)
 class Placed:
-    """All particles on the motions.
-
-    Attributes
-    ----------
-    motions : Motions
-    volumes : complex ndarray of shape (n_features, grid.size)
-        Of the features of ``motions``.
-    places, deviations : ndarray of shape (n, n_motions)
-        As those of `Posterior`; deviations count the noise of the volumes, too.
-    consistency : ndarray of shape (n_motions,)
-        How much of a motion in some views the other views predict; see
-        `view_consistency`.
-    """
+    """All particles on the motions."""
 
     motions: Motions
-    volumes: np.ndarray
+    volumes: np.ndarray  # (n_features, grid.size): of the features of ``motions``
+    # (n, n_motions): as those of `Posterior`; deviations count the noise of the volumes, too
     places: np.ndarray
+    # (n, n_motions): as those of `Posterior`; deviations count the noise of the volumes, too
     deviations: np.ndarray
+    # (n_motions,): how much of a motion in some views the other views predict; see
+    # `view_consistency`
     consistency: np.ndarray
 
 
@@ -100,46 +85,20 @@ def place_particles(
 ) -> Placed:
     """Place all particles on motions, given the places of some of them.
 
-    Parameters
-    ----------
-    transforms : Transforms
-        Of all particles.
-    motions : Motions
-    rows : ndarray of int of shape (n_known,)
-        Particles whose places are known approximately.
-    places : ndarray of shape (n_known, n_motions)
-    rng : Generator
-        Draws the particles that volumes are learned from.
-    symmetry : str
-        Point group of the molecule.
-    stages : Stages or None
-        Times and reports the placing, and keeps the volumes of the motions, and the
-        places piece by piece.
-    key : str
-        Of everything that the result depends on, for `stages`.
-    workers : Workers
-    settings : PlacingSettings
+    Shapes: rows (n_known,), places (n_known, n_motions).
     """
     stages = stages or Stages()
     mates = point_group(symmetry)
 
     def find() -> Known:
-        learned = _learned(
-            transforms, motions, rows, places, mates, rng, stages, workers, settings
-        )
+        learned = _learned(transforms, motions, rows, places, mates, rng, stages, workers, settings)
         return _described(learned, mates, workers, settings)
 
     with stages.timed("places"), one_blas_thread():
         added, volumes, noise, spread, consistency = stages.recall("motions", key, find)
         motions = motions.with_terms(added)
         found, deviations = _all_places(
-            replace(transforms, noise=noise),
-            volumes,
-            motions,
-            stages,
-            key,
-            workers,
-            settings,
+            replace(transforms, noise=noise), volumes, motions, stages, key, workers, settings
         )
     ratio = spread / np.mean(deviations**2, axis=0)
     deviations = deviations * np.sqrt(1 + ratio)
@@ -158,9 +117,7 @@ def _all_places(
     """Return places and deviations of all images, both (n, n_motions)."""
     before = (settings.rounds + 1) / (settings.rounds + 2)
     stages.report("places", before)
-    jobs = likelihood_jobs(
-        _places, transforms, volumes, motions, settings=settings.regression
-    )
+    jobs = likelihood_jobs(_places, transforms, volumes, motions, settings=settings.regression)
     pieces = stages.pieces(
         "places",
         key,
@@ -247,16 +204,8 @@ def _described(
 ) -> Known:
     """Return what is kept of the volumes that were learned.
 
-    Returns
-    -------
-    added : tuple of Term
-        Of the motions.
-    volumes : complex ndarray of shape (n_features, grid.size)
-    noise : ndarray of shape (m,)
-        Variance of what volumes leave of images.
-    spread : ndarray of shape (n_motions,)
-        Variance of places that is due to the noise of volumes.
-    consistency : ndarray of shape (n_motions,)
+    Returns volumes (n_features, grid.size), noise (m,), spread (n_motions,), consistency
+    (n_motions,).
     """
     halves = volumes_of_halves(learned, workers=workers, settings=settings.learning)
     images = learned.transforms[:: len(mates)]
@@ -287,17 +236,12 @@ def _noise_of_volumes(
     """Return the variance of places that is due to the noise of volumes."""
     first, second = (
         map_likelihoods(
-            _places,
-            transforms,
-            volumes,
-            motions,
-            workers=workers,
-            settings=settings.regression,
+            _places, transforms, volumes, motions, workers=workers, settings=settings.regression
         )[0]
         for volumes in halves
     )
-    # Around a circle the way may lead through 0; an interval has no way of more than
-    # half of it but by accident.
+    # Around a circle the way may lead through 0; an interval has no way of more than half of it but
+    # by accident.
     apart = np.abs(first - second)
     apart = np.where(motions.are_circles, np.minimum(apart, 1 - apart), apart)
     # Two halves differ by twice the variance of one, which has twice that of all.

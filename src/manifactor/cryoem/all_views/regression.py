@@ -1,7 +1,7 @@
 """Volumes from images and their features by least squares.
 
-The image of a particle is a slice of ``sum_j f_j V_j``, times its CTF, and noise: the
-features f describe the particle, the volumes V are common to all.
+The image of a particle is a slice of ``sum_j f_j V_j``, times its CTF, and noise: the features f
+describe the particle, the volumes V are common to all.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,7 @@ import numpy as np
 
 from manifactor._support.threads import one_blas_thread, over_cores
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.equations import (
-    Equations,
-    folded_images,
-    folded_products,
-)
+from manifactor.cryoem.all_views.equations import Equations, folded_images, folded_products
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.all_views.transforms import Transforms
 
@@ -28,20 +24,20 @@ Arrays = tuple[np.ndarray, ...]
 class RegressionSettings:
     """Settings of `volumes_from` and of likelihoods.
 
-    Images are divided by numbers that do not depend on the machine, and sums are taken
-    in a fixed order: results are the same on any number of cores and workers.
+    Images are divided by numbers that do not depend on the machine, and sums are taken in a fixed
+    order: results are the same on any number of cores and workers.
     """
 
-    # Prior variance of a volume's coefficients, in units of the noise of an image. It
-    # matters only at frequencies that hardly any image shows.
+    # Prior variance of a volume's coefficients, in units of the noise of an image. It matters only
+    # at frequencies that hardly any image shows.
     prior_variance: float = 1.0
     # Images at a time: their slices take some 10 MB.
     block: int = 256
-    # Images whose normal equations a thread sums, of some 25 MB. Adding the sums of 512
-    # takes a twentieth of the time that it takes to compute them.
+    # Images whose normal equations a thread sums, of some 25 MB. Adding the sums of 512 takes a
+    # twentieth of the time that it takes to compute them.
     share: int = 512
-    # Images of a piece of work: a second or more for one core, in which 9 MB of images
-    # and some 10 MB of volumes go to a worker. Eight threads share it at most.
+    # Images of a piece of work: a second or more for one core, in which 9 MB of images and some 10
+    # MB of volumes go to a worker. Eight threads share it at most.
     piece: int = 4096
 
     @property
@@ -52,17 +48,10 @@ class RegressionSettings:
 
 @dataclass(frozen=True)
 class Features:
-    """What is known of the features of particles.
+    """What is known of the features of particles."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n, n_features)
-    products : ndarray of shape (n, n_features, n_features)
-        Means of the products of two features.
-    """
-
-    mean: np.ndarray
-    products: np.ndarray
+    mean: np.ndarray  # (n, n_features)
+    products: np.ndarray  # (n, n_features, n_features): means of the products of two features
 
     @classmethod
     def known(cls, values: np.ndarray) -> "Features":
@@ -74,9 +63,7 @@ class Features:
 
     def of(self, columns: np.ndarray) -> "Features":
         """Return some of the features."""
-        return Features(
-            self.mean[:, columns], self.products[:, columns[:, None], columns]
-        )
+        return Features(self.mean[:, columns], self.products[:, columns[:, None], columns])
 
     def repeated(self, times: int) -> "Features":
         """Return the features with every particle some times in a row."""
@@ -94,16 +81,7 @@ def volumes_from(
 ) -> np.ndarray:
     """Compute the volumes that explain images best, given their features.
 
-    Parameters
-    ----------
-    transforms : Transforms
-    features : Features
-    workers : Workers
-    settings : RegressionSettings
-
-    Returns
-    -------
-    complex ndarray of shape (n_features, grid.size)
+    Returns (n_features, grid.size).
     """
     ((equations, _),) = normal_equations(
         [(transforms, features)], workers=workers, settings=settings
@@ -120,23 +98,10 @@ def normal_equations(
 ) -> list[tuple[Equations, Equations]]:
     """Return the equations of volumes, and those of what they leave, of sets of images.
 
-    Frequencies of the grid are solved for one by one, as if an image showed each at the
-    place of the grid. That is exact for what is left of images by volumes that explain
-    them well.
+    Frequencies of the grid are solved for one by one, as if an image showed each at the place of
+    the grid. That is exact for what is left of images by volumes that explain them well.
 
-    Parameters
-    ----------
-    sets : sequence of (Transforms, Features)
-    volumes : complex ndarray of shape (n_features, grid.size) or None
-        Volumes that explain the images; None for none.
-    workers : Workers
-    settings : RegressionSettings
-
-    Returns
-    -------
-    list of (Equations, Equations)
-        Of each set, those that `volumes_from` solves, and those whose solution is to
-        be added to `volumes`.
+    Shapes: volumes (n_features, grid.size).
     """
     grid = sets[0][0].grid
     columns = None if volumes is None else grid.columns(volumes)
@@ -152,10 +117,7 @@ def normal_equations(
 
 
 def _both_equations(
-    grid: VolumeGrid,
-    products: np.ndarray,
-    images: np.ndarray,
-    left: np.ndarray | None = None,
+    grid: VolumeGrid, products: np.ndarray, images: np.ndarray, left: np.ndarray | None = None
 ) -> tuple[Equations, Equations]:
     whole = Equations(grid, products, images)
     return whole, whole if left is None else Equations(grid, products, left)
@@ -203,13 +165,11 @@ def _share_sums(
     return folded_products(products), *map(folded_images, images)
 
 
-def _block_sums(
-    block: Transforms, features: Features, columns: np.ndarray | None
-) -> Arrays:
+def _block_sums(block: Transforms, features: Features, columns: np.ndarray | None) -> Arrays:
     """Return sums over a block of images at the frequencies ``grid.inside``.
 
-    Products of features, features times images, and the same of what volumes leave of
-    the images, unless there are none.
+    Products of features, features times images, and the same of what volumes leave of the images,
+    unless there are none.
     """
     first, second = np.triu_indices(features.mean.shape[1])
     inserted = block.grid.inner_slices(block.rotations).T
@@ -232,9 +192,7 @@ def _parts(values: np.ndarray) -> np.ndarray:
     return parts.reshape(-1, parts.shape[2])
 
 
-def _expected(
-    block: Transforms, columns: np.ndarray, products: np.ndarray
-) -> np.ndarray:
+def _expected(block: Transforms, columns: np.ndarray, products: np.ndarray) -> np.ndarray:
     """Return the expected features times images, (n, n_pixels, n_features)."""
     shown = block.shown(columns)
     products = products[:, None].astype(np.float32)
@@ -252,13 +210,7 @@ def residuals(
 ) -> np.ndarray:
     """Return the mean square of what volumes leave of images, by frequency, (m,).
 
-    Parameters
-    ----------
-    transforms : Transforms
-        A few thousand: all of them at a time.
-    volumes : complex ndarray of shape (n_features, grid.size)
-    features : ndarray of shape (n, n_features)
-    settings : RegressionSettings
+    Shapes: volumes (n_features, grid.size), features (n, n_features).
     """
     sharp = transforms.grid.sharpened(volumes).T.astype(np.complex64)
     squares = np.zeros(transforms.values.shape[1])
@@ -274,8 +226,6 @@ def residuals(
 def image_blocks(n_images: int, size: int) -> list[slice]:
     """Divide images into blocks of this size, and a smaller last one.
 
-    Examples
-    --------
     >>> image_blocks(5, 3)
     [slice(0, 3, None), slice(3, 5, None)]
     """

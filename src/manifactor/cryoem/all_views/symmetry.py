@@ -10,9 +10,8 @@ from scipy.spatial.transform import Rotation
 # An axis of rotation: in how many turns the circle is divided, and its direction.
 Axis = tuple[int, tuple[float, float, float]]
 X, Z = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
-# Two axes that all others follow from, in RELION's orientations; other programs orient
-# T and I in other ways. I1 and I2 have two-fold axes along x, y and z, and I3 and I4 a
-# five-fold axis along z.
+# Two axes that all others follow from, in RELION's orientations; other programs orient T and I in
+# other ways. I1 and I2 have two-fold axes along x, y and z, and I3 and I4 a five-fold axis along z.
 GENERATORS: dict[str, tuple[Axis, Axis]] = {
     "T": ((3, Z), (2, (0.0, np.sqrt(2), 1.0))),
     "O": ((4, Z), (3, (1.0, 1.0, 1.0))),
@@ -26,15 +25,6 @@ GENERATORS: dict[str, tuple[Axis, Axis]] = {
 def point_group(name: str) -> np.ndarray:
     """Return the rotations of a point group, (order, 3, 3), the identity first.
 
-    Parameters
-    ----------
-    name : str
-        Such as "C4", "D2", "T", "O" or "I1", oriented as in RELION: the axis of C and D
-        is z, a two-fold axis of D is x, a three-fold axis of T is z, and the four-fold
-        axes of O are x, y and z.
-
-    Examples
-    --------
     >>> [len(point_group(name)) for name in ("C4", "D2", "T", "O", "I1")]
     [4, 4, 12, 24, 60]
     """

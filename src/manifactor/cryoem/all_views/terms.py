@@ -1,8 +1,8 @@
 """Functions of places that a volume is a sum of: one level of a motion, or of two.
 
-A term gives a level for each motion, 0 where it does not depend on it: on two motions
-(2, 0) is the second function of the first motion, (1, 1) a product of both motions'
-first functions. The level of an interval is a degree, that of a circle a harmonic.
+A term gives a level for each motion, 0 where it does not depend on it: on two motions (2, 0) is the
+second function of the first motion, (1, 1) a product of both motions' first functions. The level of
+an interval is a degree, that of a circle a harmonic.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,22 +14,10 @@ from numpy.polynomial.legendre import Legendre
 Term = tuple[int, ...]
 
 
-def term_features(
-    topologies: Sequence[str], places: np.ndarray, term: Term
-) -> np.ndarray:
+def term_features(topologies: Sequence[str], places: np.ndarray, term: Term) -> np.ndarray:
     """Return the features of places that one term stands for.
 
-    Parameters
-    ----------
-    topologies : sequence of "interval" or "circle"
-    places : ndarray of shape (n, n_motions)
-        In [0, 1]: once along an interval, once around a circle.
-    term : tuple of int
-
-    Returns
-    -------
-    ndarray of shape (n, n_features)
-        Of mean square 1 on even places; two features for each circle of the term.
+    Shapes: places (n, n_motions) -> (n, n_features).
     """
     parts = [
         LEVELS[topology](place, level)
@@ -67,22 +55,12 @@ def constant_term(n_motions: int) -> Term:
 def first_terms(n_motions: int) -> tuple[Term, ...]:
     """Return the first level of each motion."""
     return tuple(
-        tuple(int(motion == own) for motion in range(n_motions))
-        for own in range(n_motions)
+        tuple(int(motion == own) for motion in range(n_motions)) for own in range(n_motions)
     )
 
 
-def next_terms(
-    terms: Collection[Term], *, max_levels: Sequence[int]
-) -> tuple[Term, ...]:
-    """Return the terms whose lower terms are all there.
-
-    Parameters
-    ----------
-    terms : collection of Term
-    max_levels : sequence of int
-        Highest sum of levels of a term of one motion, of two motions, and so on.
-    """
+def next_terms(terms: Collection[Term], *, max_levels: Sequence[int]) -> tuple[Term, ...]:
+    """Return the terms whose lower terms are all there."""
     n_motions = len(next(iter(terms)))
     steps = first_terms(n_motions)
     beyond = {_plus(term, step) for term in terms for step in steps} - set(terms)

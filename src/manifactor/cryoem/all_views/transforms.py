@@ -25,39 +25,24 @@ class TransformSettings:
     """Settings of `read_transforms`."""
 
     survey: SurveySettings = field(default_factory=SurveySettings)
-    # Cycles per box: motions of a molecule show at a tenth of its size. Each image has
-    # some 250 coefficients below, and the cost grows with their number.
+    # Cycles per box: motions of a molecule show at a tenth of its size. Each image has some 250
+    # coefficients below, and the cost grows with their number.
     cycles: float = 12.5
-    # Radius of the ball that holds the molecule, in units of the box. Noise is measured
-    # outside.
+    # Radius of the ball that holds the molecule, in units of the box. Noise is measured outside.
     radius: float = 0.48
 
 
 @dataclass(frozen=True)
 class Transforms:
-    """Fourier coefficients of images, centred, with their poses and CTF.
-
-    Attributes
-    ----------
-    grid : VolumeGrid
-    values : complex64 ndarray of shape (n, m)
-        Coefficients at the frequencies ``grid.plane``. Noise has variance 1.
-    rotations : ndarray of shape (n, 3, 3)
-        They take the molecule to the image.
-    box : float
-        Angstrom.
-    optics : Particles or None
-        Particles whose CTF the images have; None if they have none.
-    noise : ndarray of shape (m,) or None
-        Variance of all that volumes cannot explain, at least that of the noise, 1;
-        None for 1.
-    """
+    """Fourier coefficients of images, centred, with their poses and CTF."""
 
     grid: VolumeGrid
+    # (n, m): coefficients at the frequencies ``grid.plane``. Noise has variance 1.
     values: np.ndarray
-    rotations: np.ndarray
-    box: float
-    optics: Particles | None = None
+    rotations: np.ndarray  # (n, 3, 3): they take the molecule to the image
+    box: float  # angstrom
+    optics: Particles | None = None  # particles whose CTF the images have; None if they have none
+    # (m,): variance of all that volumes cannot explain, at least that of the noise, 1; None for 1
     noise: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -100,10 +85,7 @@ class Transforms:
 
         Real parts, then imaginary parts.
 
-        Parameters
-        ----------
-        columns : ndarray of shape (number of frequencies inside, 2 * n_volumes)
-            As `VolumeGrid.columns` returns them.
+        Shapes: columns (number of frequencies inside, 2 * n_volumes).
         """
         _, transfer = self.weighted
         shown = self.grid.inner_slices(self.rotations) @ columns
@@ -113,10 +95,7 @@ class Transforms:
     def with_mates(self, mates: np.ndarray) -> "Transforms":
         """Return every image once for each way in which a symmetric molecule shows it.
 
-        Parameters
-        ----------
-        mates : ndarray of shape (order, 3, 3)
-            Rotations of the molecule, as `point_group` returns them.
+        Shapes: mates (order, 3, 3).
         """
         if len(mates) == 1:
             return self
@@ -136,30 +115,12 @@ def read_transforms(
     workers: Workers = Here(),
     settings: TransformSettings = TransformSettings(),
 ) -> Transforms:
-    """Read all images once and keep their low Fourier coefficients.
-
-    Parameters
-    ----------
-    source : ImageSource or ImageArray
-    particles : Particles
-        With angles; shifts and a CTF are taken into account where they are known.
-    rng : Generator
-        Draws the images that noise is measured in.
-    low_pass, mask_radius : float or None
-        Angstrom. None for a twelfth of the box, and for a ball that fills the box.
-    stages : Stages or None
-        Times and reports the reading, and keeps its result.
-    workers : Workers
-        Each reads its own blocks of the stacks.
-    settings : TransformSettings
-    """
+    """Read all images once and keep their low Fourier coefficients."""
     stages = stages or Stages()
     angles = known_angles(particles)
     require_pixel_size(source, particles)
     shift = particles.shift_at(source.pixel_size)
-    grid = transform_grid(
-        source, low_pass=low_pass, mask_radius=mask_radius, settings=settings
-    )
+    grid = transform_grid(source, low_pass=low_pass, mask_radius=mask_radius, settings=settings)
     # Images that noise is measured in are drawn: the seed belongs to the key.
     key = stages.random_key(
         particles.fingerprint,
@@ -196,17 +157,9 @@ def _read_values(
 ) -> np.ndarray:
     """Return the coefficients of all images, centred, in units of the noise."""
     blocks = source.block_rows()
-    jobs = [
-        (source[rows], None if shift is None else shift[rows], grid, noise)
-        for rows in blocks
-    ]
+    jobs = [(source[rows], None if shift is None else shift[rows], grid, noise) for rows in blocks]
     found = stages.pieces(
-        "images",
-        key,
-        _coefficients,
-        jobs,
-        workers=workers,
-        report=partial(stages.report, "images"),
+        "images", key, _coefficients, jobs, workers=workers, report=partial(stages.report, "images")
     )
     values = np.empty((len(source), len(grid.plane)), np.complex64)
     for rows, part in zip(blocks, found, strict=True):
@@ -215,10 +168,7 @@ def _read_values(
 
 
 def _coefficients(
-    source: ImageSource | ImageArray,
-    shift: np.ndarray | None,
-    grid: VolumeGrid,
-    noise: np.ndarray,
+    source: ImageSource | ImageArray, shift: np.ndarray | None, grid: VolumeGrid, noise: np.ndarray
 ) -> np.ndarray:
     """Read one block of images, and return their coefficients."""
     ((_, images),) = source.blocks()

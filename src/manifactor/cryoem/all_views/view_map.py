@@ -9,20 +9,11 @@ from manifactor.cryoem.directions import SphereCells, half_sphere_cells
 
 @dataclass(frozen=True)
 class ViewMap:
-    """How well views show the motions.
+    """How well views show the motions."""
 
-    Attributes
-    ----------
-    cells : SphereCells
-        Cells of equal area on half of the sphere.
-    counts : ndarray of int of shape (n_cells,)
-        Particles in each cell.
-    deviations : ndarray of shape (n_cells, n_motions)
-        Root mean square of their deviations; nan in an empty cell.
-    """
-
-    cells: SphereCells
-    counts: np.ndarray
+    cells: SphereCells  # cells of equal area on half of the sphere
+    counts: np.ndarray  # (n_cells,): particles in each cell
+    # (n_cells, n_motions): root mean square of their deviations; nan in an empty cell
     deviations: np.ndarray
 
     @property
@@ -40,17 +31,10 @@ class ViewMap:
         return seen & (self.counts >= np.median(self.counts[seen]) / 2)
 
 
-def view_map(
-    rotations: np.ndarray, deviations: np.ndarray, *, n_bands: int = 10
-) -> ViewMap:
+def view_map(rotations: np.ndarray, deviations: np.ndarray, *, n_bands: int = 10) -> ViewMap:
     """Count particles by viewing direction, and average their deviations.
 
-    Parameters
-    ----------
-    rotations : ndarray of shape (n, 3, 3)
-    deviations : ndarray of shape (n, n_motions)
-    n_bands : int
-        Bands of the half sphere: 10 of them have 254 cells that are 9 degrees wide.
+    Shapes: rotations (n, 3, 3), deviations (n, n_motions).
     """
     cells = half_sphere_cells(n_bands)
     cell = cells.index(rotations[:, 2])

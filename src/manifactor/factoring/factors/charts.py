@@ -15,19 +15,19 @@ from manifactor.spectral.spectrum import Spectrum
 class ChartSettings:
     """Settings of `make_chart`, `make_cloud` and `cloud_dimension`."""
 
-    # Standard errors that a coefficient must stand out by to be corrected for. With 5
-    # the thin side of 1:5 strips leaks (R^2 .05 instead of 0 at 3,000 samples).
+    # Standard errors that a coefficient must stand out by to be corrected for. With 5 the thin side
+    # of 1:5 strips leaks (R^2 .05 instead of 0 at 3,000 samples).
     certain: float = 3.0
-    # Floor of the conditional variance, relative to its mean: where a fit of the
-    # variance comes near 0, places would be thrown far off.
+    # Floor of the conditional variance, relative to its mean: where a fit of the variance comes
+    # near 0, places would be thrown far off.
     least_spread: float = 0.15
-    # Radius of a neighbourhood, relative to the cloud's: wide enough to average noise,
-    # and small enough for a surface to be flat in it.
+    # Radius of a neighbourhood, relative to the cloud's: wide enough to average noise, and small
+    # enough for a surface to be flat in it.
     ball_radius: float = 0.3
     # Neighbourhoods whose size or dimension the median is taken of.
     balls: int = 300
-    # Bounds of the samples in a neighbourhood: the least from which a plane is read,
-    # and a twelfth of the cloud, but never fewer than 30.
+    # Bounds of the samples in a neighbourhood: the least from which a plane is read, and a twelfth
+    # of the cloud, but never fewer than 30.
     least_in_ball: int = 20
     most_in_ball: int = 30
     clouds_per_ball: int = 12
@@ -43,29 +43,19 @@ class ChartSettings:
 class Chart:
     """Functions of one factor as coordinates, independent of the other factors.
 
-    Small errors of pure functions are modulations by the other factors: of the mean,
-    and of the spread (a circle whose radius depends on the other factor). Both are
-    regressed on the other factors' functions and taken out.
-
-    Attributes
-    ----------
-    functions : ndarray of shape (n_spectrum_functions, m)
-        Coefficients of the functions that are the coordinates.
-    others : ndarray of shape (n_spectrum_functions, p)
-        Coefficients of the functions of the other factors, the constant first.
-    mean : ndarray of shape (p, m)
-        What the others add to each function.
-    spread : ndarray of shape (p, m, m)
-        Covariance of the functions as a function of the others.
-    floor : float
-        Least variance in any direction.
+    Small errors of pure functions are modulations by the other factors: of the mean, and of the
+    spread (a circle whose radius depends on the other factor). Both are regressed on the other
+    factors' functions and taken out.
     """
 
+    # (n_spectrum_functions, m): coefficients of the functions that are the coordinates
     functions: np.ndarray
+    # (n_spectrum_functions, p): coefficients of the functions of the other factors, the constant
+    # first
     others: np.ndarray
-    mean: np.ndarray
-    spread: np.ndarray
-    floor: float
+    mean: np.ndarray  # (p, m): what the others add to each function
+    spread: np.ndarray  # (p, m, m): covariance of the functions as a function of the others
+    floor: float  # least variance in any direction
 
     @property
     def combinations(self) -> np.ndarray:
@@ -111,8 +101,8 @@ class Chart:
         functions, others = np.split(values, [self.functions.shape[1]], axis=1)
         if not others.shape[1]:
             return functions
-        # Whitened and turned back, so that coordinates keep their directions.
-        # Not by BLAS, whose last bit depends on how many samples there are.
+        # Whitened and turned back, so that coordinates keep their directions. Not by BLAS, whose
+        # last bit depends on how many samples there are.
         centred = functions - np.einsum("xp,pa->xa", others, self.mean)
         spread = np.einsum("xp,pab->xab", others, self.spread)
         if spread.shape[1] == 2:
@@ -125,9 +115,8 @@ class Chart:
     def modulation(self, spectrum: Spectrum, samples: int) -> float:
         """Return how much the other factors change the functions' covariance.
 
-        At each sample it is the largest deviation of the variance in any direction from
-        its mean, as a share of the mean. The root mean square over at most `samples`
-        samples is returned.
+        At each sample it is the largest deviation of the variance in any direction from its mean,
+        as a share of the mean. The root mean square over at most `samples` samples is returned.
         """
         if not self.others.shape[1]:
             return 0.0
@@ -136,8 +125,8 @@ class Chart:
         others = spectrum.functions[thin] @ self.others
         spread = np.einsum("xp,pab->xab", others, self.spread, optimize=True)
         mean = np.einsum("x,xab->ab", weights, spread)
-        # Where one factor turns the functions of another, as on a Moebius band, their
-        # variances are exchanged and the sum of them stays the same.
+        # Where one factor turns the functions of another, as on a Moebius band, their variances are
+        # exchanged and the sum of them stays the same.
         variance, axes = np.linalg.eigh(mean)
         scaled = axes / np.sqrt(np.maximum(variance, np.finfo(float).tiny))
         relative = scaled.T @ spread @ scaled
@@ -145,13 +134,11 @@ class Chart:
         return float(np.sqrt(weights @ deviation**2))
 
 
-def _whitened_pairs(
-    centred: np.ndarray, spread: np.ndarray, floor: float
-) -> np.ndarray:
+def _whitened_pairs(centred: np.ndarray, spread: np.ndarray, floor: float) -> np.ndarray:
     """Pairs of values, (n, 2), times the inverse roots of their covariances.
 
-    A function of a symmetric matrix of two rows is a combination of the matrix and the
-    identity: much faster than eigenvectors of many small matrices.
+    A function of a symmetric matrix of two rows is a combination of the matrix and the identity:
+    much faster than eigenvectors of many small matrices.
     """
     first, second, across = spread[:, 0, 0], spread[:, 1, 1], spread[:, 0, 1]
     mean = (first + second) / 2
@@ -189,16 +176,8 @@ def make_chart(
 ) -> tuple[Chart, np.ndarray]:
     """Return the chart of functions freed from others, and the samples' places on it.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-    functions : ndarray of shape (n_spectrum_functions, m)
-    others : ndarray of shape (n_spectrum_functions, p)
-
-    Returns
-    -------
-    chart : Chart
-    places : ndarray of shape (n_samples, m)
+    Shapes: functions (n_spectrum_functions, m), others (n_spectrum_functions, p) -> places
+    (n_samples, m).
     """
     if not others.shape[1]:
         return plain_chart(functions), spectrum.combined(functions)
@@ -229,16 +208,12 @@ def make_chart(
 
 
 def _shrunk_regression(
-    basis: np.ndarray,
-    values: Callable[[slice], np.ndarray],
-    weights: np.ndarray,
-    certain: float,
+    basis: np.ndarray, values: Callable[[slice], np.ndarray], weights: np.ndarray, certain: float
 ) -> np.ndarray:
     """Weighted least squares; coefficients within their errors are shrunk to 0.
 
-    Unshrunk, a correction adds as much error as it removes where a function is flat,
-    at an interval's ends. `values` returns those of some samples, so that they are
-    never all in memory.
+    Unshrunk, a correction adds as much error as it removes where a function is flat, at an
+    interval's ends. `values` returns those of some samples, so that they are never all in memory.
     """
 
     def products(rows: slice) -> tuple[np.ndarray, np.ndarray]:

@@ -8,8 +8,6 @@ from manifactor._support.arithmetic import quotient
 def angle_of(places: np.ndarray) -> np.ndarray:
     """Return the angle of places, (n, 2), from 0 to below 2 pi.
 
-    Examples
-    --------
     >>> angle_of(np.array([[1.0, -1e-20], [0.0, 1.0]])).round(3)
     array([0.   , 1.571])
     """
@@ -34,8 +32,6 @@ def unit_vectors(places: np.ndarray) -> np.ndarray:
 def widest_gap(angle: np.ndarray) -> tuple[float, float]:
     """Return where the widest gap between angles begins, and its width.
 
-    Examples
-    --------
     >>> start, width = widest_gap(np.array([3.0, 0.0, 1.0]))
     >>> start, round(width, 3)
     (3.0, 3.283)

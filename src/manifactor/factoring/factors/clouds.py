@@ -16,20 +16,12 @@ NEIGHBORS_AT_ONCE = 2**20
 
 @dataclass(frozen=True)
 class Cloud:
-    """Places of some samples, from which a surface is read that others are pulled onto.
+    """Places of some samples, from which a surface is read that others are pulled onto."""
 
-    Attributes
-    ----------
-    stages : tuple of ndarray of shape (n_places, m)
-        The cloud, and what is left of it after each pull but the last.
-    dimension : int
-    n_neighbors : int
-        Places that a local plane is laid through.
-    """
-
+    # (n_places, m): the cloud, and what is left of it after each pull but the last
     stages: tuple[np.ndarray, ...]
     dimension: int
-    n_neighbors: int
+    n_neighbors: int  # places that a local plane is laid through
 
     def pull(self, places: np.ndarray) -> np.ndarray:
         """Return places moved into the cloud's local planes, (n, m)."""
@@ -39,10 +31,7 @@ class Cloud:
 
 
 def make_cloud(
-    places: np.ndarray,
-    dimension: int,
-    *,
-    settings: ChartSettings = ChartSettings(),
+    places: np.ndarray, dimension: int, *, settings: ChartSettings = ChartSettings()
 ) -> Cloud:
     """Return the cloud of places, (n, m), thinned where there are many."""
     # Stages are kept, so that new samples are pulled exactly as those of the fit.
@@ -53,9 +42,7 @@ def make_cloud(
     return Cloud(tuple(stages), dimension, k)
 
 
-def _flattened(
-    places: np.ndarray, cloud: np.ndarray, dimension: int, k: int
-) -> np.ndarray:
+def _flattened(places: np.ndarray, cloud: np.ndarray, dimension: int, k: int) -> np.ndarray:
     """Places projected onto the local planes through the k nearest of the cloud."""
     tree = KDTree(cloud)
     n_blocks = max(1, ceil_div(len(places) * k, NEIGHBORS_AT_ONCE))
@@ -89,9 +76,7 @@ def ball_size(cloud: np.ndarray, *, settings: ChartSettings = ChartSettings()) -
     return int(np.clip(np.median(inside), least, most))
 
 
-def cloud_dimension(
-    cloud: np.ndarray, *, settings: ChartSettings = ChartSettings()
-) -> int:
+def cloud_dimension(cloud: np.ndarray, *, settings: ChartSettings = ChartSettings()) -> int:
     """Return the number of directions in which a ball of the cloud extends.
 
     Those with a tenth of the variance of a ball of .3 of the cloud's radius or more.

@@ -8,12 +8,7 @@ import numpy as np
 
 from manifactor._support.regression import neighbour_means
 from manifactor._support.threads import map_panels, map_threads
-from manifactor.factoring.factors.circles import (
-    angle_of,
-    on_circle,
-    unit_vectors,
-    widest_gap,
-)
+from manifactor.factoring.factors.circles import angle_of, on_circle, unit_vectors, widest_gap
 from manifactor.factoring.factors.clouds import Cloud
 from manifactor.factoring.gradients.purity import PuritySettings, batch_size
 from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
@@ -24,49 +19,46 @@ from manifactor.spectral.spectrum import Spectrum
 class ShapeSettings:
     """Settings of `chart_functions`, `find_topology` and `interval_ends`."""
 
-    # A function of the lowest batch tells nothing new if those before it predict this
-    # R^2 of it. It must be near 1: where samples lie in a few wells along a circle, its
-    # cosine predicts .99 of its sine, and still folds the circle. On an interval the
-    # lowest function predicts .999 of the second.
+    # A function of the lowest batch tells nothing new if those before it predict this R^2 of it. It
+    # must be near 1: where samples lie in a few wells along a circle, its cosine predicts .99 of
+    # its sine, and still folds the circle. On an interval the lowest function predicts .999 of the
+    # second.
     known: float = 0.998
-    # Lowest functions that a chart is chosen from where there are other factors, whose
-    # pollution grows with the eigenvalue.
+    # Lowest functions that a chart is chosen from where there are other factors, whose pollution
+    # grows with the eigenvalue.
     described_functions: int = 8
-    # Share of a function that a complete chart may leave unexplained, since it is
-    # polluted: the variance of an eigenfunction's error falls as the number of samples
-    # and grows as the eigenvalue. Up to `low` times the lowest eigenvalue it is below
-    # .05 with 3,000 samples and .3 with 500 of intervals, circles and spheres.
+    # Share of a function that a complete chart may leave unexplained, since it is polluted: the
+    # variance of an eigenfunction's error falls as the number of samples and grows as the
+    # eigenvalue. Up to `low` times the lowest eigenvalue it is below .05 with 3,000 samples and .3
+    # with 500 of intervals, circles and spheres.
     polluted_samples: float = 150.0
     low: float = 4.0
-    # Bounds of that share: neighbours predict no function exactly, and a function of
-    # which more is unexplained is new whatever its eigenvalue.
+    # Bounds of that share: neighbours predict no function exactly, and a function of which more is
+    # unexplained is new whatever its eigenvalue.
     least_unexplained: float = 0.02
     most_unexplained: float = 0.7
     # Functions of a chart at most; None for as many as it takes.
     most_functions: int | None = None
-    # Neighbours on a chart fail to predict less than this share of its own functions,
-    # unless these are peaks on a few samples, which tell nothing of the chart's
-    # resolution.
+    # Neighbours on a chart fail to predict less than this share of its own functions, unless these
+    # are peaks on a few samples, which tell nothing of the chart's resolution.
     peaked: float = 0.05
-    # A function is impure, and would make the chart depend on other factors, if their
-    # functions help to predict this share of it.
+    # A function is impure, and would make the chart depend on other factors, if their functions
+    # help to predict this share of it.
     foreign: float = 0.1
     # Largest spread of a circle's radius at an angle, relative to the mean radius.
     round: float = 0.18
-    # Largest part of a full turn without samples on a circle, in radians. The two
-    # lowest functions of an interval leave a quarter of a turn or more open.
+    # Largest part of a full turn without samples on a circle, in radians. The two lowest functions
+    # of an interval leave a quarter of a turn or more open.
     open_angle: float = np.pi / 4
-    # Largest R^2 of a circle's functions that the place predicts and the angle does
-    # not: .05 on circles of 500 samples, .3 and more where a curve goes around more
-    # than once.
+    # Largest R^2 of a circle's functions that the place predicts and the angle does not: .05 on
+    # circles of 500 samples, .3 and more where a curve goes around more than once.
     beside_angle: float = 0.2
-    # Share of the samples at either end of an interval that may be stray. With the
-    # exact sqrt(2) cos(pi t) a deviation of 4 % near an end would move a sample by 9 %
-    # of the length.
+    # Share of the samples at either end of an interval that may be stray. With the exact sqrt(2)
+    # cos(pi t) a deviation of 4 % near an end would move a sample by 9 % of the length.
     stray: float = 0.01
-    # How functions are predicted from those before them. One neighbour of 50 samples
-    # resolves all 24 functions of a curve: means of 20 among 200 samples do not, and
-    # the higher functions look like those of further dimensions.
+    # How functions are predicted from those before them. One neighbour of 50 samples resolves all
+    # 24 functions of a curve: means of 20 among 200 samples do not, and the higher functions look
+    # like those of further dimensions.
     prediction: PredictionSettings = field(
         default_factory=partial(PredictionSettings, samples_per_neighbor=50)
     )
@@ -83,16 +75,10 @@ def chart_functions(
 ) -> tuple[int, ...]:
     """Return which functions of a block tell places on its factor apart.
 
-    These are the functions of the lowest batch, and higher ones until all that are left
-    are functions of the place: a chart that does not predict them is folded.
+    These are the functions of the lowest batch, and higher ones until all that are left are
+    functions of the place: a chart that does not predict them is folded.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-    block : ndarray of shape (n_spectrum_functions, r)
-        The factor's functions, ascending eigenvalue.
-    others : ndarray of shape (n_spectrum_functions, p)
-        Lowest functions of the other factors.
+    Shapes: block (n_spectrum_functions, r), others (n_spectrum_functions, p).
     """
     eigenvalues = spectrum.eigenvalues @ block**2
     n_lowest = batch_size(eigenvalues, settings=settings.purity)
@@ -119,23 +105,12 @@ def chart_functions(
 
 @dataclass(frozen=True)
 class Described:
-    """Functions that a chart is chosen from.
+    """Functions that a chart is chosen from."""
 
-    Attributes
-    ----------
-    functions : ndarray of shape (n, r)
-        At some of the samples.
-    eigenvalues : ndarray of shape (r,)
-    foreign : ndarray of shape (n, p)
-        Lowest functions of the other factors at the same samples.
-    n_samples : int
-        Samples that the functions were computed from.
-    """
-
-    functions: np.ndarray
-    eigenvalues: np.ndarray
-    foreign: np.ndarray
-    n_samples: int
+    functions: np.ndarray  # (n, r): at some of the samples
+    eigenvalues: np.ndarray  # (r,)
+    foreign: np.ndarray  # (n, p): lowest functions of the other factors at the same samples
+    n_samples: int  # samples that the functions were computed from
 
 
 def _thinned(spectrum: Spectrum, settings: ShapeSettings) -> np.ndarray:
@@ -145,8 +120,8 @@ def _thinned(spectrum: Spectrum, settings: ShapeSettings) -> np.ndarray:
 def _lowest(functions: np.ndarray, settings: ShapeSettings) -> list[int]:
     """Functions of the lowest batch, (n, r), that tell places apart.
 
-    One of them if it determines the others, as on an interval; two, as on a circle; or
-    all, since a batch of nearly equal eigenvalues is cut in two by chance only.
+    One of them if it determines the others, as on an interval; two, as on a circle; or all, since a
+    batch of nearly equal eigenvalues is cut in two by chance only.
     """
     chart = [0]
     for j in range(1, functions.shape[1]):
@@ -162,10 +137,7 @@ def _lowest(functions: np.ndarray, settings: ShapeSettings) -> list[int]:
 
 
 def _new(
-    described: Described,
-    chart: Sequence[int],
-    higher: np.ndarray,
-    settings: ShapeSettings,
+    described: Described, chart: Sequence[int], higher: np.ndarray, settings: ShapeSettings
 ) -> np.ndarray:
     """Those of the higher functions that are no functions of the place on a chart."""
     predict = partial(predictability, settings=settings.prediction)
@@ -191,15 +163,12 @@ def _tolerated(
 ) -> np.ndarray:
     """Shares of higher functions that a complete chart may leave unexplained.
 
-    Parameters
-    ----------
-    predicted : ndarray of shape (r,)
-        R^2 of all functions, predicted by those of the chart.
+    Shapes: predicted (r,).
     """
     eigenvalues = described.eigenvalues
     ratio = eigenvalues[higher] / eigenvalues[chart].mean()
-    # What neighbours on a chart cannot resolve grows as the square of the eigenvalue.
-    # It is known of the chart's own functions.
+    # What neighbours on a chart cannot resolve grows as the square of the eigenvalue. It is known
+    # of the chart's own functions.
     loss = 1 - predicted[chart].max()
     unresolved = loss * ratio**2 if loss < settings.peaked else 0.0
     low = settings.polluted_samples / described.n_samples
@@ -218,18 +187,11 @@ def find_topology(
 ) -> str:
     """Return "interval", "circle" or "other".
 
-    On an interval one function tells all places apart. On a circle two functions go
-    around once, whatever the density of the samples, and the angle tells places apart.
+    On an interval one function tells all places apart. On a circle two functions go around once,
+    whatever the density of the samples, and the angle tells places apart.
 
-    Parameters
-    ----------
-    spectrum : Spectrum
-    block : ndarray of shape (n_spectrum_functions, r)
-        The factor's functions, ascending eigenvalue.
-    others : ndarray of shape (n_spectrum_functions, p)
-        Lowest functions of the other factors.
-    places : ndarray of shape (n_samples, m)
-        On the factor's chart.
+    Shapes: block (n_spectrum_functions, r), others (n_spectrum_functions, p), places (n_samples,
+    m).
     """
     if places.shape[1] == 1:
         return "interval"
@@ -245,13 +207,10 @@ def find_topology(
     return "circle" if goes_round else "other"
 
 
-def _is_closed(
-    places: np.ndarray, foreign: np.ndarray, settings: ShapeSettings
-) -> bool:
+def _is_closed(places: np.ndarray, foreign: np.ndarray, settings: ShapeSettings) -> bool:
     """Whether places, (n, 2), are a closed curve around the origin.
 
-    Its radius may depend on the other factors, whose functions are (n, p): the angle
-    does not.
+    Its radius may depend on the other factors, whose functions are (n, p): the angle does not.
     """
     _, gap = widest_gap(np.arctan2(places[:, 1], places[:, 0]))
     if gap > settings.open_angle:
@@ -270,16 +229,13 @@ def _is_closed(
 
 
 def _angle_tells_all(
-    places: np.ndarray,
-    functions: np.ndarray,
-    foreign: np.ndarray,
-    settings: ShapeSettings,
+    places: np.ndarray, functions: np.ndarray, foreign: np.ndarray, settings: ShapeSettings
 ) -> bool:
     """Whether the angle of places, (n, 2), tells as much of functions as the places.
 
-    It does not where a curve goes around more than once. Places tell a little of the
-    other factors, which impure functions depend on, so the angle gets the other
-    factors' functions, (n, p), as well.
+    It does not where a curve goes around more than once. Places tell a little of the other factors,
+    which impure functions depend on, so the angle gets the other factors' functions, (n, p), as
+    well.
     """
     predict = partial(predictability, target=functions)
     angle = unit_vectors(places)
@@ -294,26 +250,21 @@ def _angle_tells_all(
     return bool(told)
 
 
-def interval_ends(
-    topology: str, chart_values: np.ndarray, stray: float
-) -> np.ndarray | None:
+def interval_ends(topology: str, chart_values: np.ndarray, stray: float) -> np.ndarray | None:
     """Return an interval's lowest function at its ends, (2,); None on other shapes.
 
     They are read from where all but stray samples end.
     """
     if topology != "interval":
         return None
-    # The extremes themselves would be stray samples. cos(pi t) at t = stray and at
-    # t = 1 - stray, from which its values at 0 and 1 follow.
+    # The extremes themselves would be stray samples. cos(pi t) at t = stray and at t = 1 - stray,
+    # from which its values at 0 and 1 follow.
     near = np.quantile(chart_values[:, 0], [1 - stray, stray])
     return near.mean() + (near - near.mean()) / np.cos(np.pi * stray)
 
 
 def place_on_shape(
-    topology: str,
-    chart_values: np.ndarray,
-    cloud: Cloud | None,
-    ends: np.ndarray | None,
+    topology: str, chart_values: np.ndarray, cloud: Cloud | None, ends: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Return embedding and coordinate of samples, given the chart's values at them.
 
@@ -329,9 +280,7 @@ def place_on_shape(
     return (chart_values if cloud is None else cloud.pull(chart_values)), None
 
 
-def _in_panels(
-    work: Callable[[np.ndarray], np.ndarray], values: np.ndarray
-) -> np.ndarray:
+def _in_panels(work: Callable[[np.ndarray], np.ndarray], values: np.ndarray) -> np.ndarray:
     """What `work` makes of each sample, computed on all cores."""
     panels = map_panels(lambda rows: work(values[rows]), len(values))
     return np.concatenate(panels)

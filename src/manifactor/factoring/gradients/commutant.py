@@ -1,8 +1,8 @@
 """The commutant of the carre du champ: how many blocks of functions are orthogonal.
 
-A carre du champ is a symmetric matrix of inner products of gradients at every sample.
-If the gradients of two blocks of functions are orthogonal everywhere, one rotation of
-the functions makes all these matrices block-diagonal.
+A carre du champ is a symmetric matrix of inner products of gradients at every sample. If the
+gradients of two blocks of functions are orthogonal everywhere, one rotation of the functions makes
+all these matrices block-diagonal.
 """
 
 import numpy as np
@@ -11,34 +11,20 @@ import numpy as np
 def commutant(champ: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Compute the symmetric matrices that nearly commute with a carre du champ.
 
-    Q(X) = mean |[X, G]|^2 over its mean on traceless X: near 0 where blocks of
-    functions have orthogonal gradients everywhere, 1 for a sphere of any dimension and
-    for structureless noise.
+    Q(X) = mean |[X, G]|^2 over its mean on traceless X: near 0 where blocks of functions have
+    orthogonal gradients everywhere, 1 for a sphere of any dimension and for structureless noise.
 
-    Parameters
-    ----------
-    champ : ndarray of shape (n_rows, r, r)
-        G at each row.
-    weights : ndarray of shape (n_rows,)
-        Weights of the rows; they sum to 1.
-
-    Returns
-    -------
-    q : ndarray of shape (r (r + 1) / 2,)
-        Q of each element, ascending after the first, which is that of the identity.
-    elements : ndarray of shape (r (r + 1) / 2, r, r)
-        Orthonormal symmetric matrices, the identity first.
+    Shapes: champ (n_rows, r, r), weights (n_rows,) -> q (r (r + 1), elements (r (r + 1).
     """
     n_rows, r, _ = champ.shape
     basis = _symmetric_basis(r)
     flat = champ.reshape(n_rows, -1)
-    # Q needs G only through its second moments, so its cost does not grow with the
-    # rows.
+    # Q needs G only through its second moments, so its cost does not grow with the rows.
     weighted = flat * weights[:, None]
     moments = (weighted.T @ flat).reshape(r, r, r, r)
     q, vectors = np.linalg.eigh(_commutator_form(basis, moments))
-    # A unit matrix of trace sqrt(r) is the identity; rounding may hide it among other
-    # elements with Q near 0.
+    # A unit matrix of trace sqrt(r) is the identity; rounding may hide it among other elements with
+    # Q near 0.
     traces = np.abs(np.einsum("pq,paa->q", vectors, basis))
     identity_first = np.argsort(traces < 0.99 * np.sqrt(r), kind="stable")
     q, vectors = q[identity_first], vectors[:, identity_first]
@@ -70,14 +56,7 @@ def _symmetric_basis(r: int) -> np.ndarray:
 def squared_cosine(champ: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> float:
     """Return the largest mean squared cosine between the gradients of two blocks.
 
-    Parameters
-    ----------
-    champ : ndarray of shape (n_rows, r, r)
-        Carre du champ of the functions.
-    weights : ndarray of shape (n_rows,)
-        Weights of the rows; they sum to 1.
-    labels : ndarray of shape (r,)
-        The block of each function.
+    Shapes: champ (n_rows, r, r), weights (n_rows,), labels (r,).
     """
     n_blocks = labels.max() + 1
     inside = [champ[:, labels == a][:, :, labels == a] for a in range(n_blocks)]
@@ -97,14 +76,7 @@ def unit_energy(
 ) -> np.ndarray:
     """Return the carre du champ scaled to mean energy 1 of every function.
 
-    Parameters
-    ----------
-    champ : ndarray of shape (n_rows, r, r)
-    weights : ndarray of shape (n_rows,)
-        Weights of the rows; they sum to 1.
-    least_energy : float
-        Of the largest. The carre du champ at a positive time may leave a high function
-        no energy at all.
+    Shapes: champ (n_rows, r, r), weights (n_rows,).
     """
     energy = np.einsum("x,xaa->a", weights, champ)
     floor = least_energy * np.abs(energy).max()

@@ -11,36 +11,19 @@ FEWER = "fewer dimensions than the data, so a small one may be missing"
 
 @dataclass(frozen=True)
 class Misfit:
-    """How far the factors' dimensions miss the data's.
-
-    Attributes
-    ----------
-    dimensions : float
-    difference : str
-        In which way, as a phrase; "" where they fit.
-    """
+    """How far the factors' dimensions miss the data's."""
 
     dimensions: float
-    difference: str = ""
+    difference: str = ""  # in which way, as a phrase; "" where they fit
 
 
 @dataclass(frozen=True)
 class Dimensions:
-    """Dimensions of the data, and of the blocks of functions that were found.
+    """Dimensions of the data, and of the blocks of functions that were found."""
 
-    Attributes
-    ----------
-    data : float
-        As the kernel's bandwidth curve has it.
-    found : int
-        Directions that the gradients of the blocks span together.
-    missing : bool
-        Whether the blocks lack a dimension that is no noise.
-    """
-
-    data: float
-    found: int
-    missing: bool
+    data: float  # as the kernel's bandwidth curve has it
+    found: int  # directions that the gradients of the blocks span together
+    missing: bool  # whether the blocks lack a dimension that is no noise
 
     def misfit(self, of_factors: int, limit: float) -> Misfit:
         """Return how far the dimensions of all factors together miss the data's.
@@ -58,17 +41,8 @@ class Dimensions:
 
 @dataclass(frozen=True)
 class Peeled:
-    """A peeling with what it was made of.
+    """A peeling with what it was made of."""
 
-    Attributes
-    ----------
-    diffusion : Diffusion
-        Whose functions were peeled; it may have more of them than the one given.
-    peeling : Peeling
-    dimensions : Dimensions
-        Of the data and of the blocks that were found.
-    """
-
-    diffusion: Diffusion
+    diffusion: Diffusion  # whose functions were peeled; it may have more of them than the one given
     peeling: Peeling
-    dimensions: Dimensions
+    dimensions: Dimensions  # of the data and of the blocks that were found

@@ -7,11 +7,7 @@ from functools import partial
 import numpy as np
 
 from manifactor._support.threads import map_threads
-from manifactor.factoring.gradients.commutant import (
-    commutant,
-    squared_cosine,
-    unit_energy,
-)
+from manifactor.factoring.gradients.commutant import commutant, squared_cosine, unit_energy
 from manifactor.factoring.gradients.geometry import Geometry
 from manifactor.factoring.gradients.noise import excess_in_halves
 
@@ -20,20 +16,19 @@ from manifactor.factoring.gradients.noise import excess_in_halves
 class DivisionSettings:
     """Settings of `divide`."""
 
-    # Largest q, its noise taken off, that counts as 0: q is 0 for orthogonal blocks and
-    # 1 for a sphere of any dimension and for structureless noise.
+    # Largest q, its noise taken off, that counts as 0: q is 0 for orthogonal blocks and 1 for a
+    # sphere of any dimension and for structureless noise.
     max_q: float = 0.45
-    # Largest mean squared cosine between blocks, its noise taken off. Different factors
-    # show 0.01 to 0.04 at 4,000 samples, functions of one sphere 0.17 to 0.21.
+    # Largest mean squared cosine between blocks, its noise taken off. Different factors show 0.01
+    # to 0.04 at 4,000 samples, functions of one sphere 0.17 to 0.21.
     max_cosine: float = 0.12
-    # Most that is taken off a squared cosine as noise, so that poor halves cannot
-    # excuse any angle.
+    # Most that is taken off a squared cosine as noise, so that poor halves cannot excuse any angle.
     max_cosine_noise: float = 0.15
-    # Least share of the products of functions inside the spectrum for their carre du
-    # champ to be read from it; with less the local regression is the better one.
+    # Least share of the products of functions inside the spectrum for their carre du champ to be
+    # read from it; with less the local regression is the better one.
     min_captured: float = 0.9
-    # Random elements of the commutant's kernel: one has an eigenvalue for each block,
-    # but two of them may be close by chance.
+    # Random elements of the commutant's kernel: one has an eigenvalue for each block, but two of
+    # them may be close by chance.
     n_draws: int = 30
     # How many of those with the clearest gaps are compared by the angles they lead to.
     n_compared: int = 5
@@ -41,62 +36,34 @@ class DivisionSettings:
 
 @dataclass(frozen=True)
 class Split:
-    """How a batch of functions, pure up to a rotation, fell into blocks.
-
-    Attributes
-    ----------
-    n_blocks : int
-    q : ndarray of shape (n_functions - 1,)
-        The commutant's lowest values beyond the identity's 0; near 0 as often as there
-        are further blocks.
-    noise : ndarray of shape (n_functions - 1,)
-        Noise of `q`: what half of the samples adds.
-    """
+    """How a batch of functions, pure up to a rotation, fell into blocks."""
 
     n_blocks: int
+    # (n_functions - 1,): the commutant's lowest values beyond the identity's 0; near 0 as often as
+    # there are further blocks
     q: np.ndarray
-    noise: np.ndarray
+    noise: np.ndarray  # (n_functions - 1,): noise of `q`: what half of the samples adds
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of functions and the commutant of its carre du champ.
+    """A batch of functions and the commutant of its carre du champ."""
 
-    Attributes
-    ----------
-    functions : ndarray of shape (n_functions, r)
-        Unit columns of coefficients.
-    champ : ndarray of shape (n_rows, r, r)
-        Carre du champ with mean energy 1 of every function.
-    weights : ndarray of shape (n_rows,)
-    q : ndarray of shape (r (r + 1) / 2,)
-    elements : ndarray of shape (r (r + 1) / 2, r, r)
-        The commutant, as `commutant` gives it.
-    """
-
-    functions: np.ndarray
-    champ: np.ndarray
-    weights: np.ndarray
-    q: np.ndarray
-    elements: np.ndarray
+    functions: np.ndarray  # (n_functions, r): unit columns of coefficients
+    champ: np.ndarray  # (n_rows, r, r): carre du champ with mean energy 1 of every function
+    weights: np.ndarray  # (n_rows,)
+    q: np.ndarray  # (r (r + 1)
+    elements: np.ndarray  # (r (r + 1): the commutant, as `commutant` gives it
 
 
 @dataclass(frozen=True)
 class BlockBasis:
-    """A basis of a batch and the block that each of its functions belongs to.
+    """A basis of a batch and the block that each of its functions belongs to."""
 
-    Attributes
-    ----------
-    rotation : ndarray of shape (r, r)
-        Columns are the basis.
-    labels : ndarray of shape (r,)
-    clearness : float
-        Narrowest gap between blocks in the eigenvalues that the blocks were read from,
-        as a share of their range.
-    """
-
-    rotation: np.ndarray
-    labels: np.ndarray
+    rotation: np.ndarray  # (r, r): columns are the basis
+    labels: np.ndarray  # (r,)
+    # Narrowest gap between blocks in the eigenvalues that the blocks were read from, as a share of
+    # their range
     clearness: float
 
     def cosine(self, batch: Batch) -> float:
@@ -121,22 +88,10 @@ def divide(
 ) -> tuple[list[list[np.ndarray]], Split]:
     """Divide a batch of functions into blocks with orthogonal gradients.
 
-    The largest number of blocks is taken that the commutant allows and whose gradients
-    are orthogonal, both after their noise is taken off.
+    The largest number of blocks is taken that the commutant allows and whose gradients are
+    orthogonal, both after their noise is taken off.
 
-    Parameters
-    ----------
-    geometries : sequence of Geometry
-        Of all samples first, which decide, then of halves, which tell the noise.
-    batches : sequence of ndarray of shape (n_functions, r)
-        The batch in each geometry, unit columns of coefficients.
-    max_blocks : int
-
-    Returns
-    -------
-    blocks : list of list of ndarray
-        For each geometry as many blocks, unit columns of coefficients.
-    split : Split
+    Shapes: batches (n_functions, r).
     """
     undivided = [[functions] for functions in batches]
     size = batches[0].shape[1]
@@ -158,11 +113,7 @@ def divide(
     return undivided, Split(1, in_all, noise)
 
 
-def _measured(
-    geometry: Geometry,
-    functions: np.ndarray,
-    settings: DivisionSettings,
-) -> Batch:
+def _measured(geometry: Geometry, functions: np.ndarray, settings: DivisionSettings) -> Batch:
     """Measure the commutant of a batch."""
     weights = geometry.row_weights
     champ = unit_energy(_inner_products(geometry, functions, settings), weights)
@@ -170,14 +121,12 @@ def _measured(
 
 
 def _inner_products(
-    geometry: Geometry,
-    functions: np.ndarray,
-    settings: DivisionSettings,
+    geometry: Geometry, functions: np.ndarray, settings: DivisionSettings
 ) -> np.ndarray:
     """Return the inner products of gradients at the rows, (n_rows, r, r).
 
-    The carre du champ is less noisy, but needs a spectrum that reaches to the products;
-    else they are those of the gradients by local regression.
+    The carre du champ is less noisy, but needs a spectrum that reaches to the products; else they
+    are those of the gradients by local regression.
     """
     if geometry.captured(functions) > settings.min_captured:
         return geometry.champ(functions)
@@ -186,9 +135,7 @@ def _inner_products(
 
 
 def _orthogonal(
-    batches: Sequence[Batch],
-    bases: Sequence[BlockBasis],
-    settings: DivisionSettings,
+    batches: Sequence[Batch], bases: Sequence[BlockBasis], settings: DivisionSettings
 ) -> bool:
     """Return whether the blocks' gradients are orthogonal, up to their noise."""
     in_all, *in_halves = map(BlockBasis.cosine, bases, batches)
@@ -197,16 +144,12 @@ def _orthogonal(
 
 
 def _block_basis(
-    count: int,
-    batch: Batch,
-    rng: np.random.Generator,
-    *,
-    settings: DivisionSettings,
+    count: int, batch: Batch, rng: np.random.Generator, *, settings: DivisionSettings
 ) -> BlockBasis:
     """Find the basis in which the commutant's lowest elements are diagonal.
 
-    Of many random elements the clearest are compared, and of those the basis with the
-    most orthogonal blocks wins.
+    Of many random elements the clearest are compared, and of those the basis with the most
+    orthogonal blocks wins.
     """
     kernel = batch.elements[:count]
     bases = [_random_basis(kernel, rng) for _ in range(settings.n_draws)]

@@ -8,18 +8,11 @@ from manifactor.factoring.gradients.geometry import Geometry
 def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
     """Compute the energy of all functions along the gradients of a block.
 
-    The block's gradients span its directions at every row; the matrix is the mean inner
-    product of the functions' gradients after projection on them. It is the factor's own
-    Laplacian if the block is pure.
+    The block's gradients span its directions at every row; the matrix is the mean inner product of
+    the functions' gradients after projection on them. It is the factor's own Laplacian if the block
+    is pure.
 
-    Parameters
-    ----------
-    geometry : Geometry
-    block : ndarray of shape (n_functions - 1, r)
-
-    Returns
-    -------
-    ndarray of shape (n_functions - 1, n_functions - 1)
+    Shapes: block (n_functions - 1, r) -> (n_functions - 1, n_functions - 1).
     """
     key = block.tobytes()
     if key not in geometry.measured:
@@ -47,11 +40,7 @@ def count_directions(geometry: Geometry, block: np.ndarray) -> int:
 def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return what the block's gradients span at every row.
 
-    Returns
-    -------
-    strength : ndarray of shape (n_rows, d)
-    axes : ndarray of shape (n_rows, n_coordinates, d)
-        Orthonormal columns.
+    Returns strength (n_rows, d), axes (n_rows, n_coordinates, d).
     """
     # Every function of the block counts the same, whatever its eigenvalue.
     scaled = block / np.sqrt(geometry.rayleigh(block))

@@ -21,8 +21,8 @@ class LookSettings:
 
     # A half with fewer functions than these has no two factors to show.
     fewest_functions: int = 4
-    # With more samples for each function than this, the block solver is faster than the
-    # dense one at the low accuracy that halves need.
+    # With more samples for each function than this, the block solver is faster than the dense one
+    # at the low accuracy that halves need.
     samples_per_function: int = 6
 
 
@@ -49,9 +49,7 @@ def take_looks(
     def look(part: Part, rng: np.random.Generator) -> Look:
         some = None if samples is None else chosen(samples, part.rows)
         spectrum = part.spectrum.lowest(count)
-        geometry = measure_geometry(
-            spectrum, part.affinity, some, settings=gradients, rng=rng
-        )
+        geometry = measure_geometry(spectrum, part.affinity, some, settings=gradients, rng=rng)
         return Look(part.rows, geometry)
 
     # A generator for each, so that results do not depend on the order of threads.
@@ -59,10 +57,7 @@ def take_looks(
 
 
 def _halves(
-    diffusion: Diffusion,
-    n_functions: int,
-    settings: LookSettings,
-    rng: np.random.Generator,
+    diffusion: Diffusion, n_functions: int, settings: LookSettings, rng: np.random.Generator
 ) -> Iterator[Part]:
     """Random halves with their spectra under the same kernel.
 
@@ -81,9 +76,7 @@ def _halves(
             continue
         many = len(rows) > settings.samples_per_function * count
         solver = "chebyshev" if many else "auto"
-        spectrum = laplacian_spectrum(
-            walk, count, solver=solver, settings=rough, rng=rng
-        )
+        spectrum = laplacian_spectrum(walk, count, solver=solver, settings=rough, rng=rng)
         if len(spectrum.eigenvalues) < settings.fewest_functions:
             continue
         yield Part(rows, walk, spectrum)

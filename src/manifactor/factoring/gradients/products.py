@@ -12,14 +12,12 @@ from manifactor.factoring.gradients.geometry import Geometry
 class ProductSettings:
     """Settings of `product_share`, and of the limit that peeling sets to it."""
 
-    # Distance from the sum of the eigenvalues within which a product counts, as a share
-    # of the sum.
+    # Distance from the sum of the eigenvalues within which a product counts, as a share of the sum.
     window: float = 0.2
-    # Least share of the product of two functions there, its noise taken off: 0.97 and
-    # more on products, 0.7 and less on irreducible shapes.
+    # Least share of the product of two functions there, its noise taken off: 0.97 and more on
+    # products, 0.7 and less on irreducible shapes.
     min_share: float = 0.7
-    # Most that is added to a share for its noise, so that poor halves cannot excuse any
-    # product.
+    # Most that is added to a share for its noise, so that poor halves cannot excuse any product.
     max_noise: float = 0.15
 
 
@@ -31,15 +29,14 @@ def product_share(
 ) -> float:
     """Return how far products of the factors' lowest functions are eigenfunctions.
 
-    On a product manifold the product of functions of two factors is an eigenfunction
-    whose eigenvalue is the sum of theirs. The smallest share, over pairs of factors, of
-    the product of their lowest functions near that sum is returned: 1 for a single
-    block, 0 for none.
+    On a product manifold the product of functions of two factors is an eigenfunction whose
+    eigenvalue is the sum of theirs. The smallest share, over pairs of factors, of the product of
+    their lowest functions near that sum is returned: 1 for a single block, 0 for none.
     """
     if not blocks:
         return 0.0
-    # The lowest function of a block is the most accurate, and its products are the
-    # first to lie inside the spectrum.
+    # The lowest function of a block is the most accurate, and its products are the first to lie
+    # inside the spectrum.
     lowest = np.column_stack([block[:, 0] for block in blocks])
     a, b = np.triu_indices(len(blocks), 1)
     own = geometry.rayleigh(lowest)

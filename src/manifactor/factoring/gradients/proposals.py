@@ -8,49 +8,27 @@ import numpy as np
 from manifactor._support.threads import map_threads
 from manifactor.factoring.gradients.division import DivisionSettings, Split, divide
 from manifactor.factoring.gradients.geometry import Geometry
-from manifactor.factoring.gradients.purity import (
-    PuritySettings,
-    batch_size,
-    without_energy,
-)
+from manifactor.factoring.gradients.purity import PuritySettings, batch_size, without_energy
 
 
 @dataclass(frozen=True)
 class Look:
-    """The blocks of pure functions that a part of the samples shows.
+    """The blocks of pure functions that a part of the samples shows."""
 
-    Attributes
-    ----------
-    part : ndarray of int
-        The samples.
-    geometry : Geometry
-    blocks : tuple of ndarray of shape (n_functions, r)
-        Unit columns of coefficients, ascending eigenvalue; one block for each factor.
-    """
-
-    part: np.ndarray
+    part: np.ndarray  # the samples
     geometry: Geometry
+    # (n_functions, r): unit columns of coefficients, ascending eigenvalue; one block for each
+    # factor
     blocks: tuple[np.ndarray, ...] = ()
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """Blocks that may belong to further factors, in each look that shows them.
+    """Blocks that may belong to further factors, in each look that shows them."""
 
-    Attributes
-    ----------
-    looks : tuple of Look
-        With the blocks accepted so far.
-    batches : list of ndarray of shape (n_functions, r)
-        The functions that were divided into blocks.
-    blocks : list of list of ndarray
-        The proposed blocks of each look.
-    split : Split
-    """
-
-    looks: tuple[Look, ...]
-    batches: list[np.ndarray]
-    blocks: list[list[np.ndarray]]
+    looks: tuple[Look, ...]  # with the blocks accepted so far
+    batches: list[np.ndarray]  # (n_functions, r): the functions that were divided into blocks
+    blocks: list[list[np.ndarray]]  # the proposed blocks of each look
     split: Split
 
     def undivided(self) -> "Proposal":
@@ -68,14 +46,7 @@ def propose(
     division: DivisionSettings = DivisionSettings(),
     rng: np.random.Generator,
 ) -> Proposal | None:
-    """Divide the lowest functions without energy along the blocks found into blocks.
-
-    Returns
-    -------
-    Proposal or None
-        None if there are no such functions. Halves that show fewer functions than all
-        samples do are left out.
-    """
+    """Divide the lowest functions without energy along the blocks found into blocks."""
 
     def rest_of(look: Look) -> np.ndarray:
         return without_energy(look.geometry, look.blocks, settings=purity)

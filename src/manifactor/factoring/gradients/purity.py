@@ -13,35 +13,35 @@ from manifactor.factoring.gradients.geometry import Geometry
 class PuritySettings:
     """Settings of `without_energy`, `refine` and `batch_size`.
 
-    An impurity is energy along other blocks in quanta, a leak is the same energy as a
-    share of the function's own.
+    An impurity is energy along other blocks in quanta, a leak is the same energy as a share of the
+    function's own.
     """
 
-    # A product of two functions has at least twice the lowest eigenvalue, so what lies
-    # below that is no product; 1.9 leaves room for the error of an eigenvalue.
+    # A product of two functions has at least twice the lowest eigenvalue, so what lies below that
+    # is no product; 1.9 leaves room for the error of an eigenvalue.
     batch_ratio: float = 1.9
-    # Energy along other blocks counts this many times on top of the Laplacian: large
-    # enough to lift whatever varies along them above the pure functions.
+    # Energy along other blocks counts this many times on top of the Laplacian: large enough to lift
+    # whatever varies along them above the pure functions.
     energy_penalty: float = 10.0
-    # Quanta of energy along other blocks that polishing can still remove; a function
-    # with more is not worth polishing.
+    # Quanta of energy along other blocks that polishing can still remove; a function with more is
+    # not worth polishing.
     max_impurity_before_polish: float = 4.0
     # Lowest functions that are polished; each costs the solution of a linear system.
     n_candidates: int = 48
-    # Polishing weighs the energy along other blocks against the squared distance in log
-    # eigenvalue: the latter holds an eigenfunction together. It is capped, for far
-    # functions are equally foreign however far they are.
+    # Polishing weighs the energy along other blocks against the squared distance in log eigenvalue:
+    # the latter holds an eigenfunction together. It is capped, for far functions are equally
+    # foreign however far they are.
     distance_weight: float = 0.5
     max_distance: float = 2.0
-    # Keeps the system of polishing regular at the function's own eigenvalue, where both
-    # terms vanish.
+    # Keeps the system of polishing regular at the function's own eigenvalue, where both terms
+    # vanish.
     polish_ridge: float = 0.01
-    # Energy along a factor is 0 or at least the factor's lowest eigenvalue, one
-    # quantum; purity ends half way. 1/4 loses 1:10 strips, whose noise alone is 0.2.
+    # Energy along a factor is 0 or at least the factor's lowest eigenvalue, one quantum; purity
+    # ends half way. 1/4 loses 1:10 strips, whose noise alone is 0.2.
     max_impurity: float = 0.5
-    # A function is kept if its leak is at most this many times that of the cleanest of
-    # the lowest `n_reference`, plus the floor, without which a function that is clean
-    # by chance would shut out all others.
+    # A function is kept if its leak is at most this many times that of the cleanest of the lowest
+    # `n_reference`, plus the floor, without which a function that is clean by chance would shut out
+    # all others.
     leak_ratio: float = 4.0
     leak_floor: float = 0.01
     n_reference: int = 3
@@ -49,34 +49,24 @@ class PuritySettings:
     max_overlap: float = 0.5
     # Functions kept of each factor; higher ones crowd and get polluted.
     max_functions: int = 16
-    # Times that every block is recomputed from the others. With more passes the blocks
-    # drift.
+    # Times that every block is recomputed from the others. With more passes the blocks drift.
     n_passes: int = 2
     # Least share of a function's energy along the lowest functions of its own factor.
     min_own_energy: float = 0.75
-    # The lowest functions point nowhere at their extremes; in the second round more
-    # functions are there to say which way the factor points.
+    # The lowest functions point nowhere at their extremes; in the second round more functions are
+    # there to say which way the factor points.
     n_own_rounds: int = 2
 
 
-def batch_size(
-    eigenvalues: np.ndarray,
-    *,
-    settings: PuritySettings = PuritySettings(),
-) -> int:
+def batch_size(eigenvalues: np.ndarray, *, settings: PuritySettings = PuritySettings()) -> int:
     """Return how many of the lowest functions are surely no products.
 
     These are the functions before the widest gap below twice the lowest eigenvalue.
 
-    Parameters
-    ----------
-    eigenvalues : ndarray of shape (r,)
-        Ascending.
-
-    Examples
-    --------
     >>> batch_size(np.array([1.0, 1.01, 2.0, 4.0]))
     2
+
+    Shapes: eigenvalues (r,).
     """
     if not len(eigenvalues):
         return 0
@@ -89,29 +79,15 @@ def batch_size(
 
 
 def without_energy(
-    geometry: Geometry,
-    blocks: Sequence[np.ndarray],
-    *,
-    settings: PuritySettings = PuritySettings(),
+    geometry: Geometry, blocks: Sequence[np.ndarray], *, settings: PuritySettings = PuritySettings()
 ) -> np.ndarray:
     """Compute the lowest functions without energy along any of the blocks.
 
-    They are the lowest eigenfunctions of the Laplacian with a penalty on that energy,
-    polished. Energy along a factor is quantised, 0 or at least the factor's lowest
-    eigenvalue, so half of that tells pure functions from others whatever the sizes of
-    the factors.
+    They are the lowest eigenfunctions of the Laplacian with a penalty on that energy, polished.
+    Energy along a factor is quantised, 0 or at least the factor's lowest eigenvalue, so half of
+    that tells pure functions from others whatever the sizes of the factors.
 
-    Parameters
-    ----------
-    geometry : Geometry
-    blocks : sequence of ndarray of shape (n_functions - 1, r)
-        Coefficients of the pure functions of each factor found; all functions are
-        returned if there is none.
-
-    Returns
-    -------
-    ndarray of shape (n_functions - 1, r)
-        Unit columns of coefficients, ascending eigenvalue.
+    Shapes: blocks (n_functions - 1, r) -> (n_functions - 1, r).
     """
     if not blocks:
         return np.eye(len(geometry.eigenvalues))
@@ -124,17 +100,11 @@ def without_energy(
 
 @dataclass(frozen=True)
 class BlockEnergies:
-    """Energy along each of several blocks of functions.
+    """Energy along each of several blocks of functions."""
 
-    Attributes
-    ----------
-    energies : ndarray of shape (n_blocks, n_functions - 1, n_functions - 1)
-        Quadratic forms, as `energy_along` gives them.
-    quanta : ndarray of shape (n_blocks,)
-        Lowest eigenvalue of each block: the least energy along it that is not 0.
-    """
-
+    # (n_blocks, n_functions - 1, n_functions - 1): quadratic forms, as `energy_along` gives them
     energies: np.ndarray
+    # (n_blocks,): lowest eigenvalue of each block: the least energy along it that is not 0
     quanta: np.ndarray
 
     @classmethod
@@ -166,11 +136,7 @@ def _values(functions: np.ndarray, form: np.ndarray) -> np.ndarray:
     return (functions * (form @ functions)).sum(axis=0)
 
 
-def _penalised(
-    geometry: Geometry,
-    energies: BlockEnergies,
-    settings: PuritySettings,
-) -> np.ndarray:
+def _penalised(geometry: Geometry, energies: BlockEnergies, settings: PuritySettings) -> np.ndarray:
     """Return the lowest functions of Laplacian and penalty that may become pure."""
     penalty = settings.energy_penalty * energies.total
     laplacian = np.diag(geometry.eigenvalues)
@@ -191,21 +157,11 @@ def polish(
 ) -> np.ndarray:
     """Return functions that are closer to eigenfunctions free of `energy`.
 
-    One step of inverse iteration for each function, with an operator that is small
-    where the energy is, and where eigenvalues are near the function's own.
+    One step of inverse iteration for each function, with an operator that is small where the energy
+    is, and where eigenvalues are near the function's own.
 
-    Parameters
-    ----------
-    geometry : Geometry
-    functions : ndarray of shape (n_functions - 1, r)
-        Unit columns of coefficients.
-    energy : ndarray of shape (n_functions - 1, n_functions - 1)
-        Quadratic form.
-
-    Returns
-    -------
-    ndarray of shape (n_functions - 1, r)
-        Unit columns of coefficients.
+    Shapes: functions (n_functions - 1, r), energy (n_functions - 1, n_functions - 1) ->
+    (n_functions - 1, r).
     """
     eigenvalues = geometry.rayleigh(functions)
     distance = np.log(geometry.eigenvalues / eigenvalues[:, None]) ** 2
@@ -220,10 +176,7 @@ def polish(
 
 
 def _distinct(
-    geometry: Geometry,
-    functions: np.ndarray,
-    energy: np.ndarray,
-    settings: PuritySettings,
+    geometry: Geometry, functions: np.ndarray, energy: np.ndarray, settings: PuritySettings
 ) -> np.ndarray:
     """Return the functions about as clean as the cleanest, each only once."""
     if not functions.shape[1]:
@@ -245,20 +198,13 @@ def _distinct(
 
 
 def one_factor(
-    geometry: Geometry,
-    functions: np.ndarray,
-    *,
-    settings: PuritySettings = PuritySettings(),
+    geometry: Geometry, functions: np.ndarray, *, settings: PuritySettings = PuritySettings()
 ) -> np.ndarray:
     """Return those of the functions that point where the lowest ones point.
 
     The others belong to a factor that was not found yet.
 
-    Parameters
-    ----------
-    geometry : Geometry
-    functions : ndarray of shape (n_functions - 1, r)
-        Unit columns of coefficients, ascending eigenvalue.
+    Shapes: functions (n_functions - 1, r).
     """
     eigenvalues = geometry.rayleigh(functions)
     lowest = batch_size(eigenvalues, settings=settings)
@@ -283,24 +229,13 @@ def refine(
 ) -> tuple[np.ndarray, ...]:
     """Compute every block anew, as the functions without energy along all others.
 
-    Parameters
-    ----------
-    geometry : Geometry
-    blocks : sequence of ndarray of shape (n_functions - 1, r)
-    unions : bool
-        Whether a block may be the union of several. If not, functions that point
-        elsewhere than a block's lowest are left to a factor that was not found yet.
-
-    Returns
-    -------
-    tuple of ndarray of shape (n_functions - 1, r)
-        As many blocks in the same order; none if any of them would be empty.
+    Shapes: blocks (n_functions - 1, r) -> (n_functions - 1, r).
     """
     if len(blocks) < 2:
         return tuple(blocks)
     refined = list(blocks)
-    # The lowest functions are the most accurate: their factor is cleaned first, and
-    # the others are computed from it.
+    # The lowest functions are the most accurate: their factor is cleaned first, and the others are
+    # computed from it.
     lowest = [geometry.rayleigh(block).min() for block in blocks]
     order = np.argsort(lowest)
     for _ in range(settings.n_passes):
@@ -310,18 +245,15 @@ def refine(
             if not refined[f].shape[1]:
                 return ()
         if not unions:
-            refined = [
-                one_factor(geometry, block, settings=settings) for block in refined
-            ]
+            refined = [one_factor(geometry, block, settings=settings) for block in refined]
     return tuple(refined)
 
 
 def impurity(geometry: Geometry, blocks: Sequence[np.ndarray]) -> float:
     """Return the largest impurity of a block's lowest function.
 
-    That is its energy along other blocks in units of their lowest eigenvalues: 0 on a
-    product, 1/4 where going around one factor once turns the other over, as on a
-    Moebius band.
+    That is its energy along other blocks in units of their lowest eigenvalues: 0 on a product, 1/4
+    where going around one factor once turns the other over, as on a Moebius band.
     """
     energies = BlockEnergies.of(geometry, blocks)
     impurities = []

@@ -28,13 +28,11 @@ def leaves_noise(
 ) -> bool:
     """Return whether what places leave of the samples has no edge and no hole.
 
-    Noise has none. Samples, (n, d), are predicted from their neighbours on the
-    factors, (n, c). A small factor that was missed, an interval or a circle, shows in
-    the rest as a direction of low kurtosis, which `has_edge` finds. At 4,000 samples an
-    interval blurred by noise of a quarter of its width looks like noise.
+    Noise has none. Samples, (n, d), are predicted from their neighbours on the factors, (n, c). A
+    small factor that was missed, an interval or a circle, shows in the rest as a direction of low
+    kurtosis, which `has_edge` finds. At 4,000 samples an interval blurred by noise of a quarter of
+    its width looks like noise.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> line = rng.uniform(size=(2000, 1))
     >>> noise = 0.1 * rng.normal(size=(2000, 1))

@@ -19,9 +19,7 @@ def criteria(settings: EvidenceSettings = EvidenceSettings()) -> tuple[Criterion
     )
 
 
-def judges(
-    settings: EvidenceSettings = EvidenceSettings(),
-) -> dict[str, Callable[..., Test]]:
+def judges(settings: EvidenceSettings = EvidenceSettings()) -> dict[str, Callable[..., Test]]:
     """Return the method `judge` of every criterion, by the criterion's name."""
     return {criterion.name: criterion.judge for criterion in criteria(settings)}
 
@@ -109,10 +107,8 @@ def _criteria_of_terms(settings: EvidenceSettings) -> tuple[Criterion, ...]:
         at_least(
             "sum",
             settings.explained,
-            "sum: share of the data's variance that a sum of one function of each "
-            "factor explains",
-            "a sum of one function of each factor explains only {value:.0%} of the "
-            "data's variance",
+            "sum: share of the data's variance that a sum of one function of each factor explains",
+            "a sum of one function of each factor explains only {value:.0%} of the data's variance",
         ),
         at_least(
             "own share",
@@ -160,7 +156,6 @@ def _criteria_of_sums(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             settings.reliability,
             "smallest share of the variance of places on a factor that is no noise, "
             "where the size of the noise is known",
-            "noise makes up {noise_share:.0%} of the variance of places on factor "
-            "{factor}",
+            "noise makes up {noise_share:.0%} of the variance of places on factor {factor}",
         ),
     )

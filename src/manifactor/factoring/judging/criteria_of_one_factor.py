@@ -6,10 +6,7 @@ from manifactor.factoring.judging.limits import EvidenceSettings
 
 def criteria_of_one_factor(settings: EvidenceSettings) -> tuple[Criterion, ...]:
     """Return the criteria that tell why one factor was found."""
-    return (
-        *_criteria_of_samples(settings),
-        *_criteria_of_reasons(settings),
-    )
+    return (*_criteria_of_samples(settings), *_criteria_of_reasons(settings))
 
 
 def _criteria_of_samples(settings: EvidenceSettings) -> tuple[Criterion, ...]:

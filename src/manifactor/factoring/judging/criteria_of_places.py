@@ -12,8 +12,7 @@ def criteria_of_places(settings: EvidenceSettings) -> tuple[Criterion, ...]:
             "leakage",
             settings.leakage,
             "largest R^2 with which places (coordinates) on one factor predict another",
-            "a sample's place (coordinate) on one factor predicts {value:.0%} of "
-            "another",
+            "a sample's place (coordinate) on one factor predicts {value:.0%} of another",
         ),
         at_least(
             "agreement",
@@ -57,8 +56,7 @@ def _criteria_of_the_explained(settings: EvidenceSettings) -> tuple[Criterion, .
         at_least(
             "explained",
             settings.explained,
-            "smallest R^2 with which all factors together predict a main direction "
-            "of the data",
+            "smallest R^2 with which all factors together predict a main direction of the data",
             "the factors explain only {value:.0%} of a main direction of the data",
         ),
         at_least(

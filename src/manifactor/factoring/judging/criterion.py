@@ -88,22 +88,6 @@ def _rule(limit: float, at_least: bool) -> str:
 class Criterion:
     """What a test measures and when it is passed.
 
-    Attributes
-    ----------
-    name : str
-    limit : float
-    at_least : bool
-        Whether a value must be at least the limit, or at most.
-    meaning : str
-    problem : str
-        Template of what to say if the test fails, for `str.format` with `value`,
-        `noise`, `net`, `limit`, `interval`, and any words given to `judge`.
-    slack : float
-        What is allowed beyond the limit, times the square root of the number of
-        samples: errors of the places of n samples fall as 1/sqrt(n).
-
-    Examples
-    --------
     >>> shared = Criterion("overlap", 0.2, False, "share", "{value:.0%} shared")
     >>> shared.judge(0.1).passed, shared.judge(0.5).problem
     (True, '50% shared')
@@ -111,9 +95,13 @@ class Criterion:
 
     name: str
     limit: float
-    at_least: bool
+    at_least: bool  # whether a value must be at least the limit, or at most
     meaning: str
+    # Template of what to say if the test fails, for `str.format` with `value`, `noise`, `net`,
+    # `limit`, `interval`, and any words given to `judge`
     problem: str
+    # What is allowed beyond the limit, times the square root of the number of samples: errors of
+    # the places of n samples fall as 1/sqrt(n)
     slack: float = 0.0
 
     @property

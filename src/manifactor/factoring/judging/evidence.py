@@ -4,13 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from manifactor.factoring.judging.advice import (
-    ANSWERS,
-    SENSES,
-    SUM_OF_TERMS,
-    DataKnown,
-    advise,
-)
+from manifactor.factoring.judging.advice import ANSWERS, SENSES, SUM_OF_TERMS, DataKnown, advise
 from manifactor.factoring.judging.criterion import Test
 from manifactor.factoring.judging.limits import EvidenceSettings
 from manifactor.factoring.measures.measurement import NOT_MEASURED
@@ -26,9 +20,7 @@ class SampleWarning(UserWarning):
 
 VERDICTS = {
     "product": "The data are samples of a product of independent factors.",
-    "partial": (
-        "Several factors were found, but not every test of a product was passed."
-    ),
+    "partial": ("Several factors were found, but not every test of a product was passed."),
     "none": "No product structure was found.",
 }
 
@@ -36,13 +28,9 @@ VERDICTS = {
 # Sentences for tests that were passed; failed tests are described by `reason`.
 SENTENCES = {
     "completeness": (
-        "Eigenfunctions of single factors and their products make up {:.0%} of the "
-        "low spectrum."
+        "Eigenfunctions of single factors and their products make up {:.0%} of the low spectrum."
     ),
-    "leakage": (
-        "A sample's place (coordinate) on one factor predicts at most {:.0%} of "
-        "another."
-    ),
+    "leakage": ("A sample's place (coordinate) on one factor predicts at most {:.0%} of another."),
     "agreement": "The factors found in half of the samples agree to {:.0%}.",
 }
 
@@ -105,8 +93,7 @@ class Evidence:
     def verdict(self) -> str:
         """Either "product", "partial" or "none".
 
-        "none" if there is one factor, "product" if there are several and all tests
-        were passed.
+        "none" if there is one factor, "product" if there are several and all tests were passed.
         """
         # No test of one factor proves that there is no second one.
         if self.n_factors == 1:
@@ -128,8 +115,8 @@ class Evidence:
     def answer(self) -> str:
         """The verdict, with three answers in place of "none".
 
-        "one factor"; "no product" if there are several directions, but no product of
-        them; "cannot tell" if samples are too few, too noisy or too uneven.
+        "one factor"; "no product" if there are several directions, but no product of them; "cannot
+        tell" if samples are too few, too noisy or too uneven.
         """
         if self.verdict != "none":
             return self.verdict
@@ -243,10 +230,7 @@ class Evidence:
         """Whether places are statistically dependent, which a product allows."""
         p = self.dependence
         if p > self.settings.significance:
-            return (
-                "The places show no clear dependence on each other (permutation p = "
-                f"{p:.3f})."
-            )
+            return f"The places show no clear dependence on each other (permutation p = {p:.3f})."
         if np.nanmax(self.leakage) < self.settings.weak_leakage:
             return (
                 "The places are nearly independent: what one tells of another is "

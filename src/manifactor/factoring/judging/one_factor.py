@@ -34,8 +34,8 @@ def weigh_one(
 ) -> Evidence:
     """Return the evidence on one factor that was found by peeling, and why only one.
 
-    Too few samples, too noisy, in clusters, uneven, irreducible, or a spectrum that is
-    too short: the tests are taken in this order up to the first that fails.
+    Too few samples, too noisy, in clusters, uneven, irreducible, or a spectrum that is too short:
+    the tests are taken in this order up to the first that fails.
     """
     peeling, dimensions = peeled.peeling, peeled.dimensions
     look, split = peeling.looks[0], peeling.splits[0]
@@ -114,10 +114,7 @@ def _up_to_first_failure(tests: Sequence[Test]) -> tuple[Test, ...]:
 
 
 def _warn_if_unsure(
-    tests: Sequence[Test],
-    n_samples: int,
-    even: Evenness | None,
-    settings: EvidenceSettings,
+    tests: Sequence[Test], n_samples: int, even: Evenness | None, settings: EvidenceSettings
 ) -> None:
     """Warn if the first test, of the number of samples, or the second, of q, fails."""
     enough, certain = tests[:2]
@@ -141,25 +138,12 @@ def _warn_if_unsure(
 
 
 def warn_of_few_samples(
-    enough: int,
-    what: str,
-    even: Evenness | None,
-    *,
-    settings: EvidenceSettings,
+    enough: int, what: str, even: Evenness | None, *, settings: EvidenceSettings
 ) -> None:
     """Warn of few or noisy samples, with the number that would help.
 
-    The noise of even samples falls with their number. Uneven samples have tails, where
-    functions are peaks on single samples; more samples only show more of the tails.
-
-    Parameters
-    ----------
-    enough : int
-        Number of even samples that would help.
-    what : str
-        What the samples do not show, as a phrase.
-    even : Evenness or None
-        How even they are; None where only distances are known.
+    The noise of even samples falls with their number. Uneven samples have tails, where functions
+    are peaks on single samples; more samples only show more of the tails.
     """
     remedy = f"About {enough} samples would help."
     if even is not None and even.spread > settings.evenness:
@@ -168,6 +152,5 @@ def warn_of_few_samples(
             "same kind may not help."
         )
     warn_caller(
-        f"The samples are too few or too noisy for a sure verdict: {what}. {remedy}",
-        SampleWarning,
+        f"The samples are too few or too noisy for a sure verdict: {what}. {remedy}", SampleWarning
     )

@@ -20,21 +20,15 @@ from manifactor.factoring.measures.filling import filling
 from manifactor.factoring.measures.folding import folds
 from manifactor.factoring.measures.gaussianity import gaussian_factors
 from manifactor.factoring.measures.measurement import Measurement
-from manifactor.factoring.measures.metric import (
-    crossing,
-    metric_halves,
-    modulation_in_data,
-    skew,
-)
+from manifactor.factoring.measures.metric import crossing, metric_halves, modulation_in_data, skew
 from manifactor.factoring.measures.placed_samples import PlacedSamples, place_samples
 from manifactor.factoring.measures.poles import poles
 from manifactor.factoring.measures.settings import PlaceTestSettings
 from manifactor.spectral.diffusion import Diffusion
 
 OF_EVERY_LENGTH = ("folds", "filling", "skew", "crossing", "modulation in data")
-# What must hold in each sense of a product. Lengths may change with the density in
-# "volume", but never vanish; functions that add up need not be orthogonal everywhere in
-# "sum".
+# What must hold in each sense of a product. Lengths may change with the density in "volume", but
+# never vanish; functions that add up need not be orthogonal everywhere in "sum".
 TESTS_OF_SENSES: dict[str, tuple[str, ...]] = {
     "geometry": (*OF_EVERY_LENGTH, "identified"),
     "density": (*OF_EVERY_LENGTH, "identified"),
@@ -54,15 +48,7 @@ def judge_places(
 ) -> tuple[Test, ...]:
     """Return the tests of places on several factors, for one sense of a product.
 
-    Parameters
-    ----------
-    factors : sequence of Factor
-        Two at least. Their embeddings and dimensions are used, nothing else.
-    samples : ndarray of shape (n, p)
-    inliers : ndarray of bool of shape (n,) or None
-        Samples that are no outliers; None for all.
-    sense : str
-        A key of `TESTS_OF_SENSES`.
+    Shapes: samples (n, p), inliers (n,).
     """
     placed = place_samples(
         [factor.embedding for factor in factors],
@@ -82,8 +68,7 @@ def judge_places(
     judge = judges(settings)
     # Limits follow the number of all samples, which places are made from.
     return tuple(
-        judge[name](found[name].value, found[name].noise, n_samples=len(samples))
-        for name in names
+        judge[name](found[name].value, found[name].noise, n_samples=len(samples)) for name in names
     )
 
 
@@ -119,26 +104,15 @@ def _measures(
         "folds": partial(folds, placed, settings=testing.folds),
         "filling": partial(filling, placed, settings=testing.filling),
         "poles": partial(poles, placed.places, placed.samples, settings=testing.poles),
-        "identified": partial(
-            gaussian_factors, placed, samples, settings=testing.gaussian
-        ),
+        "identified": partial(gaussian_factors, placed, samples, settings=testing.gaussian),
     }
 
 
-def _of_metric(
-    placed: PlacedSamples, testing: PlaceTestSettings
-) -> dict[str, Measurement]:
+def _of_metric(placed: PlacedSamples, testing: PlaceTestSettings) -> dict[str, Measurement]:
     """What the metric in two halves of the samples shows, by the name of the test."""
     halves = metric_halves(placed)
-    measures = {
-        "skew": skew,
-        "crossing": crossing,
-        "modulation in data": modulation_in_data,
-    }
-    return {
-        name: measure(halves, settings=testing.metric)
-        for name, measure in measures.items()
-    }
+    measures = {"skew": skew, "crossing": crossing, "modulation in data": modulation_in_data}
+    return {name: measure(halves, settings=testing.metric) for name, measure in measures.items()}
 
 
 def clusters_of_factors(
@@ -146,8 +120,6 @@ def clusters_of_factors(
 ) -> str:
     """Return a phrase on factors along which samples fall into clusters, or "".
 
-    Examples
-    --------
     >>> clusters_of_factors([])
     ''
     """

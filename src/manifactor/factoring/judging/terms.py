@@ -13,15 +13,6 @@ def weigh_terms(of_sum: Evidence, inside: Mapping[int, Evidence]) -> Evidence:
 
     A test that fails anywhere makes the verdict "partial".
 
-    Parameters
-    ----------
-    of_sum : Evidence
-        On the terms.
-    inside : mapping of int to Evidence
-        On the factors of each divided term, by the index of the term.
-
-    Examples
-    --------
     >>> between = np.array([[np.nan, 0.1], [0.2, np.nan]])
     >>> inner = Evidence((), leakage=np.array([[np.nan, 0.3], [0.4, np.nan]]))
     >>> found = weigh_terms(Evidence((), leakage=between), {0: inner})
@@ -32,13 +23,8 @@ def weigh_terms(of_sum: Evidence, inside: Mapping[int, Evidence]) -> Evidence:
            [0.4, nan, 0.1],
            [0.2, 0.2, nan]])
     """
-    sizes = [
-        inside[term].n_factors if term in inside else 1
-        for term in range(of_sum.n_factors)
-    ]
-    tests = [
-        test.of_term(term + 1) for term, each in inside.items() for test in each.tests
-    ]
+    sizes = [inside[term].n_factors if term in inside else 1 for term in range(of_sum.n_factors)]
+    tests = [test.of_term(term + 1) for term, each in inside.items() for test in each.tests]
     both = [of_sum, *inside.values()]
     return replace(
         of_sum,
@@ -55,14 +41,11 @@ def _numbers(sizes: list[int]) -> tuple[tuple[int, ...], ...]:
     """Numbers of the factors of each term, from 1."""
     ends = np.cumsum(sizes).tolist()
     return tuple(
-        tuple(range(end - size + 1, end + 1))
-        for size, end in zip(sizes, ends, strict=True)
+        tuple(range(end - size + 1, end + 1)) for size, end in zip(sizes, ends, strict=True)
     )
 
 
-def _leakage(
-    between: np.ndarray, sizes: list[int], inside: Mapping[int, Evidence]
-) -> np.ndarray:
+def _leakage(between: np.ndarray, sizes: list[int], inside: Mapping[int, Evidence]) -> np.ndarray:
     """Leakage between all factors: that between terms, and inside each term."""
     leakage = np.repeat(np.repeat(between, sizes, axis=0), sizes, axis=1)
     ends = np.cumsum(sizes)

@@ -15,11 +15,7 @@ from manifactor.factoring.judging.criteria import judges
 from manifactor.factoring.judging.criterion import Test
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.judging.limits import EvidenceSettings
-from manifactor.factoring.judging.one_factor import (
-    density_of,
-    noise_of,
-    warn_of_few_samples,
-)
+from manifactor.factoring.judging.one_factor import density_of, noise_of, warn_of_few_samples
 from manifactor.factoring.judging.places import clusters_of_factors, judge_places_of
 from manifactor.factoring.measures import functions
 from manifactor.factoring.measures.dependence import dependence, leakage
@@ -43,17 +39,7 @@ def weigh(
     sense: str = "geometry",
     rng: np.random.Generator,
 ) -> Evidence:
-    """Return the evidence on several factors that were found by peeling.
-
-    Parameters
-    ----------
-    peeled : Peeled
-    factors : sequence of Factor
-        Made of the blocks that were peeled off.
-    peeled_with : PeelingSettings
-    sense : str
-        The sense of a product that the diffusion is of, a key of `TESTS_OF_SENSES`.
-    """
+    """Return the evidence on several factors that were found by peeling."""
     diffusion, peeling = peeled.diffusion, peeled.peeling
     work = {
         **_of_functions(peeled, factors, measuring, peeled_with),
@@ -67,8 +53,8 @@ def weigh(
             testing=measuring.places,
         ),
     }
-    # One thread for each; only one of them uses `rng`, so that the result does not
-    # depend on their order.
+    # One thread for each; only one of them uses `rng`, so that the result does not depend on their
+    # order.
     values = map_threads(lambda measure: measure(), list(work.values()))
     found = dict(zip(work, values, strict=True))
     of_factors = sum(factor.dimension for factor in factors)
@@ -87,9 +73,7 @@ def weigh(
     return evidence
 
 
-def _warn_of_halves(
-    peeled: Peeled, settings: EvidenceSettings, measuring: MeasureSettings
-) -> None:
+def _warn_of_halves(peeled: Peeled, settings: EvidenceSettings, measuring: MeasureSettings) -> None:
     """Warn that neither half of the samples shows the same factors as all of them."""
     n = len(peeled.peeling.looks[0].part)
     warn_of_few_samples(
@@ -114,20 +98,12 @@ def _of_functions(
         "product": partial(
             product_share, full.geometry, full.blocks, settings=peeled_with.products
         ),
-        "completeness": partial(
-            functions.completeness, spectrum, factors, settings=measuring
-        ),
+        "completeness": partial(functions.completeness, spectrum, factors, settings=measuring),
         "twist": partial(functions.twist, peeling.looks),
-        "modulation": partial(
-            functions.modulation, factors, spectrum, settings=measuring
-        ),
+        "modulation": partial(functions.modulation, factors, spectrum, settings=measuring),
         "undivided": partial(functions.undivided, peeling.splits),
         "agreement": partial(
-            functions.best_agreement,
-            full,
-            halves,
-            settings=measuring,
-            purity=peeled_with.purity,
+            functions.best_agreement, full, halves, settings=measuring, purity=peeled_with.purity
         ),
     }
 
@@ -147,22 +123,14 @@ def _of_places(
         "explained": partial(directions, diffusion.points),
         "lowest functions": partial(directions, lowest),
         "parts": partial(
-            least_explained_part,
-            factors,
-            diffusion.points,
-            inliers,
-            settings=measuring,
+            least_explained_part, factors, diffusion.points, inliers, settings=measuring
         ),
         "leakage": partial(leakage, factors, settings=measuring),
-        "dependence": partial(
-            dependence, factors, by_ranks=False, settings=measuring, rng=rng
-        ),
+        "dependence": partial(dependence, factors, by_ranks=False, settings=measuring, rng=rng),
     }
 
 
-def _judge(
-    found: dict[str, Any], misfit: Misfit, settings: EvidenceSettings
-) -> tuple[Test, ...]:
+def _judge(found: dict[str, Any], misfit: Misfit, settings: EvidenceSettings) -> tuple[Test, ...]:
     """Tests of measured numbers; all of them, also after the first that fails."""
     judge = judges(settings)
     return (
@@ -192,18 +160,8 @@ def weigh_sum(
 ) -> Evidence:
     """Return the evidence on factors whose functions add up to the samples.
 
-    A parallelogram and a cone are sums, too, exactly or nearly: only the tests of
-    places tell them from products.
-
-    Parameters
-    ----------
-    found : Sum
-    factors : sequence of Factor
-        Of the sum.
-    agreed : float
-        `agreement` of halves of the samples.
-    of_places : sequence of Test
-        As `judge_places` gives them.
+    A parallelogram and a cone are sums, too, exactly or nearly: only the tests of places tell them
+    from products.
     """
     judge = judges(settings)
     if len(factors) == 1:
@@ -269,27 +227,15 @@ def weigh_asked(*, settings: EvidenceSettings = EvidenceSettings()) -> Evidence:
 
 
 def weigh_noise(
-    evidence: Evidence,
-    shares: Sequence[float],
-    *,
-    settings: EvidenceSettings = EvidenceSettings(),
+    evidence: Evidence, shares: Sequence[float], *, settings: EvidenceSettings = EvidenceSettings()
 ) -> Evidence:
-    """Return the evidence with a test of what noise of known size leaves.
-
-    Parameters
-    ----------
-    evidence : Evidence
-    shares : sequence of float
-        Share of each factor's variance that is no noise, as `signal_shares` gives it.
-    """
+    """Return the evidence with a test of what noise of known size leaves."""
     if evidence.verdict == "none":
         return evidence
     # Noise may move places by more than they spread.
     worst = int(np.argmin(shares))
     share = max(0.0, float(shares[worst]))
-    test = judges(settings)["reliability"](
-        share, noise_share=1 - share, factor=worst + 1
-    )
+    test = judges(settings)["reliability"](share, noise_share=1 - share, factor=worst + 1)
     return evidence.with_test(test)
 
 

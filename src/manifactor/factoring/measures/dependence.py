@@ -15,19 +15,14 @@ def leakage(
 ) -> np.ndarray:
     """Return the R^2 with which places on each factor predict each other factor.
 
-    Returns
-    -------
-    ndarray of shape (n_factors, n_factors)
-        Row i, column j: factor i predicts factor j; nan on the diagonal.
+    Returns (n_factors, n_factors).
     """
     out = np.full((len(factors), len(factors)), np.nan)
     for i, source in enumerate(factors):
         others = [j for j in range(len(factors)) if j != i]
         targets = [factors[j].embedding for j in others]
         # All others at once, since the search for neighbours is what takes time.
-        columns = predictability(
-            source.embedding, np.hstack(targets), settings=settings.prediction
-        )
+        columns = predictability(source.embedding, np.hstack(targets), settings=settings.prediction)
         ends = np.cumsum([target.shape[1] for target in targets])[:-1]
         out[i, others] = [part.mean() for part in np.split(columns, ends)]
     return out
@@ -42,15 +37,13 @@ def dependence(
 ) -> float:
     """Return the permutation p-value of independent places.
 
-    The statistic is the sum of squared correlations between features of the factors'
-    places: coordinates, their squares and products. For an interval these are, with
-    `by_ranks`, waves of its ranks, which see more: also errors of places that were read
-    off functions, which are flat at the ends of an interval.
+    The statistic is the sum of squared correlations between features of the factors' places:
+    coordinates, their squares and products. For an interval these are, with `by_ranks`, waves of
+    its ranks, which see more: also errors of places that were read off functions, which are flat at
+    the ends of an interval.
     """
     thin = thinned(len(factors[0].embedding), settings.compared_samples)
-    first, *others = (
-        _features(factor.embedding[thin], by_ranks, settings) for factor in factors
-    )
+    first, *others = (_features(factor.embedding[thin], by_ranks, settings) for factor in factors)
     # One factor stays in place: only the order relative to it matters.
     seen = _correlation([first, *others])
     at_least_as_large = 0
@@ -70,16 +63,12 @@ def _correlation(features: Sequence[np.ndarray]) -> float:
     return total
 
 
-def _features(
-    places: np.ndarray, by_ranks: bool, settings: MeasureSettings
-) -> np.ndarray:
+def _features(places: np.ndarray, by_ranks: bool, settings: MeasureSettings) -> np.ndarray:
     """Functions of places that tell them apart, centred and made orthonormal."""
     is_interval = places.shape[1] == 1
-    features = (
-        _waves(places, settings) if is_interval and by_ranks else _squares(places)
-    )
-    # The square of a circle's cosine is 1 less that of its sine: one of them is
-    # redundant, and rounding must not make a feature of it.
+    features = _waves(places, settings) if is_interval and by_ranks else _squares(places)
+    # The square of a circle's cosine is 1 less that of its sine: one of them is redundant, and
+    # rounding must not make a feature of it.
     centred = features - features.mean(axis=0)
     left, strength, _ = np.linalg.svd(centred, full_matrices=False)
     return left[:, strength > settings.independent_feature * strength[0]]

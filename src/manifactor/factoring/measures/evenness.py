@@ -12,8 +12,8 @@ from manifactor.factoring.prediction import thinned
 class EvennessSettings:
     """Settings of `evenness`, `clusters` and `clusters_of_function`."""
 
-    # Samples whose neighbours are sought, and the neighbour whose distance tells the
-    # density: by chance the distance varies by 1/8 over the dimension.
+    # Samples whose neighbours are sought, and the neighbour whose distance tells the density: by
+    # chance the distance varies by 1/8 over the dimension.
     samples: int = 4000
     neighbor: int = 64
     # Share of the samples at either end of the densities that are not compared.
@@ -21,8 +21,8 @@ class EvennessSettings:
     # Bins that a coordinate is cut into, and the samples that one needs at least.
     bins: int = 20
     samples_per_bin: int = 25
-    # Share of the smaller peak beside it below which a bin is a gap: 25 samples are
-    # below 5 by chance in 1 of 10^7.
+    # Share of the smaller peak beside it below which a bin is a gap: 25 samples are below 5 by
+    # chance in 1 of 10^7.
     gap: float = 0.2
     # Smallest share of the samples that is a cluster.
     least_cluster: float = 0.05
@@ -34,34 +34,18 @@ class EvennessSettings:
 
 @dataclass(frozen=True)
 class Evenness:
-    """How much the density of samples varies.
+    """How much the density of samples varies."""
 
-    Attributes
-    ----------
-    spread : float
-        Standard deviation of the logarithm of the distance to a neighbour.
-    ratio : float
-        Of the density that few samples exceed to that which few do not reach.
-    """
-
-    spread: float
-    ratio: float
+    spread: float  # standard deviation of the logarithm of the distance to a neighbour
+    ratio: float  # of the density that few samples exceed to that which few do not reach
 
 
 def evenness(
-    samples: np.ndarray,
-    dimension: float,
-    *,
-    settings: EvennessSettings = EvennessSettings(),
+    samples: np.ndarray, dimension: float, *, settings: EvennessSettings = EvennessSettings()
 ) -> Evenness:
     """Return how much the density of samples of a manifold varies.
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n, p)
-        Distinct samples without outliers.
-    dimension : float
-        Intrinsic dimension: a density is an inverse distance to this power.
+    Shapes: samples (n, p).
     """
     some = samples[thinned(len(samples), settings.samples)]
     count = min(settings.neighbor, len(some) - 1)
@@ -75,28 +59,18 @@ def evenness(
 
 
 def clusters(
-    coordinate: np.ndarray,
-    *,
-    closed: bool = False,
-    settings: EvennessSettings = EvennessSettings(),
+    coordinate: np.ndarray, *, closed: bool = False, settings: EvennessSettings = EvennessSettings()
 ) -> tuple[float, ...]:
     """Return the shares of the samples in each cluster along a coordinate.
 
-    One share, 1, where there is no gap. A gap is a bin with few samples between bins
-    with many; a circle falls apart at two gaps or more.
+    One share, 1, where there is no gap. A gap is a bin with few samples between bins with many; a
+    circle falls apart at two gaps or more.
 
-    Parameters
-    ----------
-    coordinate : ndarray of shape (n,)
-        Arc length or angle.
-    closed : bool
-        Whether the coordinate is that of a circle.
-
-    Examples
-    --------
     >>> left, right = np.linspace(0, 0.4, 600), np.linspace(0.6, 1, 400)
     >>> [round(share, 1) for share in clusters(np.concatenate([left, right]))]
     [0.6, 0.4]
+
+    Shapes: coordinate (n,).
     """
     bins = min(settings.bins, len(coordinate) // settings.samples_per_bin)
     if bins < 3:
@@ -119,8 +93,8 @@ def clusters_of_function(
 ) -> tuple[float, ...]:
     """Return the shares of the samples in each cluster along a low function.
 
-    Functions are flat at the ends of their range, where samples crowd: the arc length
-    is taken of which the function would be a cosine.
+    Functions are flat at the ends of their range, where samples crowd: the arc length is taken of
+    which the function would be a cosine.
     """
     low, high = np.quantile(function, [settings.stray, 1 - settings.stray])
     if not high > low:
@@ -132,8 +106,6 @@ def clusters_of_function(
 def clusters_in_words(shares: tuple[float, ...]) -> str:
     """Return the number and the sizes of clusters in words.
 
-    Examples
-    --------
     >>> clusters_in_words((0.6, 0.4))
     '2 clusters, of 60 % and 40 % of the samples'
     """

@@ -8,10 +8,7 @@ from sklearn.decomposition import PCA
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.measures.settings import MeasureSettings
 from manifactor.factoring.prediction import predictability, thinned
-from manifactor.factoring.sums.independence import (
-    independent_parts,
-    principal_coordinates,
-)
+from manifactor.factoring.sums.independence import independent_parts, principal_coordinates
 
 
 def explained(
@@ -23,24 +20,14 @@ def explained(
 ) -> float:
     """Return the smallest R^2 with which all factors predict a main direction.
 
-    Parameters
-    ----------
-    factors : sequence of Factor
-    samples : ndarray of shape (n_samples, n_features) or None
-        Orthogonal functions of equal variance may stand for samples. Where only
-        distances are known, None, the R^2 is 1.
-    inliers : ndarray of bool of shape (n_samples,)
-        Samples that are no outliers.
+    Shapes: samples (n_samples, n_features), inliers (n_samples,).
     """
     if samples is None:
         return 1.0
     rows = thinned(np.flatnonzero(inliers), settings.samples)
     # Places in units of length: a function's gradient is the root of its eigenvalue.
     places = np.hstack(
-        [
-            f.embedding[rows] / (f.embedding.std() * np.sqrt(f.eigenvalues[0]))
-            for f in factors
-        ]
+        [f.embedding[rows] / (f.embedding.std() * np.sqrt(f.eigenvalues[0])) for f in factors]
     )
     samples = samples[rows]
     count = min(settings.most_components, *samples.shape)
@@ -60,18 +47,11 @@ def least_explained_part(
 ) -> float:
     """Return the smallest R^2 with which all factors predict an independent part.
 
-    A factor much smaller than the others has its functions beyond the computed
-    spectrum and adds little to any distance. Where distances of the factors add up it
-    is still a linear part of the samples that is independent of all others and no
-    Gaussian noise. 1 where there is no such part.
+    A factor much smaller than the others has its functions beyond the computed spectrum and adds
+    little to any distance. Where distances of the factors add up it is still a linear part of the
+    samples that is independent of all others and no Gaussian noise. 1 where there is no such part.
 
-    Parameters
-    ----------
-    factors : sequence of Factor
-    samples : ndarray of shape (n_samples, n_features) or None
-        Where only distances are known, None, the R^2 is 1.
-    inliers : ndarray of bool of shape (n_samples,)
-        Samples that are no outliers.
+    Shapes: samples (n_samples, n_features), inliers (n_samples,).
     """
     if samples is None:
         return 1.0
@@ -79,9 +59,7 @@ def least_explained_part(
     rows = thinned(np.flatnonzero(inliers), prediction.samples)
     centred = samples[rows] - samples[rows].mean(axis=0)
     coordinates, _ = principal_coordinates(centred, settings=settings.parts)
-    places = np.hstack(
-        [factor.embedding[rows] / factor.embedding.std() for factor in factors]
-    )
+    places = np.hstack([factor.embedding[rows] / factor.embedding.std() for factor in factors])
     parts = [
         coordinates @ part.reading
         for part in independent_parts(coordinates, settings=settings.parts)

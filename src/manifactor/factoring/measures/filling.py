@@ -16,36 +16,31 @@ from manifactor.factoring.prediction import thinned
 class FillingSettings:
     """Settings of `filling`."""
 
-    # Samples that are counted. Of 4,000, neighbourhoods of `least_share` on two factors
-    # hold the `expected` number, so that more samples would tell nothing new.
+    # Samples that are counted. Of 4,000, neighbourhoods of `least_share` on two factors hold the
+    # `expected` number, so that more samples would tell nothing new.
     samples: int = 4000
     # Combinations of places around which samples are counted.
     asked: int = 1000
-    # Fewest samples that a neighbourhood would have if the factors were independent: by
-    # chance it has a tenth of them or fewer in 1 of 10^7.
+    # Fewest samples that a neighbourhood would have if the factors were independent: by chance it
+    # has a tenth of them or fewer in 1 of 10^7.
     expected: float = 24.0
-    # Smallest share of the samples that are near on one factor. Places are in error by
-    # up to .08 of a factor's length near its ends, where functions are flat.
+    # Smallest share of the samples that are near on one factor. Places are in error by up to .08 of
+    # a factor's length near its ends, where functions are flat.
     least_share: float = 0.08
-    # Share of the expected samples below which a neighbourhood is empty: dependent
-    # samples of density 1 + .6 u v have .4 of them where they are fewest.
+    # Share of the expected samples below which a neighbourhood is empty: dependent samples of
+    # density 1 + .6 u v have .4 of them where they are fewest.
     empty: float = 0.1
 
 
-def filling(
-    placed: PlacedSamples, *, settings: FillingSettings = FillingSettings()
-) -> Measurement:
+def filling(placed: PlacedSamples, *, settings: FillingSettings = FillingSettings()) -> Measurement:
     """Return the share of the product of the factors' ranges without any samples.
 
-    Places on one factor are combined with those of other samples on another. Around
-    each combination, samples are counted that are near on each factor, and compared
-    with the number that independent factors would have there. A density that is a
-    product, or moderately dependent, leaves no combination empty; a corner cut off or
-    a hole does. The share is the largest over pairs of factors, and over all of them
-    together.
+    Places on one factor are combined with those of other samples on another. Around each
+    combination, samples are counted that are near on each factor, and compared with the number that
+    independent factors would have there. A density that is a product, or moderately dependent,
+    leaves no combination empty; a corner cut off or a hole does. The share is the largest over
+    pairs of factors, and over all of them together.
 
-    Examples
-    --------
     >>> from manifactor.factoring.measures.placed_samples import place_samples
     >>> square = np.random.default_rng(0).uniform(size=(4000, 2))
     >>> filling(place_samples(np.hsplit(square, 2), [1, 1], square)).value
@@ -90,8 +85,7 @@ def _empty_share(near: Sequence[np.ndarray], settings: FillingSettings) -> float
 def _near(place: np.ndarray, asked: np.ndarray, count: int) -> np.ndarray:
     """Whether samples are among the nearest of each place that is asked for, (m, n).
 
-    More than `count` of them where several are as near: an interval's coordinate ends
-    at 0 and 1.
+    More than `count` of them where several are as near: an interval's coordinate ends at 0 and 1.
     """
     # Squared distances in one product, less what all samples have in common.
     left = np.column_stack([-2 * asked, np.ones(len(asked))])

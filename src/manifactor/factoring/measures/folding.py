@@ -22,35 +22,30 @@ class FoldSettings:
     asked: int = 1000
     # Samples of nearly the same place that each is compared with.
     n_neighbors: int = 20
-    # A sample of the same place lies elsewhere beyond this distance, in units of the
-    # spread of the samples along the factor: folds of a circle are 2 apart at most.
+    # A sample of the same place lies elsewhere beyond this distance, in units of the spread of the
+    # samples along the factor: folds of a circle are 2 apart at most.
     elsewhere: float = 0.5
-    # A sample is folded if more than this share of its neighbours lie elsewhere. The
-    # share is a half where two branches are equally dense; by chance, it is rarely
-    # below a third there.
+    # A sample is folded if more than this share of its neighbours lie elsewhere. The share is a
+    # half where two branches are equally dense; by chance, it is rarely below a third there.
     folded: float = 1 / 3
-    # A neighbour by place is near, whatever the factor's spread, up to this multiple of
-    # the distance to the neighbour of the same rank in the data: images that share no
-    # pixels are all equally far apart.
+    # A neighbour by place is near, whatever the factor's spread, up to this multiple of the
+    # distance to the neighbour of the same rank in the data: images that share no pixels are all
+    # equally far apart.
     largest_distance_ratio: float = 1.5
-    # Noise is read from this quantile of the squared distances to the neighbours of a
-    # sample: with two branches, half of the neighbours lie on its own.
+    # Noise is read from this quantile of the squared distances to the neighbours of a sample: with
+    # two branches, half of the neighbours lie on its own.
     noise_quantile: float = 0.2
     # Distances in memory at a time; it steers no result.
     distances_at_once: int = 2**21
 
 
-def folds(
-    placed: PlacedSamples, *, settings: FoldSettings = FoldSettings()
-) -> Measurement:
+def folds(placed: PlacedSamples, *, settings: FoldSettings = FoldSettings()) -> Measurement:
     """Return the share of samples whose neighbours by place lie elsewhere in the data.
 
-    It is the largest over the factors. For each factor, the directions of all others
-    are taken off the distances first, since errors of their places move samples along
-    them. Then the noise is taken off, which all distances have in common.
+    It is the largest over the factors. For each factor, the directions of all others are taken off
+    the distances first, since errors of their places move samples along them. Then the noise is
+    taken off, which all distances have in common.
 
-    Examples
-    --------
     >>> from manifactor.factoring.measures.placed_samples import place_samples
     >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
     >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
@@ -62,8 +57,7 @@ def folds(
     True
     """
     compared, fits = map_threads(
-        lambda work: work(),
-        [partial(_compare, placed, settings), lambda: placed.local_fits],
+        lambda work: work(), [partial(_compare, placed, settings), lambda: placed.local_fits]
     )
     # The fit that each sample takes its directions from.
     joint = placed.joint
@@ -81,21 +75,11 @@ def folds(
 
 @dataclass(frozen=True)
 class Compared:
-    """Some samples, and their neighbours by place.
+    """Some samples, and their neighbours by place."""
 
-    Attributes
-    ----------
-    asked : ndarray of int of shape (m,)
-        The samples.
-    near : ndarray of int of shape (m, k)
-        Their nearest neighbours by their places on all factors.
-    far : ndarray of bool of shape (m, k)
-        Whether a neighbour by place lies far away in the data.
-    """
-
-    asked: np.ndarray
-    near: np.ndarray
-    far: np.ndarray
+    asked: np.ndarray  # (m,): the samples
+    near: np.ndarray  # (m, k): their nearest neighbours by their places on all factors
+    far: np.ndarray  # (m, k): whether a neighbour by place lies far away in the data
 
 
 def _compare(placed: PlacedSamples, settings: FoldSettings) -> Compared:

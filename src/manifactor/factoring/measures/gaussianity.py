@@ -1,8 +1,8 @@
 """Factors along which the samples are Gaussian: their axes are not identifiable.
 
-Independent Gaussians stay independent Gaussians under rotations, once each is measured
-in its standard deviation: the axes that a cloud of them shows depend on the units of
-the columns. At most one factor may be Gaussian (Comon, 1994).
+Independent Gaussians stay independent Gaussians under rotations, once each is measured in its
+standard deviation: the axes that a cloud of them shows depend on the units of the columns. At most
+one factor may be Gaussian (Comon, 1994).
 """
 
 from dataclasses import dataclass
@@ -19,17 +19,16 @@ from manifactor.factoring.prediction import thinned
 class GaussianSettings:
     """Settings of `gaussian_factors`."""
 
-    # A factor is flat if this share of its directions lies in one plane: a bent factor
-    # is identified by its bend. A half circle has .8 in a line.
+    # A factor is flat if this share of its directions lies in one plane: a bent factor is
+    # identified by its bend. A half circle has .8 in a line.
     flat: float = 0.9
     # Largest difference of the fourth moment from a Gaussian's, relative to the
     # Gaussian's: -.40 for an even interval, -.28 for beta(2, 2), 1 for Laplace's law,
     # -.2 for an interval whose density falls to a fifth, and for a Gaussian without its
     # tails beyond 2 standard deviations.
     fourth_moment: float = 0.1
-    # Largest difference between the distributions of distances from the centre, that of
-    # the samples and a Gaussian's: .12 for an even interval, .06 for beta(2, 2), .12
-    # for Laplace's law.
+    # Largest difference between the distributions of distances from the centre, that of the samples
+    # and a Gaussian's: .12 for an even interval, .06 for beta(2, 2), .12 for Laplace's law.
     distances: float = 0.025
     # Samples that are looked at: standard errors are then below a hundredth.
     samples: int = 10_000
@@ -38,25 +37,13 @@ class GaussianSettings:
 
 
 def gaussian_factors(
-    placed: PlacedSamples,
-    samples: np.ndarray,
-    *,
-    settings: GaussianSettings = GaussianSettings(),
+    placed: PlacedSamples, samples: np.ndarray, *, settings: GaussianSettings = GaussianSettings()
 ) -> Measurement:
     """Return the number of factors along which the samples are Gaussian.
 
-    A factor is measured in the data's own units: by the part of the samples in the
-    factor's directions, with those of all other factors taken off.
+    A factor is measured in the data's own units: by the part of the samples in the factor's
+    directions, with those of all other factors taken off.
 
-    Parameters
-    ----------
-    placed : PlacedSamples
-        Samples from which the directions are read.
-    samples : ndarray of shape (n, p)
-        All samples: outliers may be the tails of a Gaussian.
-
-    Examples
-    --------
     >>> from manifactor.factoring.measures.placed_samples import place_samples
     >>> rng = np.random.default_rng(0)
     >>> samples = rng.normal(size=(2000, 3)) * [3.0, 2.0, 0.0]
@@ -64,6 +51,8 @@ def gaussian_factors(
     >>> placed = place_samples(np.hsplit(samples, 3), [1, 1, 1], samples)
     >>> gaussian_factors(placed, samples).value
     2.0
+
+    Shapes: samples (n, p).
     """
     fits = placed.local_fits
     planes, flat = [], []
@@ -77,8 +66,7 @@ def gaussian_factors(
     coordinates = centred @ np.linalg.pinv(np.hstack(planes)).T
     parts = [coordinates[:, rows] for rows in fits.directions]
     count = sum(
-        is_flat and _is_gaussian(part, settings)
-        for part, is_flat in zip(parts, flat, strict=True)
+        is_flat and _is_gaussian(part, settings) for part, is_flat in zip(parts, flat, strict=True)
     )
     return Measurement(float(count))
 

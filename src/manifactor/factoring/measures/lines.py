@@ -12,9 +12,8 @@ from manifactor.spectral.neighbors import chosen
 class LineSettings:
     """Settings of `along_line`."""
 
-    # Distance from the line, as a share of its length, that is rounding: of columns
-    # that were computed from each other, or of float32 no farther from 0 than the line
-    # is long.
+    # Distance from the line, as a share of its length, that is rounding: of columns that were
+    # computed from each other, or of float32 no farther from 0 than the line is long.
     rounding: float = 1e-6
     # Samples that tell nearly always that there is no line.
     screened: int = 100
@@ -25,24 +24,13 @@ def along_line(
 ) -> np.ndarray | None:
     """Return where samples lie along a straight line; None if they are on none.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, p)
-    rows : ndarray of shape (n_rows,)
-        The samples that count. Few of them are read unless these lie on a line.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,) or None
-        Distance from the first of these samples, negative on one side of it.
-
-    Examples
-    --------
     >>> X = np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0], [6.0, 0.0]])
     >>> along_line(X, np.arange(3)).tolist()
     [0.0, 5.0, 10.0]
     >>> along_line(X, np.arange(4)) is None
     True
+
+    Shapes: X (n, p), rows (n_rows,) -> (n_rows,).
     """
     few = thinned(rows, settings.screened)
     if _along(np.asarray(X[few]), settings) is None:

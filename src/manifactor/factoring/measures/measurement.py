@@ -11,14 +11,6 @@ NOT_MEASURED = float("nan")
 class Measurement:
     """A number, and the part of it that is noise.
 
-    Attributes
-    ----------
-    value : float
-    noise : float
-        nan where none is measured.
-
-    Examples
-    --------
     >>> Measurement(0.5, 0.2).net, Measurement(0.5).net
     (0.3, 0.5)
     >>> str(Measurement(0.1234, 0.031)), str(Measurement(0.5))
@@ -26,7 +18,7 @@ class Measurement:
     """
 
     value: float
-    noise: float = NOT_MEASURED
+    noise: float = NOT_MEASURED  # nan where none is measured
 
     @property
     def net(self) -> float:

@@ -1,7 +1,7 @@
 """Samples with their places on all factors, and local fits of samples on places.
 
-Every method ends with places of the samples on the factors. Measures that need nothing
-but places and samples judge all methods alike.
+Every method ends with places of the samples on the factors. Measures that need nothing but places
+and samples judge all methods alike.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,22 +20,22 @@ from manifactor.factoring.prediction import thinned
 class PlacedSettings:
     """Settings of `place_samples` and of the local fits."""
 
-    # Samples that are looked at: neighbours among so many lie nearer to each other
-    # than places on factors are accurate.
+    # Samples that are looked at: neighbours among so many lie nearer to each other than places on
+    # factors are accurate.
     samples: int = 10_000
     # Samples at which fits are made, drawn at random.
     nodes: int = 300
-    # Share of the samples that one fit takes: wide enough to average errors of places
-    # over more than the kernel's bandwidth, and narrow enough for a straight line. It
-    # is fixed, so that the error of a fit falls as samples are added.
+    # Share of the samples that one fit takes: wide enough to average errors of places over more
+    # than the kernel's bandwidth, and narrow enough for a straight line. It is fixed, so that the
+    # error of a fit falls as samples are added.
     neighbourhood: float = 1 / 20
     # Samples for each coefficient of a fit, at least.
     samples_per_coefficient: int = 5
-    # Principal components of wide samples that are kept: what they leave out moves no
-    # sample by a length that counts.
+    # Principal components of wide samples that are kept: what they leave out moves no sample by a
+    # length that counts.
     columns: int = 64
-    # Rounds in which places are given the samples' unit of length, and one of how many
-    # nodes they look at: a median needs no more.
+    # Rounds in which places are given the samples' unit of length, and one of how many nodes they
+    # look at: a median needs no more.
     rounds: int = 2
     nodes_per_round: int = 3
     # Relative size of the ridge that keeps a fit to copies of one sample finite.
@@ -44,24 +44,14 @@ class PlacedSettings:
 
 @dataclass(frozen=True)
 class LocalFits:
-    """Linear fits of samples on places, one for each of m neighbourhoods.
+    """Linear fits of samples on places, one for each of m neighbourhoods."""
 
-    Attributes
-    ----------
-    slopes : ndarray of shape (m, D, p)
-        Change of the samples along each direction of the factors' tangent planes.
-    noise : ndarray of shape (m, D, D)
-        Expected inner products of the slopes' errors.
-    frames : tuple of ndarray of shape (m, c, d)
-        Orthonormal directions of each factor's tangent plane among its places.
-    directions : tuple of slice
-        Rows of the slopes that belong to each factor.
-    """
-
+    # (m, D, p): change of the samples along each direction of the factors' tangent planes
     slopes: np.ndarray
-    noise: np.ndarray
+    noise: np.ndarray  # (m, D, D): expected inner products of the slopes' errors
+    # (m, c, d): orthonormal directions of each factor's tangent plane among its places
     frames: tuple[np.ndarray, ...]
-    directions: tuple[slice, ...]
+    directions: tuple[slice, ...]  # rows of the slopes that belong to each factor
 
     @property
     def metric(self) -> np.ndarray:
@@ -71,31 +61,14 @@ class LocalFits:
 
 @dataclass(frozen=True)
 class PlacedSamples:
-    """Samples and their places on all factors, in the samples' unit of length.
+    """Samples and their places on all factors, in the samples' unit of length."""
 
-    Attributes
-    ----------
-    places : tuple of ndarray of shape (n, c)
-        One for each factor.
-    dimensions : tuple of int
-        Intrinsic dimension of each factor.
-    samples : ndarray of shape (n, q)
-        In the main principal components, where they are wide.
-    axes : ndarray of shape (p, q)
-        Orthonormal axes of the samples among the given columns.
-    nodes : ndarray of int
-        Samples at which fits are made.
-    n_near : int
-        Samples that one fit takes.
-    settings : PlacedSettings
-    """
-
-    places: tuple[np.ndarray, ...]
-    dimensions: tuple[int, ...]
-    samples: np.ndarray
-    axes: np.ndarray
-    nodes: np.ndarray
-    n_near: int
+    places: tuple[np.ndarray, ...]  # (n, c): one for each factor
+    dimensions: tuple[int, ...]  # intrinsic dimension of each factor
+    samples: np.ndarray  # (n, q): in the main principal components, where they are wide
+    axes: np.ndarray  # (p, q): orthonormal axes of the samples among the given columns
+    nodes: np.ndarray  # samples at which fits are made
+    n_near: int  # samples that one fit takes
     settings: PlacedSettings
 
     @property
@@ -163,16 +136,7 @@ def place_samples(
 ) -> PlacedSamples:
     """Return thinned samples with places in the samples' unit of length.
 
-    Parameters
-    ----------
-    places : sequence of ndarray of shape (n, c)
-        Places on each factor: an interval's coordinate, a circle's cosine and sine, or
-        any embedding.
-    dimensions : sequence of int
-        Intrinsic dimension of each factor.
-    samples : ndarray of shape (n, p)
-    inliers : ndarray of bool of shape (n,) or None
-        Samples that are no outliers; None for all.
+    Shapes: places (n, c), samples (n, p), inliers (n,).
     """
     if inliers is None:
         inliers = np.ones(len(samples), dtype=bool)

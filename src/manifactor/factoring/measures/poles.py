@@ -23,25 +23,14 @@ class PoleSettings:
 
 
 def poles(
-    places: Sequence[np.ndarray],
-    samples: np.ndarray,
-    *,
-    settings: PoleSettings = PoleSettings(),
+    places: Sequence[np.ndarray], samples: np.ndarray, *, settings: PoleSettings = PoleSettings()
 ) -> Measurement:
     """Return how many samples have neighbours all over a factor, per neighbour.
 
-    The largest number over the factors. Around the pole of a sphere meridians have all
-    directions, and the angle tells no place. About as many samples as a neighbourhood
-    holds have the pole in theirs.
+    The largest number over the factors. Around the pole of a sphere meridians have all directions,
+    and the angle tells no place. About as many samples as a neighbourhood holds have the pole in
+    theirs.
 
-    Parameters
-    ----------
-    places : sequence of ndarray of shape (n, c)
-        On each factor.
-    samples : ndarray of shape (n, p)
-
-    Examples
-    --------
     >>> turn, height = np.random.default_rng(0).uniform(size=(2, 1000))
     >>> ring = np.column_stack([np.cos(2 * np.pi * turn), np.sin(2 * np.pi * turn)])
     >>> places = [ring, height[:, None]]
@@ -49,6 +38,8 @@ def poles(
     0.0
     >>> poles(places, np.column_stack([height[:, None] * ring, height])).value > 0.5
     True
+
+    Shapes: places (n, c), samples (n, p).
     """
     thin = thinned(len(samples), settings.samples)
     some = np.asarray(samples[thin], dtype=float)

@@ -29,17 +29,17 @@ class PlaceTestSettings:
 class MeasureSettings:
     """Settings of all measures."""
 
-    # Measures of all samples are taken from as many, drawn at random: the error of a
-    # share is then below 1/sqrt(20,000) = .007.
+    # Measures of all samples are taken from as many, drawn at random: the error of a share is then
+    # below 1/sqrt(20,000) = .007.
     samples: int = 20_000
-    # Fewest functions of the low spectrum: a few pure functions without any product
-    # between them would explain only themselves.
+    # Fewest functions of the low spectrum: a few pure functions without any product between them
+    # would explain only themselves.
     low_functions: int = 16
-    # The low spectrum ends above the products of the factors' lowest functions, with
-    # room for the error of an eigenvalue.
+    # The low spectrum ends above the products of the factors' lowest functions, with room for the
+    # error of an eigenvalue.
     above_products: float = 1.1
-    # Products are taken up to this ratio above the low spectrum, and the spectrum must
-    # reach as far: an eigenfunction is a mixture of products a little above and below.
+    # Products are taken up to this ratio above the low spectrum, and the spectrum must reach as
+    # far: an eigenfunction is a mixture of products a little above and below.
     product_margin: float = 1.3
     # An eigenfunction is a product if this share of it lies in the span of products.
     spanned: float = 0.5
@@ -47,19 +47,19 @@ class MeasureSettings:
     spanning_functions: int = 8
     # Samples that two looks are compared at, and that places are shuffled at.
     compared_samples: int = 5_000
-    # Principal components that are looked at; main directions are those with at least
-    # this share of the variance.
+    # Principal components that are looked at; main directions are those with at least this share of
+    # the variance.
     most_components: int = 20
     main_variance: float = 0.01
     # Permutations, which make 1/200 the smallest p-value.
     permutations: int = 199
-    # Waves of an interval's ranks that places are compared by: the width of a square
-    # that stands on its corner is one of two waves, in each of two clusters of four.
+    # Waves of an interval's ranks that places are compared by: the width of a square that stands on
+    # its corner is one of two waves, in each of two clusters of four.
     waves: int = 6
     # Features weaker than this, relative to the strongest, are redundant.
     independent_feature: float = 1e-3
-    # Samples that the modulation of a chart is averaged over: a mean square of 4,000 is
-    # accurate to some 3 %.
+    # Samples that the modulation of a chart is averaged over: a mean square of 4,000 is accurate to
+    # some 3 %.
     modulation_samples: int = 4000
     # How factors are predicted from places.
     prediction: PredictionSettings = field(default_factory=PredictionSettings)

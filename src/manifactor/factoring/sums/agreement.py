@@ -6,11 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from manifactor.factoring.prediction import (
-    PredictionSettings,
-    predictability,
-    thinned,
-)
+from manifactor.factoring.prediction import PredictionSettings, predictability, thinned
 from manifactor.factoring.sums.summands import Sum
 
 
@@ -35,18 +31,7 @@ def agreement(
 ) -> float:
     """Return the least R^2 with which half of the samples gives the same places.
 
-    Parameters
-    ----------
-    found : Sum
-        Of all samples.
-    samples : ndarray of shape (n_samples, n_features)
-    peel : callable
-        Finds the sum of some of the samples.
-
-    Returns
-    -------
-    float
-        Of the better half; 0 where neither has the same number of factors.
+    Shapes: samples (n_samples, n_features).
     """
     shown = samples[thinned(len(samples), settings.samples)]
     best = 0.0
@@ -58,9 +43,7 @@ def agreement(
     return best
 
 
-def _agreed(
-    first: Sum, second: Sum, samples: np.ndarray, settings: AgreementSettings
-) -> float:
+def _agreed(first: Sum, second: Sum, samples: np.ndarray, settings: AgreementSettings) -> float:
     """Least R^2 between the factors of two sums, matched one to one."""
     if len(first.summands) != len(second.summands):
         return 0.0

@@ -12,34 +12,26 @@ from manifactor.factoring.prediction import thinned
 class DirectionSettings:
     """Settings of `main_directions`."""
 
-    # Directions that are kept at most. The curve of a moving object in an image winds
-    # through some 30; a distance in more is mostly noise.
+    # Directions that are kept at most. The curve of a moving object in an image winds through some
+    # 30; a distance in more is mostly noise.
     most: int = 40
-    # Least variance of a direction, relative to the first. A factor thirty times
-    # smaller than another has a thousandth of its variance.
+    # Least variance of a direction, relative to the first. A factor thirty times smaller than
+    # another has a thousandth of its variance.
     thin: float = 1e-4
     # Samples that directions are read from.
     samples: int = 3000
     # Columns up to which all directions are computed.
     few_columns: int = 600
-    # A sample is far off beyond this number of deviations: among 10^8 Gaussian ones
-    # none is.
+    # A sample is far off beyond this number of deviations: among 10^8 Gaussian ones none is.
     far: float = 6.0
 
 
 @dataclass(frozen=True)
 class Directions:
-    """The mean of samples and their principal axes.
+    """The mean of samples and their principal axes."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n_features,)
-    axes : ndarray of shape (n_features, q)
-        Orthonormal columns, the one of the largest variance first.
-    """
-
-    mean: np.ndarray
-    axes: np.ndarray
+    mean: np.ndarray  # (n_features,)
+    axes: np.ndarray  # (n_features, q): orthonormal columns, the one of the largest variance first
 
     def __call__(self, samples: np.ndarray) -> np.ndarray:
         """Return samples in their main directions, (n, q)."""
@@ -54,8 +46,8 @@ def main_directions(
 ) -> Directions:
     """Return the main directions of samples, (n, n_features)."""
     some = samples[thinned(len(samples), settings.samples)]
-    # The mean of equal numbers is off by rounding, which those of 1e20 would make the
-    # main direction.
+    # The mean of equal numbers is off by rounding, which those of 1e20 would make the main
+    # direction.
     constant = (some == some[0]).all(axis=0)
     mean = np.where(constant, some[0], some.mean(axis=0))
     variance, axes = _principal_axes(some - mean, settings, rng)

@@ -19,41 +19,31 @@ from manifactor.factoring.sums.sheets import Projection, Sheet, lay_sheet
 class FittingSettings:
     """Settings of `polish`."""
 
-    # Rounds in which each factor is fitted to what the others leave, at most, and the
-    # relative change of what all leave at which they end. Each round takes off a share
-    # of the error that is the squared cosine between the factors' directions.
+    # Rounds in which each factor is fitted to what the others leave, at most, and the relative
+    # change of what all leave at which they end. Each round takes off a share of the error that is
+    # the squared cosine between the factors' directions.
     rounds: int = 5
     settled: float = 0.05
-    # Share of the variance that may be left in any case: a thousandth of a factor that
-    # is thirty times smaller than another.
+    # Share of the variance that may be left in any case: a thousandth of a factor that is thirty
+    # times smaller than another.
     negligible: float = 1e-6
-    # A factor is read anew where it explains less than this of what the others leave:
-    # its first reading may have seen an overtone only, which folds it.
+    # A factor is read anew where it explains less than this of what the others leave: its first
+    # reading may have seen an overtone only, which folds it.
     clear: float = 0.98
-    # Times that factors are read anew, at most: once more where a curve is tangled.
-    # Places in the wrong order explain as much as those in the right one.
+    # Times that factors are read anew, at most: once more where a curve is tangled. Places in the
+    # wrong order explain as much as those in the right one.
     readings: int = 2
     reading: ReadingSettings = field(default_factory=ReadingSettings)
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """One factor of a sum, fitted to samples.
+    """One factor of a sum, fitted to samples."""
 
-    Attributes
-    ----------
-    sheet : Sheet
-        `sheet.explained` is the share of what the others leave that it explains.
-    at : Projection
-        Where the samples lie on it.
-    shown : float
-        Share that the places explained as they were read, before any sheet was laid.
-        A curve that is laid again and again may fill a surface; a place that is read
-        cannot.
-    """
-
-    sheet: Sheet
-    at: Projection
+    sheet: Sheet  # `sheet.explained` is the share of what the others leave that it explains
+    at: Projection  # where the samples lie on it
+    # Share that the places explained as they were read, before any sheet was laid. A curve that is
+    # laid again and again may fill a surface; a place that is read cannot.
     shown: float
 
     @property
@@ -82,20 +72,10 @@ def share_left(samples: np.ndarray, factors: Sequence[Fitted]) -> float:
 
 @dataclass(frozen=True)
 class Fitter:
-    """Reads factors from samples, and fits each to what the others leave.
+    """Reads factors from samples, and fits each to what the others leave."""
 
-    Attributes
-    ----------
-    n_neighbors : int
-        Neighbours in the graphs of what is left of the samples.
-    surfaces : bool
-        Whether a factor may be a surface.
-    settings : FittingSettings
-    rng : numpy.random.Generator
-    """
-
-    n_neighbors: int
-    surfaces: bool
+    n_neighbors: int  # neighbours in the graphs of what is left of the samples
+    surfaces: bool  # whether a factor may be a surface
     settings: FittingSettings
     rng: np.random.Generator
 
@@ -129,9 +109,7 @@ class Fitter:
         factors = self._each(samples, factors, self._untangled)
         return list(self._fit_rounds(samples, factors))
 
-    def _fit_rounds(
-        self, samples: np.ndarray, factors: Sequence[Fitted]
-    ) -> Sequence[Fitted]:
+    def _fit_rounds(self, samples: np.ndarray, factors: Sequence[Fitted]) -> Sequence[Fitted]:
         """Sheets laid anew round by round; the best round counts."""
         best = factors
         last = least = share_left(samples, factors)
@@ -154,9 +132,7 @@ class Fitter:
         rest = rest_of(samples, factors)
         enough = 1 - self.settings.reading.curve_leaves
         return [
-            factor.shown
-            if factor.shown > enough
-            else self.read(rest + factor.at.means).explained
+            factor.shown if factor.shown > enough else self.read(rest + factor.at.means).explained
             for factor in factors
         ]
 
@@ -199,9 +175,7 @@ class Fitter:
         """The factor, or a surface in place of a tangled curve."""
         if not self.tangled(factor):
             return factor
-        reading = read_surface(
-            target - target.mean(axis=0), settings=self.settings.reading
-        )
+        reading = read_surface(target - target.mean(axis=0), settings=self.settings.reading)
         return self.fit(target, reading)
 
     def tangled(self, factor: Fitted) -> bool:

@@ -22,57 +22,47 @@ from manifactor.spectral.outliers import without_outliers
 class ReadingSettings:
     """Settings of `read_factor`."""
 
-    # Samples that a factor is read from; all others are projected onto it. They need
-    # to show the order of places only, which curves that are laid later make exact.
+    # Samples that a factor is read from; all others are projected onto it. They need to show the
+    # order of places only, which curves that are laid later make exact.
     samples: int = 1000
-    # Share of them that are neighbours in their graph, at most: more would bridge the
-    # turns of a winding curve.
+    # Share of them that are neighbours in their graph, at most: more would bridge the turns of a
+    # winding curve.
     neighbourhood: float = 0.04
     fewest_neighbors: int = 16
-    # Main directions that a factor is read in, and the least share of the variance of
-    # the first.
+    # Main directions that a factor is read in, and the least share of the variance of the first.
     directions: int = 12
     thin: float = 1e-3
-    # Share of the variance that a curve leaves at most. A disk's best circle leaves
-    # 11 %, the noise of a curve that is to be told from a surface leaves less.
+    # Share of the variance that a curve leaves at most. A disk's best circle leaves 11 %, the noise
+    # of a curve that is to be told from a surface leaves less.
     curve_leaves: float = 0.07
     # Share that a circle must explain beyond an interval.
     plainer: float = 0.02
-    # No spectrum is needed if a curve that is read from the main directions explains
-    # this share of the variance.
+    # No spectrum is needed if a curve that is read from the main directions explains this share of
+    # the variance.
     surely: float = 0.99
-    # Functions of the spectrum, the constant included, and those that a circle may be
-    # made of: between its cosine and its sine lies at most one of another factor.
+    # Functions of the spectrum, the constant included, and those that a circle may be made of:
+    # between its cosine and its sine lies at most one of another factor.
     n_functions: int = 6
     chart_functions: int = 3
-    # Samples up to which a full decomposition takes no time. Beyond, the Lanczos method
-    # is the fastest for so few functions.
+    # Samples up to which a full decomposition takes no time. Beyond, the Lanczos method is the
+    # fastest for so few functions.
     dense_samples: int = 300
-    # Main directions that a surface may have, and the share of the variance that they
-    # hold together.
+    # Main directions that a surface may have, and the share of the variance that they hold
+    # together.
     surface_directions: int = 9
     surface_share: float = 0.98
-    # Widest gap of a circle, relative to its length. An interval has a
-    # wider one.
+    # Widest gap of a circle, relative to its length. An interval has a wider one.
     widest_gap: float = 0.1
     sheets: SheetSettings = field(default_factory=SheetSettings)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Where samples lie on one factor.
-
-    Attributes
-    ----------
-    topology : "interval", "circle" or "other"
-    places : ndarray of shape (n, c)
-    explained : float
-        Share of the samples' variance that the places explain.
-    """
+    """Where samples lie on one factor."""
 
     topology: str
-    places: np.ndarray
-    explained: float
+    places: np.ndarray  # (n, c)
+    explained: float  # share of the samples' variance that the places explain
 
 
 def read_factor(
@@ -85,14 +75,7 @@ def read_factor(
 ) -> Reading:
     """Return where samples, (n, q), lie on the curve or surface that explains them.
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n, q)
-        Of mean 0.
-    n_neighbors : int
-        Neighbours in the graph of the samples.
-    surfaces : bool
-        Whether a surface may be returned.
+    Shapes: samples (n, q).
     """
     shown = _main_coordinates(samples, settings.directions, settings.thin)
     some = shown[thinned(len(shown), settings.samples)]
@@ -108,9 +91,7 @@ def read_factor(
     return surface if better else curve
 
 
-def read_surface(
-    samples: np.ndarray, *, settings: ReadingSettings = ReadingSettings()
-) -> Reading:
+def read_surface(samples: np.ndarray, *, settings: ReadingSettings = ReadingSettings()) -> Reading:
     """Return where samples, (n, q) of mean 0, lie along their main directions."""
     shown = _main_coordinates(samples, settings.directions, settings.thin)
     some = shown[thinned(len(shown), settings.samples)]
@@ -137,9 +118,7 @@ def _of_all(
     return opened(Reading(reading.topology, places, explained), settings=settings)
 
 
-def opened(
-    reading: Reading, *, settings: ReadingSettings = ReadingSettings()
-) -> Reading:
+def opened(reading: Reading, *, settings: ReadingSettings = ReadingSettings()) -> Reading:
     """Return a reading; a circle that has a wide gap is read as an interval."""
     if reading.topology != "circle":
         return reading
@@ -155,9 +134,7 @@ def _reading(
     samples: np.ndarray, topology: str, places: np.ndarray, settings: ReadingSettings
 ) -> Reading:
     regression = settings.sheets.regression
-    _, explained = choose_neighbors(
-        places, samples, topology=topology, settings=regression
-    )
+    _, explained = choose_neighbors(places, samples, topology=topology, settings=regression)
     return Reading(topology, places, explained)
 
 
@@ -196,10 +173,7 @@ def _linear_curves(samples: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _spectral_curves(
-    samples: np.ndarray,
-    n_neighbors: int,
-    settings: ReadingSettings,
-    rng: np.random.Generator,
+    samples: np.ndarray, n_neighbors: int, settings: ReadingSettings, rng: np.random.Generator
 ) -> Iterator[tuple[str, np.ndarray]]:
     """Places that the lowest functions of the samples' own diffusion tell."""
     most = max(settings.fewest_neighbors, int(settings.neighbourhood * len(samples)))

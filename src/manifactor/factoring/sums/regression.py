@@ -6,11 +6,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from manifactor._support.arithmetic import quotient
-from manifactor._support.regression import (
-    nearest_on_line,
-    neighbour_sums,
-    without_itself,
-)
+from manifactor._support.regression import nearest_on_line, neighbour_sums, without_itself
 from manifactor.factoring.prediction import thinned
 
 
@@ -18,18 +14,18 @@ from manifactor.factoring.prediction import thinned
 class RegressionSettings:
     """Settings of `local_fit` and `choose_neighbors`."""
 
-    # Neighbours that a conditional mean may be taken over: few where a factor bends
-    # the samples, many where noise or other factors are to be averaged. Near its
-    # minimum the error hardly depends on their number, so that a ratio of 3 will do.
+    # Neighbours that a conditional mean may be taken over: few where a factor bends the samples,
+    # many where noise or other factors are to be averaged. Near its minimum the error hardly
+    # depends on their number, so that a ratio of 3 will do.
     ladder: tuple[int, ...] = (15, 45, 135)
-    # Share of the samples that a neighbourhood may hold at most: an eighth of a circle
-    # is still nearly straight.
+    # Share of the samples that a neighbourhood may hold at most: an eighth of a circle is still
+    # nearly straight.
     widest: float = 1 / 8
-    # Samples that are left out, one at a time, to compare numbers of neighbours: the
-    # mean square of 300 is accurate to 8 %.
+    # Samples that are left out, one at a time, to compare numbers of neighbours: the mean square of
+    # 300 is accurate to 8 %.
     left_out: int = 300
-    # Ridge, of the widest direction of a neighbourhood: places that extend in fewer
-    # directions than they have columns have no slope along the others.
+    # Ridge, of the widest direction of a neighbourhood: places that extend in fewer directions than
+    # they have columns have no slope along the others.
     ridge: float = 0.02
     # Ridge, of the variance of all places, where a neighbourhood has no spread: copies.
     least_ridge: float = 1e-12
@@ -37,17 +33,10 @@ class RegressionSettings:
 
 @dataclass(frozen=True)
 class LocalFit:
-    """Linear functions of the place, one around each of some places.
+    """Linear functions of the place, one around each of some places."""
 
-    Attributes
-    ----------
-    means : ndarray of shape (m, q)
-        Values at the places.
-    slopes : ndarray of shape (m, c, q)
-    """
-
-    means: np.ndarray
-    slopes: np.ndarray
+    means: np.ndarray  # (m, q): values at the places
+    slopes: np.ndarray  # (m, c, q)
 
 
 def local_fit(
@@ -61,17 +50,9 @@ def local_fit(
 ) -> LocalFit:
     """Fit values, (n, q), by linear functions of their places, (n, c), around others.
 
-    Linear and not constant: the slope of a strong factor across a neighbourhood would
-    outweigh a weak factor.
+    Linear and not constant: the slope of a strong factor across a neighbourhood would outweigh a
+    weak factor.
 
-    Parameters
-    ----------
-    topology : "interval", "circle" or "other"
-        Places on an interval are one column, on a circle a cosine and a sine: their
-        order tells neighbours without a search.
-
-    Examples
-    --------
     >>> line = np.linspace(0, 1, 50)[:, None]
     >>> fit = local_fit(line, 3 * line, line[:1], 10)
     >>> round(float(fit.slopes[0, 0, 0]), 1)
@@ -90,20 +71,7 @@ def choose_neighbors(
     topology: str = "other",
     settings: RegressionSettings = RegressionSettings(),
 ) -> tuple[int, float]:
-    """Choose the number of neighbours that predicts samples left out best.
-
-    Parameters
-    ----------
-    topology : "interval", "circle" or "other"
-        As for `local_fit`.
-
-    Returns
-    -------
-    n_neighbors : int
-    explained : float
-        Share of the variance of the values that the places explain, for samples that
-        the regression has not seen.
-    """
+    """Choose the number of neighbours that predicts samples left out best."""
     n = len(places)
     some = thinned(n, settings.left_out)
     ladder = _affordable(settings, n)
@@ -127,9 +95,7 @@ def _affordable(settings: RegressionSettings, n_samples: int) -> list[int]:
     return [min(k, n_samples - 1) for k in settings.ladder if k <= most]
 
 
-def _neighbors(
-    places: np.ndarray, at: np.ndarray, n_neighbors: int, topology: str
-) -> np.ndarray:
+def _neighbors(places: np.ndarray, at: np.ndarray, n_neighbors: int, topology: str) -> np.ndarray:
     """Indices of the nearest places, nearest first, (m, k)."""
     k = min(n_neighbors, len(places))
     if topology == "other":
@@ -159,21 +125,11 @@ def _neighbors_on_line(places: np.ndarray, at: np.ndarray, k: int) -> np.ndarray
 
 @dataclass(frozen=True)
 class _PlacesAround:
-    """Places in m neighbourhoods of k samples.
+    """Places in m neighbourhoods of k samples."""
 
-    Attributes
-    ----------
-    centre : ndarray of shape (m, c)
-        Mean place.
-    off : ndarray of shape (m, c, k)
-        Places less their mean.
-    spread : ndarray of shape (m, c, c)
-        Sums of the products of places, with a ridge.
-    """
-
-    centre: np.ndarray
-    off: np.ndarray
-    spread: np.ndarray
+    centre: np.ndarray  # (m, c): mean place
+    off: np.ndarray  # (m, c, k): places less their mean
+    spread: np.ndarray  # (m, c, c): sums of the products of places, with a ridge
 
 
 def _places_around(
@@ -188,9 +144,7 @@ def _places_around(
     spread = off @ off.transpose(0, 2, 1)
     ridge = settings.ridge * np.trace(spread, axis1=1, axis2=2) / n_columns
     ridge = ridge + settings.least_ridge * places.var() + np.finfo(float).tiny
-    return _PlacesAround(
-        centre.T, off, spread + ridge[:, None, None] * np.eye(n_columns)
-    )
+    return _PlacesAround(centre.T, off, spread + ridge[:, None, None] * np.eye(n_columns))
 
 
 def _means(
@@ -198,8 +152,8 @@ def _means(
 ) -> np.ndarray:
     """Values of the local fits at places, one in each neighbourhood, (m, q).
 
-    They are weighted means of the neighbours' values, with weights that depend on the
-    places alone: no slopes of many values need be solved for.
+    They are weighted means of the neighbours' values, with weights that depend on the places alone:
+    no slopes of many values need be solved for.
     """
     shift = np.linalg.solve(around.spread, (at - around.centre)[:, :, None])
     weights = 1 / near.shape[1] + shift.transpose(0, 2, 1) @ around.off

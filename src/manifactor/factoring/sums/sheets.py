@@ -9,39 +9,35 @@ from manifactor._support.arithmetic import ceil_div, quotient
 from manifactor.factoring.factors.charts import ChartSettings
 from manifactor.factoring.factors.clouds import cloud_dimension
 from manifactor.factoring.prediction import thinned
-from manifactor.factoring.sums.regression import (
-    RegressionSettings,
-    choose_neighbors,
-    local_fit,
-)
+from manifactor.factoring.sums.regression import RegressionSettings, choose_neighbors, local_fit
 
 
 @dataclass(frozen=True)
 class SheetSettings:
     """Settings of `lay_sheet` and `Sheet.project`."""
 
-    # Nodes of a curve and of a surface, at most: between neighbours among 128 nodes a
-    # circle deviates from its chord by 3e-4 of the radius, between 400 nodes a sphere
-    # from its tangent planes by 1 %.
+    # Nodes of a curve and of a surface, at most: between neighbours among 128 nodes a circle
+    # deviates from its chord by 3e-4 of the radius, between 400 nodes a sphere from its tangent
+    # planes by 1 %.
     curve_nodes: int = 128
     surface_nodes: int = 400
     # Nodes per neighbourhood of the regression: more of them would follow its noise.
     nodes_per_neighborhood: float = 2.0
     fewest_nodes: int = 12
-    # Length of a curve's neighbourhoods, in units of their width: shorter ones would
-    # let the curve turn into its own noise, as principal curves do.
+    # Length of a curve's neighbourhoods, in units of their width: shorter ones would let the curve
+    # turn into its own noise, as principal curves do.
     slender: float = 4.0
     # Share of the samples that a neighbourhood may hold at most.
     longest: float = 0.25
     # Share of the samples beyond either end of an interval.
     stray: float = 0.002
-    # A link between nodes is long beyond this length, in units of the median: links
-    # differ by the density of the samples, by a factor of two.
+    # A link between nodes is long beyond this length, in units of the median: links differ by the
+    # density of the samples, by a factor of two.
     long_link: float = 4.0
     # Share of a curve's nodes that are neighbours of one along the curve.
     along: float = 1 / 16
-    # Least slope of a surface, of the largest: directions in which a fit is flat would
-    # move places without end.
+    # Least slope of a surface, of the largest: directions in which a fit is flat would move places
+    # without end.
     least_slope: float = 1e-6
     # Share of the nodes that others may lie on: a few, where a curve crosses itself.
     covered_twice: float = 0.1
@@ -53,30 +49,16 @@ class SheetSettings:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Nodes of a curve or surface, each with the flat piece around it.
-
-    Attributes
-    ----------
-    topology : "interval", "circle" or "other"
-    places : ndarray of shape (m, c)
-        Arc length from 0 to 1, cosine and sine, or the coordinates of a surface.
-    means : ndarray of shape (m, q)
-        The nodes among the samples.
-    tangents : ndarray of shape (m, d, q)
-        Orthonormal directions in which samples move along the sheet.
-    steps : ndarray of shape (m, d, c)
-        Change of the place for a unit move along each tangent; of an angle for a
-        circle.
-    explained : float
-        Share of the samples' variance that places on the sheet explain.
-    """
+    """Nodes of a curve or surface, each with the flat piece around it."""
 
     topology: str
+    # (m, c): arc length from 0 to 1, cosine and sine, or the coordinates of a surface
     places: np.ndarray
-    means: np.ndarray
-    tangents: np.ndarray
+    means: np.ndarray  # (m, q): the nodes among the samples
+    tangents: np.ndarray  # (m, d, q): orthonormal directions in which samples move along the sheet
+    # (m, d, c): change of the place for a unit move along each tangent; of an angle for a circle
     steps: np.ndarray
-    explained: float = np.nan
+    explained: float = np.nan  # share of the samples' variance that places on the sheet explain
 
     @property
     def dimension(self) -> int:
@@ -86,8 +68,8 @@ class Sheet:
     def tangled(self, *, settings: SheetSettings = SheetSettings()) -> bool:
         """Return whether a curve's nodes are out of order, or cover a piece twice.
 
-        A long link is a jump if other nodes lie near its ends, beside the neighbours
-        along the curve; else it spans a gap between samples. A surface has no order.
+        A long link is a jump if other nodes lie near its ends, beside the neighbours along the
+        curve; else it spans a gap between samples. A surface has no order.
         """
         if self.topology == "other":
             return False
@@ -131,19 +113,11 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Projection:
-    """Where samples lie on a sheet.
+    """Where samples lie on a sheet."""
 
-    Attributes
-    ----------
-    places : ndarray of shape (n, c)
-    means : ndarray of shape (n, q)
-        The points of the sheet.
-    tangents : ndarray of shape (n, d, q)
-    """
-
-    places: np.ndarray
-    means: np.ndarray
-    tangents: np.ndarray
+    places: np.ndarray  # (n, c)
+    means: np.ndarray  # (n, q): the points of the sheet
+    tangents: np.ndarray  # (n, d, q)
 
 
 def _moved(topology: str, places: np.ndarray, by: np.ndarray) -> np.ndarray:
@@ -163,9 +137,7 @@ def lay_sheet(
 ) -> Sheet:
     """Lay a sheet through samples, (n, q), whose places, (n, c), are known roughly."""
     regression = settings.regression
-    k, explained = choose_neighbors(
-        places, samples, topology=topology, settings=regression
-    )
+    k, explained = choose_neighbors(places, samples, topology=topology, settings=regression)
     if topology == "other":
         sheet = _lay_surface(places, samples, k, settings)
     else:
@@ -198,12 +170,7 @@ def _lay_curve(
     """A chain of nodes, with places by the length of the chain."""
     at = _curve_nodes(places, topology, n_neighbors, settings)
     fit = local_fit(
-        places,
-        samples,
-        at,
-        n_neighbors,
-        topology=topology,
-        settings=settings.regression,
+        places, samples, at, n_neighbors, topology=topology, settings=settings.regression
     )
     closed = topology == "circle"
     means = fit.means
@@ -252,10 +219,7 @@ def _curve_nodes(
 
 
 def _lay_surface(
-    places: np.ndarray,
-    samples: np.ndarray,
-    n_neighbors: int,
-    settings: SheetSettings,
+    places: np.ndarray, samples: np.ndarray, n_neighbors: int, settings: SheetSettings
 ) -> Sheet:
     """Nodes at some of the places, with tangents by the slopes of the regression."""
     at = places[thinned(len(places), settings.surface_nodes)]

@@ -1,7 +1,7 @@
 """Bridges to programs that reconstruct volumes.
 
-Each gives a program the points along a factor in its own coordinates, or weights, or
-particles, with commands that run as they are printed.
+Each gives a program the points along a factor in its own coordinates, or weights, or particles,
+with commands that run as they are printed.
 
 points, commands
     one particle for each bin along a factor; lines of a shell

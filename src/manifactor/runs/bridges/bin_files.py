@@ -6,12 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from manifactor.cryoem.formats import particles_with
-from manifactor.cryoem.result_groups import (
-    NEEDED,
-    result_group,
-    results_of,
-    with_own_paths,
-)
+from manifactor.cryoem.result_groups import NEEDED, result_group, results_of, with_own_paths
 from manifactor.runs.bridges.commands import command, comment
 from manifactor.runs.bridges.request import Request
 from manifactor.runs.places import coordinate_columns
@@ -19,24 +14,12 @@ from manifactor.runs.places import coordinate_columns
 
 @dataclass(frozen=True)
 class _Bin:
-    """The particles of one bin.
+    """The particles of one bin."""
 
-    Attributes
-    ----------
-    name : str
-        Of its file, without the suffix.
-    content : bytes
-        The file.
-    count : int
-        Particles.
-    centre : float
-        In degrees on a circle.
-    """
-
-    name: str
-    content: bytes
-    count: int
-    centre: float
+    name: str  # of its file, without the suffix
+    content: bytes  # the file
+    count: int  # particles
+    centre: float  # in degrees on a circle
 
     def __str__(self) -> str:
         return f"{self.count} particles around {self.centre:.3g}"
@@ -96,8 +79,7 @@ def _bins(request: Request, *, suffix: str) -> Iterator[_Bin]:
     particles = run.particles
     if particles.path.suffix.lower() != suffix:
         raise ValueError(
-            f"this program reads {suffix}; the run's particles are "
-            f"{particles.path.name}."
+            f"this program reads {suffix}; the run's particles are {particles.path.name}."
         )
     # A worker reads the file of particles again, and may run in another folder.
     known = replace(particles.without_images(), path=particles.path.absolute())

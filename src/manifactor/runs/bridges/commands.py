@@ -11,8 +11,6 @@ from manifactor._support.escapes import printable, shell_line
 def command(*words: str | Path) -> str:
     """Return a command as one line; words with blanks or signs of the shell are quoted.
 
-    Examples
-    --------
     >>> command("cd", Path("/data/my run;2"))
     "cd '/data/my run;2'\\n"
     """
@@ -22,14 +20,6 @@ def command(*words: str | Path) -> str:
 def comment(text: str, *, width: int | None = 88) -> str:
     """Return a text as lines of a comment.
 
-    Parameters
-    ----------
-    text : str
-    width : int or None
-        Characters of a line, where words allow it; None for one line.
-
-    Examples
-    --------
     >>> comment("one bin after the other")
     '# one bin after the other\\n'
     """

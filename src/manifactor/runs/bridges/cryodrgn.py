@@ -11,12 +11,7 @@ from manifactor.runs.bridges.request import Request
 
 @dataclass(frozen=True)
 class _Model:
-    """The files of a trained model.
-
-    Attributes
-    ----------
-    weights, config : Path
-    """
+    """The files of a trained model."""
 
     weights: Path
     config: Path

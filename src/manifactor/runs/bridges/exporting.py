@@ -35,40 +35,14 @@ def export(
 ) -> dict[str, bytes]:
     """Return files, by name, that let a program reconstruct volumes along a factor.
 
-    "commands.txt" holds the commands, each with the folder in which it runs. The other
-    factors are held still: points along the factor have one place on them, weights one
-    distribution.
-
-    Parameters
-    ----------
-    run : Run
-    factor : int
-        Counted from 1.
-    program : str
-        A key of `BRIDGES`.
-    n_bins : int
-    folder : Path or None
-        Where the files will lie; None for PROGRAM-factorK in the run's folder.
-    training : Path or None
-        cryoDRGN's training folder; None for that of the coordinates.
-    workers : Workers
-        Each makes the files of some bins, from the file of particles.
-
-    Warns
-    -----
-    UserWarning
-        If volumes of the run's particles are meaningless. commands.txt says so, too.
+    "commands.txt" holds the commands, each with the folder in which it runs. The other factors are
+    held still: points along the factor have one place on them, weights one distribution.
     """
     _require_program(program, training)
     if folder is None:
         folder = run.folder / f"{program}-factor{factor}"
     request = _request(
-        run,
-        factor,
-        n_bins=n_bins,
-        folder=folder.absolute(),
-        training=training,
-        workers=workers,
+        run, factor, n_bins=n_bins, folder=folder.absolute(), training=training, workers=workers
     )
     files = BRIDGES[program](request)
     warnings = request.warnings
@@ -80,31 +54,21 @@ def export(
 
 def _require_program(program: str, training: Path | None) -> None:
     if program not in BRIDGES:
-        raise ValueError(
-            f"the program must be one of {', '.join(BRIDGES)}; got {program}."
-        )
+        raise ValueError(f"the program must be one of {', '.join(BRIDGES)}; got {program}.")
     if training is not None and program != "cryodrgn":
         raise ValueError(
-            f"--training is the folder of a cryoDRGN model; {program} uses none. Leave "
-            "it out."
+            f"--training is the folder of a cryoDRGN model; {program} uses none. Leave it out."
         )
 
 
 def _request(
-    run: Run,
-    factor: int,
-    *,
-    n_bins: int,
-    folder: Path,
-    training: Path | None,
-    workers: Workers,
+    run: Run, factor: int, *, n_bins: int, folder: Path, training: Path | None, workers: Workers
 ) -> Request:
     """Return the run in bins along a factor."""
     place = run.place(factor)
     if place.topology == "other":
         raise ValueError(
-            f"points go along intervals and circles; factor {factor} has more "
-            "dimensions."
+            f"points go along intervals and circles; factor {factor} has more dimensions."
         )
     others = [other for i, other in enumerate(run.places, start=1) if i != factor]
     labels, centres = bin_labels(place.displayed, place.topology, n_bins=n_bins)

@@ -30,8 +30,8 @@ def steady_samples(
 ) -> np.ndarray:
     """Return one sample of each bin, all at about one place on the other factors.
 
-    Empty bins have none. Points are samples themselves, so none is off the data. The
-    common place is the one, of some drawn at random, that is nearest to all bins.
+    Empty bins have none. Points are samples themselves, so none is off the data. The common place
+    is the one, of some drawn at random, that is nearest to all bins.
     """
     # Every sample is in a bin here, so the labels are the bins that are not empty.
     filled = np.unique(labels)
@@ -46,15 +46,11 @@ def steady_samples(
 
 
 def _near_common_place(
-    others: Sequence[Place],
-    bins: Sequence[np.ndarray],
-    settings: PointSettings,
+    others: Sequence[Place], bins: Sequence[np.ndarray], settings: PointSettings
 ) -> list[np.ndarray]:
     """Return the rows of each bin nearest to one place on the other factors."""
     # In units of the standard deviation, so that no factor dominates the distance.
-    features = np.column_stack(
-        [other.features / other.features.std() for other in others]
-    )
+    features = np.column_stack([other.features / other.features.std() for other in others])
     trees = [KDTree(features[rows]) for rows in bins]
     # A fixed seed: the same command gives the same points.
     order = np.random.default_rng(0).permutation(len(features))

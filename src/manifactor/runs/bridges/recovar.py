@@ -8,8 +8,7 @@ from manifactor.cryoem.particles import Particles, euler_matrices
 from manifactor.runs.bridges.commands import command, comment
 from manifactor.runs.bridges.request import Request
 
-# CTF parameters in the order of cryoDRGN's and RECOVAR's tables, behind the box and the
-# pixel size.
+# CTF parameters in the order of cryoDRGN's and RECOVAR's tables, behind the box and the pixel size.
 CTF_COLUMNS = (
     "defocus_u",
     "defocus_v",
@@ -21,8 +20,8 @@ CTF_COLUMNS = (
 )
 # Parameters without which there is no CTF; few microscopes have a phase plate.
 NEEDED = CTF_COLUMNS[:-1]
-# Parameters of images without a CTF: it is -1 at all frequencies. The sign is that of
-# RECOVAR, which is the opposite of RELION's.
+# Parameters of images without a CTF: it is -1 at all frequencies. The sign is that of RECOVAR,
+# which is the opposite of RELION's.
 NO_CTF = (0.0, 0.0, 0.0, 300.0, 0.0, 1.0, 0.0)
 
 
@@ -40,8 +39,8 @@ def recovar_files(request: Request) -> dict[str, bytes]:
     words += ["--embedding", "embedding.pkl", "--target", "points.txt"]
     if latents.shape[1] == 1:
         words.append("--zdim1")
-    # RELION's particles are white and its CTF is positive at low frequencies;
-    # RECOVAR's CTF is negative there, as for dark particles.
+    # RELION's particles are white and its CTF is positive at low frequencies; RECOVAR's CTF is
+    # negative there, as for dark particles.
     if suffix == ".star":
         words += ["--uninvert-data", "true"]
     words += ["-o", "volumes"]

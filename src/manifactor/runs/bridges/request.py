@@ -20,33 +20,17 @@ from manifactor.runs.run import Run
 
 @dataclass(frozen=True)
 class Request:
-    """A run in bins along one factor, to be exported.
-
-    Attributes
-    ----------
-    run : Run
-    place : Place
-        On the factor.
-    others : list of Place
-        On the other factors.
-    labels : ndarray of shape (n,)
-    centres : ndarray of shape (n_bins,)
-    folder : Path
-        Where the files will lie, absolute.
-    training : Path or None
-        Folder of the model that gave the coordinates; None for that of the input.
-    workers : Workers
-        Who writes the files of bins.
-    """
+    """A run in bins along one factor, to be exported."""
 
     run: Run
-    place: Place
-    others: list[Place]
-    labels: np.ndarray
-    centres: np.ndarray
-    folder: Path
+    place: Place  # on the factor
+    others: list[Place]  # on the other factors
+    labels: np.ndarray  # (n,)
+    centres: np.ndarray  # (n_bins,)
+    folder: Path  # where the files will lie, absolute
+    # Folder of the model that gave the coordinates; None for that of the input
     training: Path | None = None
-    workers: Workers = field(default_factory=Here)
+    workers: Workers = field(default_factory=Here)  # who writes the files of bins
 
     @property
     def particles(self) -> Particles | None:

@@ -35,42 +35,16 @@ class ApproximateSearch(NeighborSearch):
 
     Like scikit-learn's KNeighborsTransformer with ``mode="distance"``.
 
-    Parameters
-    ----------
-    n_neighbors : int
-        Neighbours of each sample, itself not counted.
-    least_recall : float
-        Fraction of the true neighbours that must be found, in [0, 1].
-    n_jobs : int or None
-        Threads: -1 for all cores, None for 1, or for what `joblib.parallel_config`
-        says.
-    settings : FaissSettings
-
-    Attributes
-    ----------
-    recall_ : float
-        Fraction of the true neighbours that is found, measured on 1,000 of the fitted
-        samples; ties count as found.
-    n_found_ : int
-        Neighbours of each query, a fitted sample itself counted.
-    effort_ : int
-        Lists that are searched for each query.
-    n_lists_ : int
-        Number of lists.
-    n_candidates_ : int
-        Candidates of each query, of which the nearest are returned.
-    n_features_in_ : int
-        Columns of the fitted samples.
-    codes_ : Codes
-        The fitted samples in lists.
+    `recall_` is the fraction of the true neighbours that is found, measured on 1,000 of the fitted
+    samples; ties count as found.
     """
 
-    n_found_: int
-    effort_: int
-    n_lists_: int
-    n_candidates_: int
-    n_features_in_: int
-    codes_: Codes
+    n_found_: int  # neighbours of each query, a fitted sample itself counted
+    effort_: int  # lists that are searched for each query
+    n_lists_: int  # number of lists
+    n_candidates_: int  # candidates of each query, of which the nearest are returned
+    n_features_in_: int  # columns of the fitted samples
+    codes_: Codes  # the fitted samples in lists
 
     def __init__(
         self,
@@ -89,12 +63,7 @@ class ApproximateSearch(NeighborSearch):
     def fit(self, X, y=None) -> "ApproximateSearch":
         """Put the samples into lists, and find how many of these to search.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            Samples, in memory or mapped from a file; they are kept, not copied.
-        y : None
-            Ignored.
+        Shapes: X (n_samples, n_features).
         """
         X = np.asarray(validate_data(self, X, dtype=FLOATS))
         most = len(X) - 1
@@ -105,10 +74,7 @@ class ApproximateSearch(NeighborSearch):
         with _threads(self.n_jobs) as n_threads:
             self.codes_ = encode(X, settings=self.settings)
             effort = _least_effort(
-                self.codes_,
-                self.n_found_,
-                least_recall=self.least_recall,
-                n_threads=n_threads,
+                self.codes_, self.n_found_, least_recall=self.least_recall, n_threads=n_threads
             )
         self.n_lists_ = self.codes_.n_lists
         self.n_candidates_ = effort.n_candidates
@@ -125,13 +91,10 @@ class ApproximateSearch(NeighborSearch):
     def transform(self, X) -> sp.csr_array:
         """Return distances to the nearest fitted samples, (n_queries, n_samples).
 
-        Each row has `n_neighbors` + 1 entries, nearest first. A fitted sample is the
-        first of its own neighbours, or a copy of it is, at distance 0.
+        Each row has `n_neighbors` + 1 entries, nearest first. A fitted sample is the first of its
+        own neighbours, or a copy of it is, at distance 0.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_queries, n_features)
-            The fitted samples, or others.
+        Shapes: X (n_queries, n_features).
         """
         check_is_fitted(self)
         X = np.asarray(validate_data(self, X, dtype=FLOATS, reset=False))
@@ -160,17 +123,11 @@ class Effort:
     recall: float
 
 
-def _least_effort(
-    codes: Codes,
-    n_found: int,
-    *,
-    least_recall: float,
-    n_threads: int,
-) -> Effort:
+def _least_effort(codes: Codes, n_found: int, *, least_recall: float, n_threads: int) -> Effort:
     """Return the least effort that reaches `least_recall`.
 
-    First the number of candidates is chosen: the rounding of the codes may cause a
-    quarter of the allowed misses. Then the number of lists is raised step by step.
+    First the number of candidates is chosen: the rounding of the codes may cause a quarter of the
+    allowed misses. Then the number of lists is raised step by step.
     """
     settings = codes.settings
     queries = _recall_samples(codes.samples, settings)
@@ -183,8 +140,8 @@ def _least_effort(
         n_threads,
     )
     n_candidates = _fewest_candidates(codes, n_found, recall, least_recall)
-    # Geometric growth takes few tries, and the last one searches about a quarter more
-    # lists than needed at most.
+    # Geometric growth takes few tries, and the last one searches about a quarter more lists than
+    # needed at most.
     n_lists = 1
     while (reached := recall(n_candidates, n_lists)) < least_recall:
         if n_lists == codes.n_lists:
@@ -204,8 +161,8 @@ def _fewest_candidates(codes: Codes, n_found: int, recall, least_recall: float) 
     n_samples = len(codes.samples)
     ratios = settings.candidates_per_neighbor
     *fewer, most = (min(n_found * ratio, n_samples) for ratio in ratios)
-    # So many lists hold the most candidates and more: what is missed is not due to
-    # the number of lists.
+    # So many lists hold the most candidates and more: what is missed is not due to the number of
+    # lists.
     plenty = 1 + settings.list_margin * most // settings.samples_per_list
     plenty = min(codes.n_lists, plenty)
     enough = recall(most, plenty) - settings.rounding_misses * (1 - least_recall)
@@ -223,12 +180,7 @@ def _recall(
 ) -> float:
     """Return the fraction of the neighbours within the exact radius that is found."""
     distances, _ = nearest_candidates(
-        codes,
-        queries,
-        n_found,
-        width=n_candidates,
-        effort=n_lists,
-        n_threads=n_threads,
+        codes, queries, n_found, width=n_candidates, effort=n_lists, n_threads=n_threads
     )
     # The first neighbour of a query is the query itself.
     return float((distances[:, 1:] <= radius[:, None]).mean())
@@ -250,9 +202,9 @@ def _exact_radius(codes: Codes, queries: np.ndarray, n_found: int) -> np.ndarray
     for part in row_blocks(len(samples), samples.shape[1], settings):
         # In double precision, and centred: inner products lose fewer digits.
         block = samples[part] - codes.mean
-        search = NearestNeighbors(
-            n_neighbors=min(n_found, len(block)), algorithm="brute"
-        ).fit(block)
+        search = NearestNeighbors(n_neighbors=min(n_found, len(block)), algorithm="brute").fit(
+            block
+        )
         near, which = search.kneighbors(queries - codes.mean)
         distances = np.c_[distances, near]
         neighbors = np.c_[neighbors, which + part.start]

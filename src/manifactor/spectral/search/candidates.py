@@ -1,7 +1,7 @@
 """Candidate neighbours of queries: the nearest samples of the cells within reach.
 
-Queries of one cell are searched together, in blocks; blocks of like size that have
-about as many candidates form a batch, which is padded to its largest block.
+Queries of one cell are searched together, in blocks; blocks of like size that have about as many
+candidates form a batch, which is padded to its largest block.
 """
 
 import math
@@ -18,22 +18,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SearchPass:
-    """A search for neighbours of samples within a reach.
-
-    Attributes
-    ----------
-    cells : Cells
-    n_neighbors : int
-    reach : Tensor of shape (n,)
-        A sample is compared with all cells that come nearer to its landmark.
-    by_differences : bool
-        Whether distances are computed from differences of coordinates, slow and exact,
-        or from matrix products, which round.
-    """
+    """A search for neighbours of samples within a reach."""
 
     cells: Cells
     n_neighbors: int
-    reach: "Tensor"
+    reach: "Tensor"  # (n,): A sample is compared with all cells that come nearer to its landmark
+    # Whether distances are computed from differences of coordinates, slow and exact, or from matrix
+    # products, which round
     by_differences: bool = False
 
     @property
@@ -45,8 +36,8 @@ class SearchPass:
 
     def block_bytes(self, n_queries: int, n_candidates: int) -> int:
         """Return the memory that one block of queries takes."""
-        # Estimates in numbers of 4 bytes, indices being of 8; up to three arrays of
-        # differences exist at once.
+        # Estimates in numbers of 4 bytes, indices being of 8; up to three arrays of differences
+        # exist at once.
         copies = 3 if self.by_differences else 1
         distances = copies * n_queries * n_candidates
         n_features = self.cells.samples.shape[1]
@@ -58,59 +49,32 @@ class SearchPass:
 
 @dataclass(frozen=True)
 class QueryBlocks:
-    """Queries in blocks, each of one cell.
+    """Queries in blocks, each of one cell."""
 
-    Attributes
-    ----------
-    cell : Tensor of shape (p,)
-    reach : Tensor of shape (p,)
-        The largest of a block's queries.
-    first, size : Tensor of shape (p,)
-        Where a block's queries begin among all, and how many there are.
-    load : list of (int, int)
-        Numbers of queries and of candidates of each block, on the host.
-    """
-
-    cell: "Tensor"
-    reach: "Tensor"
-    first: "Tensor"
-    size: "Tensor"
-    load: list[tuple[int, int]]
+    cell: "Tensor"  # (p,)
+    reach: "Tensor"  # (p,): the largest of a block's queries
+    first: "Tensor"  # (p,): where a block's queries begin among all, and how many there are
+    size: "Tensor"  # (p,): where a block's queries begin among all, and how many there are
+    load: list[tuple[int, int]]  # numbers of queries and of candidates of each block, on the host
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Blocks of queries that are searched together.
+    """Blocks of queries that are searched together."""
 
-    Attributes
-    ----------
-    cell : Tensor of shape (b,)
-    queries : Tensor of shape (b, q)
-    present : Tensor of bool of shape (b, q)
-        False for padding.
-    counts : Tensor of shape (b, c)
-        Candidates of each block in each cell.
-    """
+    cell: "Tensor"  # (b,)
+    queries: "Tensor"  # (b, q)
+    present: "Tensor"  # (b, q): false for padding
+    counts: "Tensor"  # (b, c): candidates of each block in each cell
 
-    cell: "Tensor"
-    queries: "Tensor"
-    present: "Tensor"
-    counts: "Tensor"
-
-    def candidates(
-        self,
-        cells: Cells,
-        start: int,
-        stop: int,
-    ) -> tuple["Tensor", "Tensor"]:
+    def candidates(self, cells: Cells, start: int, stop: int) -> tuple["Tensor", "Tensor"]:
         """Return the candidates `start` to `stop` of each block, and which are real.
 
-        Both have shape (b, stop - start); where a block has fewer candidates, the rest
-        is padding.
+        Both have shape (b, stop - start); where a block has fewer candidates, the rest is padding.
         """
         torch = extra("torch")
-        # The candidates of a block are those of its cells one after the other, so that
-        # the cumulated counts tell in which cell the nth one lies.
+        # The candidates of a block are those of its cells one after the other, so that the
+        # cumulated counts tell in which cell the nth one lies.
         ends = self.counts.cumsum(1)
         total = ends[:, -1:]
         position = torch.arange(start, stop, device=ends.device)
@@ -132,13 +96,7 @@ def query_blocks(search: SearchPass, rows: "Tensor", memory: StepMemory) -> Quer
     block = torch.arange(len(cell), device=cell.device)
     block = block.repeat_interleave(size)
     reach = search.reach.new_zeros(len(cell))
-    reach.scatter_reduce_(
-        0,
-        block,
-        search.reach[rows],
-        "amax",
-        include_self=False,
-    )
+    reach.scatter_reduce_(0, block, search.reach[rows], "amax", include_self=False)
 
     def count_candidates(some: slice) -> "Tensor":
         counts = cells.candidate_counts(cell[some], reach[some])
@@ -163,12 +121,7 @@ def query_blocks(search: SearchPass, rows: "Tensor", memory: StepMemory) -> Quer
     )
 
 
-def end_of_batch(
-    search: SearchPass,
-    blocks: QueryBlocks,
-    start: int,
-    step_bytes: int,
-) -> int:
+def end_of_batch(search: SearchPass, blocks: QueryBlocks, start: int, step_bytes: int) -> int:
     """Return the end of the batch that begins at `start`: as many blocks as fit."""
     stop, n_queries, n_candidates = start, 0, 0
     while stop < len(blocks.load):
@@ -184,12 +137,7 @@ def end_of_batch(
     return stop
 
 
-def make_batch(
-    search: SearchPass,
-    rows: "Tensor",
-    blocks: QueryBlocks,
-    some: slice,
-) -> Batch:
+def make_batch(search: SearchPass, rows: "Tensor", blocks: QueryBlocks, some: slice) -> Batch:
     """Return some blocks as a batch."""
     torch = extra("torch")
     largest = max(n_queries for n_queries, _ in blocks.load[some])
@@ -202,18 +150,11 @@ def make_batch(
 
 
 def choose_candidates(
-    search: SearchPass,
-    batch: Batch,
-    step_bytes: int,
+    search: SearchPass, batch: Batch, step_bytes: int
 ) -> tuple["Tensor", "Tensor"]:
     """Return the nearest candidates of each query.
 
-    Returns
-    -------
-    value : Tensor of shape (b, q, n_chosen)
-        Squared distances up to a constant of the query.
-    columns : Tensor of shape (b, q, n_chosen)
-        The samples.
+    Returns value (b, q, n_chosen), columns (b, q, n_chosen).
     """
     torch = extra("torch")
     shape = batch.queries.shape
@@ -250,20 +191,15 @@ def _split(cell: "Tensor", size: "Tensor", most: int) -> tuple["Tensor", "Tensor
     first = n_blocks.cumsum(0) - n_blocks
     nth = torch.arange(len(of), device=cell.device)
     nth = nth - first[of]
-    # The ends are rounded down alike for all blocks of a cell: sizes differ by one at
-    # most, and add up to that of the cell.
+    # The ends are rounded down alike for all blocks of a cell: sizes differ by one at most, and add
+    # up to that of the cell.
     size, n_blocks = size[of], n_blocks[of]
     ends = size * (nth + 1) // n_blocks
     starts = size * nth // n_blocks
     return cell[of], ends - starts
 
 
-def _by_products(
-    cells: Cells,
-    batch: Batch,
-    columns: "Tensor",
-    real: "Tensor",
-) -> "Tensor":
+def _by_products(cells: Cells, batch: Batch, columns: "Tensor", real: "Tensor") -> "Tensor":
     """Return squared distances less the square of the query, (b, q, m).
 
     Coordinates are relative to the landmark, which is near: products lose few digits.
@@ -280,12 +216,7 @@ def _by_products(
     return torch.baddbmm(squares[:, None], queries, samples, alpha=-2)
 
 
-def _by_differences(
-    cells: Cells,
-    batch: Batch,
-    columns: "Tensor",
-    real: "Tensor",
-) -> "Tensor":
+def _by_differences(cells: Cells, batch: Batch, columns: "Tensor", real: "Tensor") -> "Tensor":
     """Return squared distances with all their digits, (b, q, m)."""
     squares = squared_distances(cells.samples[batch.queries], cells.samples[columns])
     return squares.masked_fill_(~real[:, None], math.inf)

@@ -20,19 +20,19 @@ class CellSettings:
     # Samples around a landmark, on average.
     samples_per_cell: int = 256
 
-    # Cells that a query searches first: on a surface, 19 of 20 queries then know their
-    # 64 nearest neighbours.
+    # Cells that a query searches first: on a surface, 19 of 20 queries then know their 64 nearest
+    # neighbours.
     first_cells: int = 16
 
     # The first cells hold at least so many samples for each neighbour that is sought.
     first_samples_per_neighbor: int = 4
 
-    # Queries of one cell that are searched together; the largest such block pads all
-    # blocks of its batch.
+    # Queries of one cell that are searched together; the largest such block pads all blocks of its
+    # batch.
     queries_per_block: int = 128
 
-    # Rounded distances choose one spare candidate for so many neighbours, and so many
-    # spare ones in any case; exact distances then decide.
+    # Rounded distances choose one spare candidate for so many neighbours, and so many spare ones in
+    # any case; exact distances then decide.
     neighbors_per_spare: int = 4
     least_spare: int = 8
 
@@ -58,32 +58,15 @@ class CellSettings:
 
 @dataclass(frozen=True)
 class Cells:
-    """Samples sorted by cell, and within a cell by distance from its landmark.
+    """Samples sorted by cell, and within a cell by distance from its landmark."""
 
-    Attributes
-    ----------
-    samples : Tensor of shape (n, d)
-        In units of `scale`.
-    order : Tensor of shape (n,)
-        The given sample that each of them is.
-    home : Tensor of shape (n,)
-        The cell of each of them.
-    offset : Tensor of shape (n,)
-        The distance of each from its landmark.
-    landmarks : Tensor of shape (c, d)
-    start, count : Tensor of shape (c,)
-        Where a cell's samples begin, and how many there are; never none.
-    scale : float
-    settings : CellSettings
-    """
-
-    samples: "Tensor"
-    order: "Tensor"
-    home: "Tensor"
-    offset: "Tensor"
-    landmarks: "Tensor"
-    start: "Tensor"
-    count: "Tensor"
+    samples: "Tensor"  # (n, d): in units of `scale`
+    order: "Tensor"  # (n,): the given sample that each of them is
+    home: "Tensor"  # (n,): the cell of each of them
+    offset: "Tensor"  # (n,): the distance of each from its landmark
+    landmarks: "Tensor"  # (c, d)
+    start: "Tensor"  # (c,): where a cell's samples begin, and how many there are; never none
+    count: "Tensor"  # (c,): where a cell's samples begin, and how many there are; never none
     scale: float
     settings: CellSettings = CellSettings()
 
@@ -95,8 +78,8 @@ class Cells:
     def lower_bounds(self, which) -> "Tensor":
         """Return how near the samples of all cells may come to some landmarks, (w, c).
 
-        This is the distance of the landmarks less the radius of the cell, by the
-        triangle inequality, with an allowance for rounding.
+        This is the distance of the landmarks less the radius of the cell, by the triangle
+        inequality, with an allowance for rounding.
         """
         radius = self.offset[self.start + self.count - 1]
         gap = squared_distances(self.landmarks[which], self.landmarks).sqrt_()
@@ -112,15 +95,12 @@ class Cells:
 
 
 def make_cells(
-    X: "Tensor",
-    memory: StepMemory,
-    *,
-    settings: CellSettings = CellSettings(),
+    X: "Tensor", memory: StepMemory, *, settings: CellSettings = CellSettings()
 ) -> Cells:
     """Return samples, (n, d), in the cells of randomly chosen ones.
 
-    The choice is always the same. Samples of double precision are centred, then rounded
-    to single precision.
+    The choice is always the same. Samples of double precision are centred, then rounded to single
+    precision.
     """
     samples = X - X.mean(dim=0) if X.dtype == extra("torch").float64 else X
     largest = float(samples.abs().max()) or 1.0
@@ -146,10 +126,7 @@ def cell_order(X: "Tensor", *, settings: CellSettings = CellSettings()) -> "Tens
 def squared_distances(one: "Tensor", other: "Tensor") -> "Tensor":
     """Return squared distances by differences, (..., a, b).
 
-    Parameters
-    ----------
-    one : Tensor of shape (..., a, d)
-    other : Tensor of shape (..., b, d)
+    Shapes: one (..., a, d), other (..., b, d).
     """
     squares = one.new_zeros((*one.shape[:-1], other.shape[-2]))
     # A pass for each coordinate: all differences at once would take d times the memory.
@@ -163,24 +140,20 @@ def _random_landmarks(samples: "Tensor", settings: CellSettings) -> "Tensor":
     """Return samples chosen at random, (c, d)."""
     torch = extra("torch")
     device = samples.device
-    # A generator of its own: the landmarks are the same whatever the global seed is,
-    # and the global state stays untouched.
+    # A generator of its own: the landmarks are the same whatever the global seed is, and the global
+    # state stays untouched.
     generator = torch.Generator(device=device).manual_seed(0)
     order = torch.randperm(len(samples), generator=generator, device=device)
     count = max(1, len(samples) // settings.samples_per_cell)
     return samples[order[:count]]
 
 
-def _nearest_landmarks(
-    samples: "Tensor",
-    landmarks: "Tensor",
-    memory: StepMemory,
-) -> "Tensor":
+def _nearest_landmarks(samples: "Tensor", landmarks: "Tensor", memory: StepMemory) -> "Tensor":
     """Return the landmark of each sample that is nearest up to rounding, (n,)."""
     torch = extra("torch")
     n_samples, n_features = samples.shape
-    # Centred, so that products lose few digits. A sample in the second-nearest cell
-    # does no harm: its distance from that landmark is what counts.
+    # Centred, so that products lose few digits. A sample in the second-nearest cell does no harm:
+    # its distance from that landmark is what counts.
     origin = samples.mean(dim=0)
     centred = landmarks - origin
     half_squares = centred.square().sum(1) / 2

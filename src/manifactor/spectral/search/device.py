@@ -18,16 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NeighborTable:
-    """Neighbours of every sample, on the device.
+    """Neighbours of every sample, on the device."""
 
-    Attributes
-    ----------
-    distances : Tensor of shape (n, n_neighbors)
-    indices : Tensor of shape (n, n_neighbors)
-    """
-
-    distances: "Tensor"
-    indices: "Tensor"
+    distances: "Tensor"  # (n, n_neighbors)
+    indices: "Tensor"  # (n, n_neighbors)
 
     def copies(self) -> sp.csr_array:
         """Return ones for the neighbours at distance 0, on the host, (n, n)."""
@@ -46,8 +40,8 @@ class NeighborTable:
         row = torch.arange(n, device=self.indices.device)
         row = row[:, None].expand(n, k).reshape(-1)
         column = self.indices.reshape(-1)
-        # One number for each pair: sorting it brings both directions of an edge
-        # together and puts the entries into the order of the rows.
+        # One number for each pair: sorting it brings both directions of an edge together and puts
+        # the entries into the order of the rows.
         keys = torch.cat([row * n + column, column * n + row])
         key, order = keys.sort()
         kept = torch.ones_like(key, dtype=torch.bool)
@@ -58,25 +52,15 @@ class NeighborTable:
         starts = torch.cat([count.new_zeros(1), count.cumsum(0)])
         distances = self.distances.reshape(-1)
         return ResidentMatrix(
-            starts=starts.int(),
-            columns=(key % n).int(),
-            entries=distances[order % (n * k)],
+            starts=starts.int(), columns=(key % n).int(), entries=distances[order % (n * k)]
         )
 
 
 class DeviceSearch(NeighborSearch):
     """Exact search on a torch device.
 
-    Neighbours of the fitted samples are found in cells, those of new samples by
-    comparing all pairs.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        Neighbours of each sample, itself not counted.
-    device : str
-        A name that torch knows.
-    settings : CellSettings
+    Neighbours of the fitted samples are found in cells, those of new samples by comparing all
+    pairs.
     """
 
     def __init__(

@@ -19,23 +19,10 @@ class TreeSearch(NeighborSearch):
     """Exact search in few dimensions by SciPy's k-d tree.
 
     It takes two thirds of the time of KNeighborsTransformer.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        Neighbours of each sample, itself not counted.
-    n_jobs : int or None
-        Threads, as in `thread_count`.
-    ordered_above : int
-        Samples above which those of a leaf of the tree are put next to each other.
     """
 
     def __init__(
-        self,
-        n_neighbors: int = 64,
-        *,
-        n_jobs: int | None = -1,
-        ordered_above: int = 50_000,
+        self, n_neighbors: int = 64, *, n_jobs: int | None = -1, ordered_above: int = 50_000
     ) -> None:
         """Store the parameters."""
         self.n_neighbors = n_neighbors
@@ -50,8 +37,8 @@ class TreeSearch(NeighborSearch):
 
     def fit(self, X, y=None) -> "TreeSearch":
         """Build the tree."""
-        # Midpoint splits answer queries as fast as median splits if the samples are
-        # evenly spread, and the tree is built sooner.
+        # Midpoint splits answer queries as fast as median splits if the samples are evenly spread,
+        # and the tree is built sooner.
         self.tree_ = KDTree(X, balanced_tree=False, compact_nodes=False)
         return self
 
@@ -74,8 +61,8 @@ def nearest_point(
 ) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """Return a function from samples to distance and index of the nearest point.
 
-    In more than `tree_dimensions` columns a tree compares a sample with nearly all
-    points, one by one; products of matrices are faster.
+    In more than `tree_dimensions` columns a tree compares a sample with nearly all points, one by
+    one; products of matrices are faster.
     """
     if points.shape[1] <= tree_dimensions:
         return partial(_nearest_in_tree, KDTree(points))
@@ -95,26 +82,15 @@ def _nearest_of_all(
 
 
 class BruteSearch(NeighborSearch):
-    """Exact search by comparing all pairs of centred samples.
-
-    Parameters
-    ----------
-    n_neighbors : int
-        Neighbours of each sample, itself not counted.
-    n_jobs : int or None
-        Threads, as in `thread_count`.
-    recomputed_below : float
-        Distances below this fraction of the largest centred coordinate are computed
-        again from differences of coordinates, see `fit_transform`.
-    """
+    """Exact search by comparing all pairs of centred samples."""
 
     def __init__(
         self,
         n_neighbors: int = 64,
         *,
         n_jobs: int | None = -1,
-        # Far above the square root of the rounding of double precision, 1.5e-8, by
-        # which distances from inner products are wrong for copies.
+        # Far above the square root of the rounding of double precision, 1.5e-8, by which distances
+        # from inner products are wrong for copies.
         recomputed_below: float = 1e-6,
     ) -> None:
         """Store the parameters."""
@@ -125,12 +101,10 @@ class BruteSearch(NeighborSearch):
     def fit(self, X, y=None) -> "BruteSearch":
         """Centre and store the samples."""
         knn = KNeighborsTransformer(
-            n_neighbors=self.n_neighbors,
-            algorithm="brute",
-            n_jobs=thread_count(self.n_jobs),
+            n_neighbors=self.n_neighbors, algorithm="brute", n_jobs=thread_count(self.n_jobs)
         )
-        # Brute force expands the square of a difference, which cancels most digits of
-        # samples that lie far from the origin.
+        # Brute force expands the square of a difference, which cancels most digits of samples that
+        # lie far from the origin.
         self.pipeline_ = make_pipeline(StandardScaler(with_std=False), knn).fit(X)
         return self
 

@@ -1,9 +1,9 @@
 """Samples in the inverted lists of faiss, and the nearest candidates in them.
 
-Samples lie in lists around centres; a query is compared with the lists of the nearest
-centres only. The lists hold the samples as codes of half precision, relative to their
-centre. Distances of the candidates that the codes name are computed from the samples
-themselves: every neighbour has its exact distance, and copies are 0 apart.
+Samples lie in lists around centres; a query is compared with the lists of the nearest centres only.
+The lists hold the samples as codes of half precision, relative to their centre. Distances of the
+candidates that the codes name are computed from the samples themselves: every neighbour has its
+exact distance, and copies are 0 apart.
 """
 
 from collections.abc import Iterator
@@ -32,17 +32,14 @@ class FaissSettings:
     samples_per_list: int = 256
     most_lists: int = 8192
 
-    # Of k-means; 64 samples for each list and 10 iterations gain at most .005 of
-    # recall.
+    # Of k-means; 64 samples for each list and 10 iterations gain at most .005 of recall.
     training_samples_per_list: int = 16
     kmeans_iterations: int = 4
 
-    # To which samples are scaled: well within half precision, which ends at 2**16 and
-    # at 2**-24.
+    # To which samples are scaled: well within half precision, which ends at 2**16 and at 2**-24.
     largest_code: float = 2.0**12
 
-    # Where the lists of a query hold too few samples, it looks through so many times
-    # as many lists.
+    # Where the lists of a query hold too few samples, it looks through so many times as many lists.
     short_list_growth: int = 4
 
     # Samples whose exact neighbours measure the recall.
@@ -51,8 +48,8 @@ class FaissSettings:
     # Distances that differ by less, relatively, are ties, and either one is right.
     tie_tolerance: float = 1e-6
 
-    # Candidates for each neighbour, tried in this order; more than one is needed where
-    # the codes cannot tell close samples apart.
+    # Candidates for each neighbour, tried in this order; more than one is needed where the codes
+    # cannot tell close samples apart.
     candidates_per_neighbor: tuple[int, ...] = (1, 2, 4)
 
     # Lists in which candidates are compared hold so many times the most candidates.
@@ -67,22 +64,11 @@ class FaissSettings:
 
 @dataclass(frozen=True)
 class Codes:
-    """Samples in lists of compressed codes.
+    """Samples in lists of compressed codes."""
 
-    Attributes
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-        As given.
-    mean : ndarray of shape (n_features,)
-    scale : float
-        A power of two that takes the largest centred number to about
-        `FaissSettings.largest_code`.
-    lists : faiss.IndexIVFScalarQuantizer
-    settings : FaissSettings
-    """
-
-    samples: np.ndarray
-    mean: np.ndarray
+    samples: np.ndarray  # (n_samples, n_features): as given
+    mean: np.ndarray  # (n_features,)
+    # A power of two that takes the largest centred number to about `FaissSettings.largest_code`
     scale: float
     lists: Any
     settings: FaissSettings = FaissSettings()
@@ -127,31 +113,11 @@ def encode(X: np.ndarray, *, settings: FaissSettings = FaissSettings()) -> Codes
 
 
 def nearest_candidates(
-    codes: Codes,
-    X: np.ndarray,
-    n_found: int,
-    *,
-    width: int,
-    effort: int,
-    n_threads: int = 1,
+    codes: Codes, X: np.ndarray, n_found: int, *, width: int, effort: int, n_threads: int = 1
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the nearest of the candidates and their exact distances, nearest first.
 
-    Parameters
-    ----------
-    codes : Codes
-        The samples among which to search.
-    X : ndarray of shape (n_queries, n_features)
-    n_found : int
-        Neighbours of each query.
-    width, effort : int
-        Candidates of each query, and lists that are searched for them.
-    n_threads : int
-        Threads that compute distances.
-
-    Returns
-    -------
-    distances, neighbors : ndarrays of shape (n_queries, n_found)
+    Shapes: X (n_queries, n_features) -> distances, neighbors (n_queries, n_found).
     """
     n_features = X.shape[1]
     # 32-bit indices take half of the memory wherever they suffice.
@@ -177,14 +143,8 @@ def nearest_candidates(
 def fill_nearest(distances, neighbors, samples, X, candidates, part: slice) -> None:
     """Write the nearest candidates of the queries in `part` into two arrays.
 
-    Parameters
-    ----------
-    distances, neighbors : ndarray of shape (n_queries, n_found)
-        The output.
-    samples : ndarray of shape (n_samples, n_features)
-    X : ndarray of shape (n_queries, n_features)
-    candidates : ndarray of shape (n_queries, width)
-    part : slice
+    Shapes: distances, neighbors (n_queries, n_found), samples (n_samples, n_features), X
+    (n_queries, n_features), candidates (n_queries, width).
     """
     gap = samples[candidates[part]] - X[part, None].astype(np.float64)
     square = np.einsum("ijk,ijk->ij", gap, gap)
@@ -215,11 +175,7 @@ def faiss_package() -> Iterator[ModuleType]:
 
 
 def _training_samples(
-    X: np.ndarray,
-    n_lists: int,
-    mean: np.ndarray,
-    scale: float,
-    settings: FaissSettings,
+    X: np.ndarray, n_lists: int, mean: np.ndarray, scale: float, settings: FaissSettings
 ) -> np.ndarray:
     """Return scaled samples for k-means, drawn at random, always the same."""
     n_samples, n_features = X.shape

@@ -8,18 +8,10 @@ from sklearn.base import BaseEstimator
 
 
 class NeighborSearch(BaseEstimator):
-    """Base class of the searches, modelled on scikit-learn's KNeighborsTransformer.
+    """Base class of the searches, modelled on scikit-learn's KNeighborsTransformer."""
 
-    Attributes
-    ----------
-    n_neighbors : int
-        Neighbours of each sample, itself not counted; a `CustomSearch` has none.
-    recall_ : float
-        Fraction of the true neighbours that is found; 1 for exact searches.
-    """
-
-    n_neighbors: int
-    recall_: float = 1.0
+    n_neighbors: int  # neighbours of each sample, itself not counted; a `CustomSearch` has none
+    recall_: float = 1.0  # fraction of the true neighbours that is found; 1 for exact searches
 
     def fit(self, X, y=None) -> "NeighborSearch":
         """Index the samples, (n_samples, n_features)."""
@@ -32,9 +24,7 @@ class NeighborSearch(BaseEstimator):
     def fit_transform(self, X, y=None) -> Any:
         """Index the samples and return the distances of each to its neighbours.
 
-        Returns
-        -------
-        csr_array of shape (n_samples, n_samples) or NeighborTable
+        Returns (n_samples, n_samples).
         """
         return self.fit(X).transform(X)
 
@@ -44,13 +34,7 @@ class NeighborSearch(BaseEstimator):
 
 
 class CustomSearch(NeighborSearch):
-    """A search of the caller: its own metric and number of neighbours hold.
-
-    Parameters
-    ----------
-    search : object with fit and transform
-        Like KNeighborsTransformer with ``mode="distance"``.
-    """
+    """A search of the caller: its own metric and number of neighbours hold."""
 
     def __init__(self, search: Any) -> None:
         """Store the search."""
@@ -80,8 +64,8 @@ class CustomSearch(NeighborSearch):
 
 def require_distances(graph: sp.csr_array) -> None:
     """Raise ValueError if a neighbour graph holds nothing but ones."""
-    # Ones are what scikit-learn stores with mode="connectivity", which is its default
-    # in kneighbors_graph.
+    # Ones are what scikit-learn stores with mode="connectivity", which is its default in
+    # kneighbors_graph.
     if graph.nnz and (graph.data == 1).all():
         raise ValueError(
             "the neighbour graph must hold distances; got ones only, which looks like "

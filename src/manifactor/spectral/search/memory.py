@@ -12,17 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class StepMemory:
-    """Bytes that a step may allocate, halved whenever the device runs out of memory.
-
-    Attributes
-    ----------
-    size : int
-    least : int
-        With less, the device counts as full.
-    """
+    """Bytes that a step may allocate, halved whenever the device runs out of memory."""
 
     size: int
-    least: int
+    least: int  # with less, the device counts as full
 
     def fit(self, step: Callable[[int], Any]) -> Any:
         """Return ``step(size)`` for the first size that fits, halving from `size`."""
@@ -35,12 +28,7 @@ class StepMemory:
                     raise
                 self.size //= 2
 
-    def in_blocks(
-        self,
-        part: Callable[[slice], "Tensor"],
-        n_rows: int,
-        row_bytes: int,
-    ) -> "Tensor":
+    def in_blocks(self, part: Callable[[slice], "Tensor"], n_rows: int, row_bytes: int) -> "Tensor":
         """Concatenate ``part(rows)`` over blocks of rows that fit."""
 
         def joined(size: int) -> "Tensor":

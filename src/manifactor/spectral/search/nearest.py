@@ -12,17 +12,16 @@ from manifactor._support.threads import cores
 class ListSettings:
     """Settings of `nearest_samples`."""
 
-    # Lists grow with the intrinsic dimension: 110 samples for 65 neighbours in 2
-    # dimensions, 420 in 4, beyond which a tree is as fast.
+    # Lists grow with the intrinsic dimension: 110 samples for 65 neighbours in 2 dimensions, 420 in
+    # 4, beyond which a tree is as fast.
     most_dimensions: float = 4.0
 
-    # A list reaches far enough for new samples whose nearest sample is so far off that
-    # 6 samples were to be expected within that distance; others, 1 in 100, are looked
-    # up in the tree.
+    # A list reaches far enough for new samples whose nearest sample is so far off that 6 samples
+    # were to be expected within that distance; others, 1 in 100, are looked up in the tree.
     expected_nearer: float = 6.0
 
-    # New samples for each known one from which on lists pay: one takes twice as long
-    # as the neighbours of a new sample.
+    # New samples for each known one from which on lists pay: one takes twice as long as the
+    # neighbours of a new sample.
     new_per_known: float = 4.0
 
     # Known samples above which lists would take more than some 100 MB.
@@ -34,8 +33,6 @@ class ListSettings:
     def length(self, count: int, dimension: float) -> int:
         """Return how long a list must be for `count` neighbours.
 
-        Examples
-        --------
         >>> ListSettings().length(65, 2.0)
         111
         """
@@ -45,21 +42,12 @@ class ListSettings:
 
 @dataclass(frozen=True)
 class Around:
-    """Known samples around new ones.
+    """Known samples around new ones."""
 
-    Attributes
-    ----------
-    indices : ndarray of int of shape (n_new, width)
-        Known samples, ascending in every row; the nearest ones are among them.
-    squared : ndarray of shape (n_new, width)
-        Squared distances.
-    inside : ndarray of bool of shape (n_new, width)
-        Which of them are the nearest ones.
-    """
-
+    # (n_new, width): known samples, ascending in every row; the nearest ones are among them
     indices: np.ndarray
-    squared: np.ndarray
-    inside: np.ndarray
+    squared: np.ndarray  # (n_new, width): squared distances
+    inside: np.ndarray  # (n_new, width): which of them are the nearest ones
 
     def nearest(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the nearest sample of each new one, and its squared distance."""
@@ -72,30 +60,18 @@ class Around:
 class NearestSamples:
     """A search for the `count` nearest samples, exact.
 
-    The result for a new sample depends on nothing else, to the last bit: not on the
-    others that are asked for, nor on whether there are lists.
-
-    Attributes
-    ----------
-    samples : ndarray of shape (n_features, n_samples)
-        Columns one after the other.
-    tree : KDTree
-    count : int
-    reach : float
-        Distance of the nearest sample beyond which the others do not matter: those of
-        the nearest sample itself will do. A tree takes long for them.
-    lists : ndarray of int of shape (n_samples, length) or None
-        Samples near each sample, ascending.
-    radius : ndarray of shape (n_samples,) or None
-        Distance up to which the list of a sample has all.
-    settings : ListSettings
+    The result for a new sample depends on nothing else, to the last bit: not on the others that are
+    asked for, nor on whether there are lists.
     """
 
-    samples: np.ndarray
+    samples: np.ndarray  # (n_features, n_samples): columns one after the other
     tree: KDTree
     count: int
+    # Distance of the nearest sample beyond which the others do not matter: those of the nearest
+    # sample itself will do. A tree takes long for them.
     reach: float = np.inf
-    lists: np.ndarray | None = None
+    lists: np.ndarray | None = None  # (n_samples, length): samples near each sample, ascending
+    # (n_samples,): distance up to which the list of a sample has all
     radius: np.ndarray | None = None
     settings: ListSettings = ListSettings()
 
@@ -161,21 +137,11 @@ def nearest_samples(
 ) -> NearestSamples:
     """Return a search for the `count` nearest of the samples.
 
-    Lists of the samples near each sample are made where so many new samples pay for
-    them: in few dimensions the neighbours of a new sample are near its nearest sample,
-    and comparing it with a list takes a fifth of the time of a tree.
+    Lists of the samples near each sample are made where so many new samples pay for them: in few
+    dimensions the neighbours of a new sample are near its nearest sample, and comparing it with a
+    list takes a fifth of the time of a tree.
 
-    Parameters
-    ----------
-    samples : ndarray of shape (n_samples, n_features)
-    count : int
-    dimension : float
-        Intrinsic dimension of the samples.
-    n_new : int
-        New samples that are to be expected.
-    reach : float
-        As in `NearestSamples`.
-    settings : ListSettings
+    Shapes: samples (n_samples, n_features).
     """
     samples = np.asarray(samples, dtype=np.float64)
     count = min(count, len(samples))

@@ -13,8 +13,8 @@ from manifactor.studies.paper.rates import by_label, in_words, measured, table_o
 from manifactor.studies.paper.section import Picture, Section, Settings
 from manifactor.views import plots
 
-# The published bandwidths are for the paper's own data: on these, its algorithm gets
-# this package's kernel.
+# The published bandwidths are for the paper's own data: on these, its algorithm gets this package's
+# kernel.
 BEYOND_METHODS = ("triplets", "default")
 
 # Found and true angle in radians, (n,) each.
@@ -31,9 +31,7 @@ class BeyondSettings:
     n_poses: int = 6
 
 
-def beyond(
-    settings: Settings, lab: Lab, *, recipe: BeyondSettings = BeyondSettings()
-) -> Section:
+def beyond(settings: Settings, lab: Lab, *, recipe: BeyondSettings = BeyondSettings()) -> Section:
     """Return data that the paper's introduction names, or that its method cannot do."""
     # These data need no 10,000 samples: the paper has no figure of them to match.
     n = settings.n if settings.quick else recipe.n_samples
@@ -137,8 +135,6 @@ def aligned_angle(angle: np.ndarray, true: np.ndarray) -> np.ndarray:
 
     A factor has neither.
 
-    Examples
-    --------
     >>> true = np.linspace(0, 6, 50)
     >>> np.allclose(np.exp(1j * aligned_angle(1.0 - true, true)), np.exp(1j * true))
     True
@@ -152,8 +148,6 @@ def aligned_angle(angle: np.ndarray, true: np.ndarray) -> np.ndarray:
 def angle_error(angle: np.ndarray, true: np.ndarray) -> list[float]:
     """Return the circular correlation and the median error in degrees.
 
-    Examples
-    --------
     >>> true = np.linspace(0, 6, 50)
     >>> [round(value, 3) for value in angle_error(true + np.radians(3), true)]
     [1.0, 3.0]

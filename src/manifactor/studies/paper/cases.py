@@ -15,35 +15,22 @@ PAPER_UNIT = 4.0
 
 @dataclass(frozen=True)
 class Case:
-    """A data set of the paper, and the settings of the published method for it.
+    """A data set of the paper, and the settings of the published method for it."""
 
-    Attributes
-    ----------
-    name : str
-        A shape of `datasets.SHAPES`, or the name of a molecule.
-    title : str
-    delta, gamma : float
-        Thresholds of the paper's two criteria. delta is in the paper's unit; nan where
-        the paper has no such data, and then a tenth of the eigenvalue is taken.
-    bandwidth : float or "auto"
-        eps of the kernel, from the published configurations: the paper does not give
-        it.
-    n_factors : int
-        Number of factors, which the method must be told.
-    density_correction : float
-    motions, signal_to_noise
-        Of the simulated molecule; None for shapes.
-    """
-
-    name: str
+    name: str  # A shape of `datasets.SHAPES`, or the name of a molecule
     title: str
+    # Thresholds of the paper's two criteria. delta is in the paper's unit; nan where the paper has
+    # no such data, and then a tenth of the eigenvalue is taken.
     delta: float
+    # Thresholds of the paper's two criteria. delta is in the paper's unit; nan where the paper has
+    # no such data, and then a tenth of the eigenvalue is taken.
     gamma: float
+    # Eps of the kernel, from the published configurations: the paper does not give it
     bandwidth: float | str = "auto"
-    n_factors: int = 2
+    n_factors: int = 2  # number of factors, which the method must be told
     density_correction: float = 0.0
-    motions: str | None = None
-    signal_to_noise: float | None = None
+    motions: str | None = None  # of the simulated molecule; None for shapes
+    signal_to_noise: float | None = None  # of the simulated molecule; None for shapes
 
     def draw(self, n_samples: int, seed: int) -> "Data":
         """Return samples and truth."""
@@ -51,10 +38,7 @@ class Case:
             X, truth = datasets.sample(self.name, n_samples, random_state=seed)
             return Data(X, truth)
         simulation = datasets.simulate_particles(
-            n_samples,
-            motions=self.motions,
-            signal_to_noise=self.signal_to_noise,
-            random_state=seed,
+            n_samples, motions=self.motions, signal_to_noise=self.signal_to_noise, random_state=seed
         )
         return Data(None, simulation.truth, simulation)
 
@@ -81,29 +65,18 @@ class Case:
 
 @dataclass(frozen=True)
 class Data:
-    """Samples of a shape or images of the molecule, and the truth behind them.
+    """Samples of a shape or images of the molecule, and the truth behind them."""
 
-    Attributes
-    ----------
-    points : ndarray of shape (n, d) or None
-        Samples of a shape; None for images.
-    truth : tuple of ndarray, each of shape (n, c)
-    simulation : Simulation or None
-        The images; None for shapes.
-    n_components : int
-        Number of principal components that stand for images; the paper takes 4.
-    """
-
-    points: np.ndarray | None
-    truth: tuple[np.ndarray, ...]
-    simulation: datasets.Simulation | None = None
-    n_components: int = 4
+    points: np.ndarray | None  # (n, d): samples of a shape; None for images
+    truth: tuple[np.ndarray, ...]  # (n, c)
+    simulation: datasets.Simulation | None = None  # the images; None for shapes
+    n_components: int = 4  # number of principal components that stand for images; the paper takes 4
 
     def truth_for(self, n_found: int) -> tuple[np.ndarray, ...]:
         """Return the true factors to compare this number of recovered ones with.
 
-        Stretches along x and y are one factor, a sheet, or two: their directions in
-        the images are nearly but not quite orthogonal, so both answers are accepted.
+        Stretches along x and y are one factor, a sheet, or two: their directions in the images are
+        nearly but not quite orthogonal, so both answers are accepted.
         """
         # The molecule with both stretches has one true factor of two columns.
         has_sheet = self.simulation is not None and self.truth[1].shape[1] == 2
@@ -151,8 +124,8 @@ def _molecule(name: str, title: str, motions: str, signal_to_noise: float) -> Ca
 CASES = _by_name(
     Case("rectangle_z", "rectangle, z noise", 0.5, 0.85, bandwidth=0.5),
     Case("rectangle_xyz", "rectangle, xyz noise", 0.5, 0.85, bandwidth=0.5),
-    # Signal to noise of the fourth principal component: the paper gives a variance,
-    # which means nothing without its grey scale.
+    # Signal to noise of the fourth principal component: the paper gives a variance, which means
+    # nothing without its grey scale.
     _molecule("molecule_low", "molecule, x and theta, low noise", "x", 100.0),
     _molecule("molecule_high", "molecule, x and theta, high noise", "x", 5.0),
     _molecule("molecule_xy", "molecule, x, y and theta, low noise", "xy", 100.0),

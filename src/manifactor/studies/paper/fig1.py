@@ -28,26 +28,16 @@ class Fig1Settings:
 
 @dataclass(frozen=True)
 class Modes:
-    """The lowest analytic eigenfunctions beside the computed ones.
+    """The lowest analytic eigenfunctions beside the computed ones."""
 
-    Attributes
-    ----------
-    numbers : ndarray of shape (k, 2)
-        m and n of cos(m pi x / a) cos(n pi y / b).
-    exact, computed : ndarray of shape (k,)
-        Eigenvalues.
-    analytic, functions : ndarray of shape (n, k)
-        Values on the samples; the computed ones have the sign of the analytic.
-    alike : ndarray of shape (k,)
-        Absolute cosine between both.
-    """
-
-    numbers: np.ndarray
-    exact: np.ndarray
-    computed: np.ndarray
+    numbers: np.ndarray  # (k, 2): m and n of cos(m pi x / a) cos(n pi y / b)
+    exact: np.ndarray  # (k,): eigenvalues
+    computed: np.ndarray  # (k,): eigenvalues
+    # (n, k): values on the samples; the computed ones have the sign of the analytic
     analytic: np.ndarray
+    # (n, k): values on the samples; the computed ones have the sign of the analytic
     functions: np.ndarray
-    alike: np.ndarray
+    alike: np.ndarray  # (k,): absolute cosine between both
 
     @property
     def error(self) -> np.ndarray:
@@ -55,9 +45,7 @@ class Modes:
         return self.computed / self.exact - 1
 
 
-def fig1(
-    settings: Settings, lab: Lab, *, recipe: Fig1Settings = Fig1Settings()
-) -> Section:
+def fig1(settings: Settings, lab: Lab, *, recipe: Fig1Settings = Fig1Settings()) -> Section:
     """Return the example of section 2.2 of the paper.
 
     Functions are products of cosines, and eigenvalues are sums.
@@ -106,9 +94,7 @@ def compared(X: np.ndarray, spectrum: Spectrum, recipe: Fig1Settings) -> Modes:
     )
 
 
-def lowest_modes(
-    count: int, sides: tuple[float, float] = Fig1Settings.sides
-) -> np.ndarray:
+def lowest_modes(count: int, sides: tuple[float, float] = Fig1Settings.sides) -> np.ndarray:
     """Return m, n of the lowest non-constant eigenfunctions, ascending, (count, 2)."""
     # The lowest `count` modes have wave numbers of at most `count`, whatever the sides.
     waves = np.arange(count + 1)
@@ -134,23 +120,9 @@ def _in_words(modes: Modes) -> str:
 
 
 def _table(modes: Modes) -> Table:
-    columns = zip(
-        modes.numbers,
-        modes.exact,
-        modes.computed,
-        modes.error,
-        modes.alike,
-        strict=True,
-    )
+    columns = zip(modes.numbers, modes.exact, modes.computed, modes.error, modes.alike, strict=True)
     rows = [
-        [
-            str(k),
-            f"{m}, {n}",
-            f"{exact:.3f}",
-            f"{computed:.3f}",
-            f"{e:+.1%}",
-            f"{a:.4f}",
-        ]
+        [str(k), f"{m}, {n}", f"{exact:.3f}", f"{computed:.3f}", f"{e:+.1%}", f"{a:.4f}"]
         for k, ((m, n), exact, computed, e, a) in enumerate(columns, start=1)
     ]
     header = ["k", "m, n", "analytic", "computed", "error", "cosine"]

@@ -8,12 +8,7 @@ from manifactor.scores import column_r2
 from manifactor.studies.paper.cases import CASES
 from manifactor.studies.paper.finding import Found
 from manifactor.studies.paper.lab import Lab
-from manifactor.studies.paper.panels import (
-    Lowest,
-    PanelSettings,
-    function_row,
-    lowest_functions,
-)
+from manifactor.studies.paper.panels import Lowest, PanelSettings, function_row, lowest_functions
 from manifactor.studies.paper.section import Picture, Section, Settings
 from manifactor.views import plots
 
@@ -28,8 +23,8 @@ class Fig2Settings:
     """Settings of `fig2`."""
 
     panels: PanelSettings = field(default_factory=PanelSettings)
-    # A function depends on the noise if the noisy samples explain more of it than the
-    # true x and y do, by at least this R^2.
+    # A function depends on the noise if the noisy samples explain more of it than the true x and y
+    # do, by at least this R^2.
     noise_gain: float = 0.3
 
 
@@ -61,9 +56,7 @@ class Sides:
         }
 
 
-def fig2(
-    settings: Settings, lab: Lab, *, recipe: Fig2Settings = Fig2Settings()
-) -> Section:
+def fig2(settings: Settings, lab: Lab, *, recipe: Fig2Settings = Fig2Settings()) -> Section:
     """Return the paper's Figure 1, for both of its trials."""
     pictures, text, numbers = [], [], {}
     for trial, both in lab.compare(tuple(NOISY), settings).items():
@@ -98,10 +91,7 @@ WHY = (
 
 def sides_of(found: Found, recipe: Fig2Settings = Fig2Settings()) -> Sides:
     """Return the lowest functions of both sides."""
-    lowest = [
-        lowest_functions(found, side, settings=recipe.panels)
-        for side in range(len(SIDES))
-    ]
+    lowest = [lowest_functions(found, side, settings=recipe.panels) for side in range(len(SIDES))]
     return Sides(found, lowest, noise_functions(found, lowest, recipe))
 
 

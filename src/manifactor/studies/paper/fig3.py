@@ -35,9 +35,7 @@ class Motions:
     @property
     def words(self) -> str:
         """R^2 own and leaked, and how many functions depend on their factor alone."""
-        pure = ", ".join(
-            f"{shown.words} of the {motion}" for motion, shown in self.lowest.items()
-        )
+        pure = ", ".join(f"{shown.words} of the {motion}" for motion, shown in self.lowest.items())
         return (
             f"R^2 {self.found.numbers['own']:.3f} own, {self.found.score.leak:.3f} "
             f"leaked; functions shown that depend on their factor alone: {pure}."
@@ -50,9 +48,7 @@ class Motions:
         return {"function_r2": r2, **self.found.numbers}
 
 
-def fig3(
-    settings: Settings, lab: Lab, *, recipe: PanelSettings = PanelSettings()
-) -> Section:
+def fig3(settings: Settings, lab: Lab, *, recipe: PanelSettings = PanelSettings()) -> Section:
     """Return the paper's Figure 2, for all of its three trials."""
     pictures, text, numbers = [], [], {}
     for trial, both in lab.compare(MOLECULES, settings).items():
@@ -64,11 +60,7 @@ def fig3(
         text.append(f"{CASES[trial].heading}. {' '.join(words)}")
         numbers[trial] = {name: one.numbers for name, one in motions.items()}
     return Section(
-        "Simulated cryo-EM images (the paper's Figure 2)",
-        [*text, WHY],
-        pictures,
-        (),
-        numbers,
+        "Simulated cryo-EM images (the paper's Figure 2)", [*text, WHY], pictures, (), numbers
     )
 
 
@@ -93,15 +85,12 @@ def motions_of(found: Found, recipe: PanelSettings = PanelSettings()) -> Motions
     # Stretches along x and y are one factor or two: see `Data.truth_for`.
     names = THREE_MOTIONS if len(found.truth) == 3 else TWO_MOTIONS
     lowest = {
-        name: lowest_functions(found, true, settings=recipe)
-        for true, name in enumerate(names)
+        name: lowest_functions(found, true, settings=recipe) for true, name in enumerate(names)
     }
     return Motions(found, lowest)
 
 
-def _caption(
-    trial: str, found: Found, settings: Settings, recipe: PanelSettings
-) -> str:
+def _caption(trial: str, found: Found, settings: Settings, recipe: PanelSettings) -> str:
     case = CASES[trial]
     # One caption for two ways of drawing: see `_over`.
     over = "over stretch (across) and turn (up)"
@@ -140,8 +129,8 @@ def _draw(motions: dict[str, Motions], recipe: PanelSettings):
 def _over(truth: tuple[np.ndarray, ...], true: int) -> np.ndarray:
     """Return the true coordinates, (n, 2), that a function is drawn over.
 
-    A function of a stretch is drawn over both stretches where there are two; all others
-    are drawn over the stretch and the turn.
+    A function of a stretch is drawn over both stretches where there are two; all others are drawn
+    over the stretch and the turn.
     """
     # The turn comes first in all trials.
     turn, stretch = truth[0], np.hstack(truth[1:])

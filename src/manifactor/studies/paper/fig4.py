@@ -13,14 +13,7 @@ from manifactor.studies.paper.panels import PanelSettings
 from manifactor.studies.paper.section import Picture, Section, Settings, Table
 from manifactor.views import plots
 
-HEADER = (
-    "function",
-    "best pair",
-    "similarity",
-    "error",
-    "second best",
-    "one of each side",
-)
+HEADER = ("function", "best pair", "similarity", "error", "second best", "one of each side")
 
 
 @dataclass(frozen=True)
@@ -30,8 +23,8 @@ class Fig4Settings:
     case: str = "rectangle_z"
     # Two rows of three, as in the paper.
     n_panels: int = 6
-    # A true product depends on both sides together and on neither alone. Functions that
-    # are blurred by noise lie between the two bounds, and are not shown.
+    # A true product depends on both sides together and on neither alone. Functions that are blurred
+    # by noise lie between the two bounds, and are not shown.
     most_alone_r2: float = 0.5
     least_together_r2: float = 0.8
     pure_r2: float = PanelSettings.pure_r2
@@ -39,39 +32,25 @@ class Fig4Settings:
 
 @dataclass(frozen=True)
 class BestPair:
-    """The pair of lower functions that Algorithm 1 would take for function k.
-
-    Attributes
-    ----------
-    k : int
-    pair : ndarray of shape (2,) or None
-        The pair within delta whose product is most similar; None without one.
-    similarity, error : float
-        Of the pair; 0 without one.
-    second : float
-        Similarity of the runner-up; 0 without one.
-    across_factors : bool
-        Whether each function of the pair depends on a true factor of its own.
-    """
+    """The pair of lower functions that Algorithm 1 would take for function k."""
 
     k: int
+    # (2,): the pair within delta whose product is most similar; None without one
     pair: np.ndarray | None = None
-    similarity: float = 0.0
-    error: float = 0.0
-    second: float = 0.0
+    similarity: float = 0.0  # of the pair; 0 without one
+    error: float = 0.0  # of the pair; 0 without one
+    second: float = 0.0  # similarity of the runner-up; 0 without one
+    # Whether each function of the pair depends on a true factor of its own
     across_factors: bool = False
 
 
-def fig4(
-    settings: Settings, lab: Lab, *, recipe: Fig4Settings = Fig4Settings()
-) -> Section:
+def fig4(settings: Settings, lab: Lab, *, recipe: Fig4Settings = Fig4Settings()) -> Section:
     """Return the paper's Figure 3."""
     job = Job(recipe.case, "published", settings.n, settings.seed)
     found = lab.find([job])[0]
     case = CASES[recipe.case]
     panels = [
-        best_pair(found, case, k, recipe=recipe)
-        for k in product_functions(found, recipe=recipe)
+        best_pair(found, case, k, recipe=recipe) for k in product_functions(found, recipe=recipe)
     ]
     caption = "The best pairs within delta. The error is in units of lambda/4."
     return Section(
@@ -83,9 +62,7 @@ def fig4(
     )
 
 
-def product_functions(
-    found: Found, *, recipe: Fig4Settings = Fig4Settings()
-) -> list[int]:
+def product_functions(found: Found, *, recipe: Fig4Settings = Fig4Settings()) -> list[int]:
     """Return products of functions of both sides, evenly spread over the spectrum."""
     # Function 0 is constant, and depends on nothing.
     functions = found.spectrum.functions[:, 1:]

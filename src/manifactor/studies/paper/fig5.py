@@ -29,9 +29,7 @@ def fig5(settings: Settings, lab: Lab) -> Section:
             "cut_gap": None if found.cut is None else found.cut.gap,
         }
         text.append(_in_words(found, case, numbers[shape]))
-    return Section(
-        "Separability matrix and similarities", [*text, WHY], pictures, (), numbers
-    )
+    return Section("Separability matrix and similarities", [*text, WHY], pictures, (), numbers)
 
 
 WHY = (

@@ -25,8 +25,8 @@ NAMES = {
 class Fig6Settings:
     """Settings of `fig6`."""
 
-    # Below this R^2 an embedding does not show its factor; the accuracy benchmark asks
-    # for as much of a solved problem.
+    # Below this R^2 an embedding does not show its factor; the accuracy benchmark asks for as much
+    # of a solved problem.
     mixed_r2: float = 0.95
     # Two columns make a picture, and a circle.
     n_columns: int = 2
@@ -34,35 +34,21 @@ class Fig6Settings:
 
 @dataclass(frozen=True)
 class Shown:
-    """What one way shows of one true factor.
+    """What one way shows of one true factor."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n, 1 or 2) or None
-        None where the factor was not found.
-    truth : tuple of ndarray
-        The true factors of the same samples.
-    r2 : list of float
-        R^2 with which the values predict the factor, and the other one.
-    """
-
-    values: np.ndarray | None
-    truth: tuple[np.ndarray, ...]
-    r2: list[float]
+    values: np.ndarray | None  # (n, 1 or 2): None where the factor was not found
+    truth: tuple[np.ndarray, ...]  # the true factors of the same samples
+    r2: list[float]  # R^2 with which the values predict the factor, and the other one
 
 
-def fig6(
-    settings: Settings, lab: Lab, *, recipe: Fig6Settings = Fig6Settings()
-) -> Section:
+def fig6(settings: Settings, lab: Lab, *, recipe: Fig6Settings = Fig6Settings()) -> Section:
     """Return the paper's Figure 4, beside what plain methods show.
 
     The paper's code adds diffusion maps and linear ICA.
     """
     pictures, rows, numbers = [], [], {}
     for shape, both in lab.compare(tuple(NAMES), settings).items():
-        shown = embeddings(
-            both["published"], both["default"], settings.seed, recipe=recipe
-        )
+        shown = embeddings(both["published"], both["default"], settings.seed, recipe=recipe)
         figure = _draw(shown, NAMES[shape])
         pictures.append(Picture(f"fig6-{shape}", figure, _caption(shape, settings)))
         for name, ways in zip(NAMES[shape], shown, strict=True):
@@ -107,9 +93,7 @@ def _in_words(numbers: dict[str, list[dict]], recipe: Fig6Settings) -> str:
             own, other = line["published"]
             if own < recipe.mixed_r2:
                 title = CASES[shape].title
-                mixed.append(
-                    f"{name} of the {title} ({own:.2f} of it, {other:.2f} of the other)"
-                )
+                mixed.append(f"{name} of the {title} ({own:.2f} of it, {other:.2f} of the other)")
     if not mixed:
         return (
             "In this draw the published method's embeddings agree with the true "

@@ -27,9 +27,7 @@ class Fig7Settings:
     pure_r2: float = PanelSettings.pure_r2
 
 
-def fig7(
-    settings: Settings, lab: Lab, *, recipe: Fig7Settings = Fig7Settings()
-) -> Section:
+def fig7(settings: Settings, lab: Lab, *, recipe: Fig7Settings = Fig7Settings()) -> Section:
     """Return the cube of the paper's code."""
     both = lab.compare(["cube"], settings)["cube"]
     results = {
@@ -39,8 +37,7 @@ def fig7(
     }
     shares = {name: side_shares(found) for name, found in results.items()}
     numbers = {
-        name: {"function_r2": shares[name], **found.numbers}
-        for name, found in results.items()
+        name: {"function_r2": shares[name], **found.numbers} for name, found in results.items()
     }
     figure = _draw(shares, recipe)
     return Section(
@@ -92,22 +89,15 @@ def _on_each_side(found: Found, functions: np.ndarray) -> np.ndarray:
     return np.column_stack([column_r2(true, functions) for true in found.fitted_truth])
 
 
-def pure_share(
-    shares: list[np.ndarray], *, pure_r2: float = PanelSettings.pure_r2
-) -> float:
+def pure_share(shares: list[np.ndarray], *, pure_r2: float = PanelSettings.pure_r2) -> float:
     """Return the share of the functions that one side alone explains."""
     return float((np.vstack(shares).max(axis=1) >= pure_r2).mean())
 
 
 def _table(
-    results: dict[str, Found],
-    shares: dict[str, list[np.ndarray]],
-    recipe: Fig7Settings,
+    results: dict[str, Found], shares: dict[str, list[np.ndarray]], recipe: Fig7Settings
 ) -> Table:
-    caption = (
-        "What each way finds; a function is pure if one side explains at least .9 of "
-        "it."
-    )
+    caption = "What each way finds; a function is pure if one side explains at least .9 of it."
     header = ["way", "factors", "functions of each", "of them pure", "verdict"]
     rows = []
     for name, found in results.items():

@@ -35,32 +35,18 @@ class Job:
 
 @dataclass(frozen=True)
 class Found:
-    """What a method found.
+    """What a method found."""
 
-    Attributes
-    ----------
-    truth : tuple of ndarray
-        Of all samples.
-    rows : ndarray of shape (n_fitted,)
-        The samples that were fitted.
-    places : tuple of ndarray
-        Positions of all samples on each factor found.
-    spectrum, factors, evidence, triplets, cut
-        Of the fit.
-    samples : ndarray of shape (n, d)
-    images : ndarray of shape (n_images, size, size) or None
-        A few images to show; None for shapes.
-    """
-
-    truth: tuple[np.ndarray, ...]
-    rows: np.ndarray
-    places: tuple[np.ndarray, ...]
-    spectrum: Spectrum
-    factors: tuple[Factor, ...]
-    evidence: Evidence
-    triplets: Triplets | None
-    cut: Cut | None
-    samples: np.ndarray
+    truth: tuple[np.ndarray, ...]  # of all samples
+    rows: np.ndarray  # (n_fitted,): the samples that were fitted
+    places: tuple[np.ndarray, ...]  # positions of all samples on each factor found
+    spectrum: Spectrum  # of the fit
+    factors: tuple[Factor, ...]  # of the fit
+    evidence: Evidence  # of the fit
+    triplets: Triplets | None  # of the fit
+    cut: Cut | None  # of the fit
+    samples: np.ndarray  # (n, d)
+    # (n_images, size, size): A few images to show; None for shapes
     images: np.ndarray | None = None
 
     @cached_property
@@ -99,12 +85,7 @@ class Found:
 
 
 def published(
-    case: Case,
-    data: Data,
-    seed: int,
-    *,
-    n_factors: int | None = None,
-    exclude: Sequence[int] = (),
+    case: Case, data: Data, seed: int, *, n_factors: int | None = None, exclude: Sequence[int] = ()
 ) -> ManifoldFactorizer:
     """Fit the paper's algorithm with the paper's dense kernel and settings."""
     # The paper uses all pairs of samples, without a neighbour graph.
@@ -163,8 +144,8 @@ def find(job: Job) -> Found:
         return found_by(fit, data)
 
 
-# Simulating images takes longer than fitting them, so methods that follow each other on
-# a draw share it. One draw only: 10,000 images need half a gigabyte.
+# Simulating images takes longer than fitting them, so methods that follow each other on a draw
+# share it. One draw only: 10,000 images need half a gigabyte.
 @lru_cache(maxsize=1)
 def drawn(case: Case, n: int, seed: int) -> Data:
     """Return a draw of a data set; the last one is kept until `drawn.cache_clear`."""
@@ -174,8 +155,8 @@ def drawn(case: Case, n: int, seed: int) -> Data:
 def found_by(fit: ManifoldFactorizer, data: Data, *, n_images: int = 3) -> Found:
     """Return what a fit of all samples found.
 
-    Parts of the fit that only the transformation of new samples needs are left out:
-    results travel between processes.
+    Parts of the fit that only the transformation of new samples needs are left out: results travel
+    between processes.
     """
     images = None
     if data.simulation is not None:
@@ -195,9 +176,7 @@ def found_by(fit: ManifoldFactorizer, data: Data, *, n_images: int = 3) -> Found
     )
 
 
-def found_in_images(
-    data: Data, seed: int, *, drawing: PlanSettings = PlanSettings()
-) -> Found:
+def found_in_images(data: Data, seed: int, *, drawing: PlanSettings = PlanSettings()) -> Found:
     """Return what the default method finds in images prepared as by `fit`."""
     assert data.simulation is not None
     view = View(ImageArray(data.simulation.images, data.simulation.pixel_size))
@@ -209,7 +188,5 @@ def found_in_images(
     prepared = Data(components.samples, data.truth, data.simulation)
     # Only some of many images are fitted; the others are placed afterwards.
     return replace(
-        found_by(fit, prepared),
-        rows=plan.rows,
-        places=tuple(place.features for place in places),
+        found_by(fit, prepared), rows=plan.rows, places=tuple(place.features for place in places)
     )

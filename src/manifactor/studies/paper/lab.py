@@ -14,20 +14,12 @@ COMPARED = ("published", "default")
 
 @dataclass
 class Lab:
-    """Runs jobs in parallel, and remembers what they found for figures that share it.
-
-    Attributes
-    ----------
-    workers : Workers
-    callback : callable or None
-        Called with the share of the work that is done.
-    known : dict
-        What was found so far.
-    """
+    """Runs jobs in parallel, and remembers what they found for figures that share it."""
 
     workers: Workers = field(default_factory=Processes)
+    # Called with the share of the work that is done
     callback: Callable[[float], None] | None = None
-    known: dict[Job, Found] = field(default_factory=dict)
+    known: dict[Job, Found] = field(default_factory=dict)  # what was found so far
 
     def find(self, jobs: Sequence[Job]) -> list[Found]:
         """Return what each job found."""
@@ -35,14 +27,10 @@ class Lab:
         self.known.update(self._run(find, self._unknown(jobs)))
         return [self.known[job] for job in jobs]
 
-    def compare(
-        self, cases: Sequence[str], settings: Settings
-    ) -> dict[str, dict[str, Found]]:
+    def compare(self, cases: Sequence[str], settings: Settings) -> dict[str, dict[str, Found]]:
         """Return what the published and the default method found in each data set."""
         jobs = [
-            Job(case, method, settings.n, settings.seed)
-            for case in cases
-            for method in COMPARED
+            Job(case, method, settings.n, settings.seed) for case in cases for method in COMPARED
         ]
         found = dict(zip(jobs, self.find(jobs), strict=True))
         both: dict[str, dict[str, Found]] = {case: {} for case in cases}

@@ -24,8 +24,7 @@ INTRODUCTION = (
     "best of 300 roundings, improved by a local search; eigenpairs are computed to "
     "residuals of 1e-7 instead of by a randomised SVD, and those that the kernel "
     "does not resolve are left out.",
-    "*Default* is this package's own method with nothing set. It finds the number of "
-    "factors, too.",
+    "*Default* is this package's own method with nothing set. It finds the number of factors, too.",
     "*Units*: with the kernel exp(-d^2/eps), an eigenvalue s of the random walk "
     "belongs to the Laplacian's eigenvalue lambda = -4 log(s) / eps. The paper uses "
     "-log(s) / eps, so its delta is in units of lambda/4. Eigenvalues here are true "
@@ -134,11 +133,9 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def _footer(record: dict) -> str:
-    versions = ", ".join(
-        f"{name} {version}" for name, version in record["versions"].items()
-    )
-    # Recipes that were kept from an earlier run count with the time they took then.
-    # `round` raises for a damaged time beyond all numbers; the record is then refused.
+    versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
+    # Recipes that were kept from an earlier run count with the time they took then. `round` raises
+    # for a damaged time beyond all numbers; the record is then refused.
     minutes = sum(section["took"] for section in record["sections"].values()) / 60
     seed = record["settings"]["seed"]
     python = f"Python {record['python']}"

@@ -10,20 +10,13 @@ from manifactor.studies.paper.cases import PAPER_UNIT
 
 @dataclass(frozen=True)
 class PairScores:
-    """All pairs i < j of the functions below one function, as candidates for it.
+    """All pairs i < j of the functions below one function, as candidates for it."""
 
-    Attributes
-    ----------
-    similarity : ndarray of shape (n_pairs,)
-        Absolute cosine between the pair's product and the function.
-    error : ndarray of shape (n_pairs,)
-        Distance of the pair's eigenvalue sum from the eigenvalue, in units of lambda/4.
-    pairs : ndarray of shape (n_pairs, 2)
-    """
-
+    # (n_pairs,): absolute cosine between the pair's product and the function
     similarity: np.ndarray
+    # (n_pairs,): distance of the pair's eigenvalue sum from the eigenvalue, in units of lambda/4
     error: np.ndarray
-    pairs: np.ndarray
+    pairs: np.ndarray  # (n_pairs, 2)
 
 
 def pair_scores(spectrum: Spectrum, k: int) -> PairScores:
@@ -47,8 +40,8 @@ def pair_scores(spectrum: Spectrum, k: int) -> PairScores:
 def best_similarities(spectrum: Spectrum, delta: float) -> np.ndarray:
     """Return the best similarity of each function with a product of two lower ones.
 
-    Only pairs whose eigenvalues add up to within delta count. The result has the shape
-    (N - 3,): function 3 is the lowest with a pair below it.
+    Only pairs whose eigenvalues add up to within delta count. The result has the shape (N - 3,):
+    function 3 is the lowest with a pair below it.
     """
     best = []
     for k in range(3, len(spectrum.eigenvalues)):

@@ -21,20 +21,11 @@ class PanelSettings:
 
 @dataclass(frozen=True)
 class Lowest:
-    """The lowest functions of the factor found for a true one.
+    """The lowest functions of the factor found for a true one."""
 
-    Attributes
-    ----------
-    functions : ndarray of shape (n, n_functions)
-    r2 : ndarray of shape (n_functions,)
-        R^2 with which the true factor explains each function.
-    n_pure : int
-        Number of functions that depend on the true factor alone.
-    """
-
-    functions: np.ndarray
-    r2: np.ndarray
-    n_pure: int
+    functions: np.ndarray  # (n, n_functions)
+    r2: np.ndarray  # (n_functions,): R^2 with which the true factor explains each function
+    n_pure: int  # number of functions that depend on the true factor alone
 
     @property
     def words(self) -> str:
@@ -69,8 +60,8 @@ def function_row(axes, lowest: Lowest, xy: np.ndarray, *, name: str) -> None:
 def latent(true: np.ndarray) -> np.ndarray:
     """Return one number for each sample of a true circle or interval.
 
-    A circle, given as cosine and sine, (n, 2), becomes its angle in degrees; an
-    interval's coordinate, (n, 1), stays as it is.
+    A circle, given as cosine and sine, (n, 2), becomes its angle in degrees; an interval's
+    coordinate, (n, 1), stays as it is.
     """
     if true.shape[1] != 2:
         return true[:, 0]

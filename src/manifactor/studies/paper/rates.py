@@ -28,12 +28,7 @@ Records = Mapping[tuple[str, str], Sequence[dict]]
 
 
 def measured(
-    cases: Iterable[str],
-    methods: Sequence[str],
-    n: int,
-    *,
-    settings: Settings,
-    lab: Lab,
+    cases: Iterable[str], methods: Sequence[str], n: int, *, settings: Settings, lab: Lab
 ) -> dict[tuple[str, str], list[dict]]:
     """Return the numbers of every data set, method and seed."""
     jobs = [
@@ -52,10 +47,7 @@ def measured(
 
 def table_of(cases: Mapping[str, Case], records: Records, caption: str) -> Table:
     """Return a table of means over the seeds: a row for each data set and method."""
-    rows = [
-        [cases[case].title, method, *_means(runs)]
-        for (case, method), runs in records.items()
-    ]
+    rows = [[cases[case].title, method, *_means(runs)] for (case, method), runs in records.items()]
     return Table(caption, HEADER, rows)
 
 

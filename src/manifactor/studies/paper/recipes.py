@@ -54,9 +54,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     """
     unknown = [name for name in names if name not in (*RECIPES, "all")]
     if unknown:
-        raise ValueError(
-            f"a recipe must be one of all, {', '.join(RECIPES)}; got {unknown[0]!r}."
-        )
+        raise ValueError(f"a recipe must be one of all, {', '.join(RECIPES)}; got {unknown[0]!r}.")
     if not names or "all" in names:
         return list(RECIPES)
     return [name for name in RECIPES if name in names]
@@ -74,8 +72,8 @@ def reproduce(
     """Run recipes, write what they make to a folder, and yield names and seconds.
 
     Pictures, numbers and the page are written after each recipe, so that an interrupted
-    reproduction can be resumed: what the folder already holds of the same settings and
-    version is kept, and None is yielded for its seconds.
+    reproduction can be resumed: what the folder already holds of the same settings and version is
+    kept, and None is yielded for its seconds.
     """
     # Before anything is computed: the first figure would fail after minutes.
     extra("matplotlib")
@@ -132,9 +130,7 @@ def _opened(folder: Path, settings: Settings) -> dict:
             )
     # A section without its files is made again.
     kept = {
-        name: section
-        for name, section in old["sections"].items()
-        if _has_pictures(folder, section)
+        name: section for name, section in old["sections"].items() if _has_pictures(folder, section)
     }
     return {**old, "sections": kept}
 

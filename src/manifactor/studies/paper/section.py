@@ -11,18 +11,11 @@ from manifactor._support.parameters import require_count
 
 @dataclass(frozen=True)
 class Settings:
-    """How much to compute.
+    """How much to compute."""
 
-    Attributes
-    ----------
-    quick : bool
-        Use few samples and one seed: this shows that everything runs, not how well.
-    seed : int
-        Seed of the samples in figures, and the first of the seeds of rates.
-    """
-
+    # Use few samples and one seed: this shows that everything runs, not how well
     quick: bool = False
-    seed: int = 0
+    seed: int = 0  # seed of the samples in figures, and the first of the seeds of rates
 
     def __post_init__(self) -> None:
         # Refused here, before hours of work, not by the first generator.
@@ -62,35 +55,20 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """One figure or table of the paper.
-
-    Attributes
-    ----------
-    title : str
-    text : sequence of str
-        What was run, and how and why the result differs from the paper's; a paragraph
-        each.
-    pictures : sequence of Picture
-    tables : sequence of Table
-    numbers : dict
-        All measurements that are the same for the same seed.
-    seconds : dict
-        All measurements of time, which never are.
-    """
+    """One figure or table of the paper."""
 
     title: str
+    # What was run, and how and why the result differs from the paper's; a paragraph each
     text: Sequence[str]
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
+    # All measurements that are the same for the same seed
     numbers: dict = field(default_factory=dict)
-    seconds: dict = field(default_factory=dict)
+    seconds: dict = field(default_factory=dict)  # all measurements of time, which never are
 
     def record(self) -> dict:
         """Return everything but the drawings, in types of JSON."""
-        pictures = [
-            {"name": picture.name, "caption": picture.caption}
-            for picture in self.pictures
-        ]
+        pictures = [{"name": picture.name, "caption": picture.caption} for picture in self.pictures]
         return {
             "title": self.title,
             "text": list(self.text),
@@ -104,8 +82,6 @@ class Section:
 def plain(value):
     """Return a value in types of JSON: numbers rounded to 5 digits, NaN as None.
 
-    Examples
-    --------
     >>> plain({"r2": np.array([0.123456789, np.nan])})
     {'r2': [0.12346, None]}
     """

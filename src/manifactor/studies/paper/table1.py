@@ -40,32 +40,22 @@ class Table1Settings:
     # eps of the textbook's kernel, from the published configurations.
     bandwidth: float = 0.5
     n_functions: tuple[int, ...] = tuple(PAPER_SECONDS)
-    # Seconds are means over this number of seeds; the textbook runs once, as its loop
-    # takes minutes at 400 functions.
+    # Seconds are means over this number of seeds; the textbook runs once, as its loop takes minutes
+    # at 400 functions.
     n_trials: int = 5
     quick_n_functions: tuple[int, ...] = (20,)
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds and triplets of both pipelines with one number of functions.
+    """Seconds and triplets of both pipelines with one number of functions."""
 
-    Attributes
-    ----------
-    ours, theirs : ndarray of shape (3,)
-        Seconds of each part; theirs is the textbook pipeline.
-    ours_on_theirs : float
-        Seconds of our Algorithm 1 on the textbook's functions.
-    n_ours, n_theirs, n_ours_on_theirs : int
-        Numbers of triplets found.
-    """
-
-    ours: np.ndarray
-    theirs: np.ndarray
-    ours_on_theirs: float
-    n_ours: int
-    n_theirs: int
-    n_ours_on_theirs: int
+    ours: np.ndarray  # (3,): seconds of each part; theirs is the textbook pipeline
+    theirs: np.ndarray  # (3,): seconds of each part; theirs is the textbook pipeline
+    ours_on_theirs: float  # seconds of our Algorithm 1 on the textbook's functions
+    n_ours: int  # numbers of triplets found
+    n_theirs: int  # numbers of triplets found
+    n_ours_on_theirs: int  # numbers of triplets found
 
     @property
     def ratio(self) -> float:
@@ -78,9 +68,7 @@ class Timing:
         return self.theirs[1] / self.ours_on_theirs
 
 
-def table1(
-    settings: Settings, lab: Lab, *, recipe: Table1Settings = Table1Settings()
-) -> Section:
+def table1(settings: Settings, lab: Lab, *, recipe: Table1Settings = Table1Settings()) -> Section:
     """Return the paper's Table 1."""
     X, _ = datasets.sample(
         "rectangle_z", settings.n, noise=recipe.noise, random_state=settings.seed
@@ -117,9 +105,7 @@ def _seconds(timings: dict[int, Timing]) -> dict[str, dict]:
         "paper": dict(PAPER_SECONDS),
         "textbook": {n: timing.theirs for n, timing in timings.items()},
         "ours": {n: timing.ours for n, timing in timings.items()},
-        "our Algorithm 1 on theirs": {
-            n: timing.ours_on_theirs for n, timing in timings.items()
-        },
+        "our Algorithm 1 on theirs": {n: timing.ours_on_theirs for n, timing in timings.items()},
     }
 
 
@@ -148,9 +134,7 @@ def _ratios(n_functions: int, timing: Timing) -> str:
 
 
 def _header() -> list[str]:
-    columns = [
-        f"{part}, {who}" for who in ("paper", "textbook", "ours") for part in PARTS
-    ]
+    columns = [f"{part}, {who}" for who in ("paper", "textbook", "ours") for part in PARTS]
     # On the same functions: the number of candidates depends on the eigenvalues.
     same = "Algorithm 1: textbook / ours, same functions"
     return ["N", *columns, "textbook / ours", same]
@@ -222,9 +206,7 @@ def _run_textbook(
     )
     # The loop reads whole columns; stored as rows they would not stay in the cache.
     columns = np.asfortranarray(functions)
-    loop, second = timed(
-        lambda: textbook.algorithm_1(quarter, columns, recipe.delta, recipe.gamma)
-    )
+    loop, second = timed(lambda: textbook.algorithm_1(quarter, columns, recipe.delta, recipe.gamma))
     triplets = _as_triplets(loop, columns)
     _, third = timed(lambda: _cut(triplets, seed))
     return np.array([first, second, third]), quarter, functions, loop

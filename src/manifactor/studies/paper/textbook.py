@@ -22,9 +22,7 @@ def diffusion_map(
     # The symmetric conjugate of the walk: an SVD needs it, and has its eigenvalues.
     root = np.sqrt(kernel.sum(axis=1))
     symmetric = kernel / np.outer(root, root)
-    vectors, values, _ = randomized_svd(
-        symmetric, n_functions, n_iter=5, random_state=seed
-    )
+    vectors, values, _ = randomized_svd(symmetric, n_functions, n_iter=5, random_state=seed)
     # Divided by the first eigenvector, the conjugate's vectors become the walk's.
     return -np.log(values) / bandwidth, vectors / vectors[:, :1]
 
@@ -40,8 +38,8 @@ def algorithm_1(
     for k in range(2, len(eigenvalues)):
         best, parts = 0.0, None
         for indices in _candidates(k, n_factors):
-            # Only sums within delta are multiplied out, as the paper does: the products
-            # take nearly all of the time.
+            # Only sums within delta are multiplied out, as the paper does: the products take nearly
+            # all of the time.
             if abs(np.sum(eigenvalues[indices]) - eigenvalues[k]) < delta:
                 product = np.prod(functions[:, indices], axis=1)
                 similarity = cosine(functions[:, k], product)

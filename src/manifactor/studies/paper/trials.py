@@ -9,8 +9,8 @@ from manifactor.studies.paper.section import Section, Settings
 
 def trials(settings: Settings, lab: Lab) -> Section:
     """Return the table of success rates, which the paper does not have."""
-    # The two figures' methods and, between them, the one that tells whether the
-    # kernel or the algorithm makes the difference.
+    # The two figures' methods and, between them, the one that tells whether the kernel or the
+    # algorithm makes the difference.
     methods = tuple(WAYS)
     records = measured(CASES, methods, settings.n, settings=settings, lab=lab)
     results = " ".join(in_words(method, CASES, records) for method in methods)

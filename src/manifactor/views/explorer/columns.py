@@ -13,8 +13,8 @@ from manifactor.runs.places import Place, in_range
 class ColumnSettings:
     """Settings of `place_columns` and `feature_columns`."""
 
-    # Radius at which a circle's samples of no confidence are drawn; those of full
-    # confidence have 1. The hole shows that it is a circle.
+    # Radius at which a circle's samples of no confidence are drawn; those of full confidence have
+    # 1. The hole shows that it is a circle.
     inner_radius: float = 0.4
 
     # Columns of the samples themselves in the page's lists.
@@ -23,23 +23,12 @@ class ColumnSettings:
 
 @dataclass(frozen=True)
 class Column:
-    """A number for every sample.
+    """A number for every sample."""
 
-    Attributes
-    ----------
-    label : str
-        What people call it.
-    values : ndarray of shape (n,)
-    group : str
-        Heading in the page's lists; "" for a column that only places points.
-    cyclic : bool
-        Whether the values are degrees, 360 being 0.
-    """
-
-    label: str
-    values: np.ndarray
-    group: str = ""
-    cyclic: bool = False
+    label: str  # what people call it
+    values: np.ndarray  # (n,)
+    group: str = ""  # heading in the page's lists; "" for a column that only places points
+    cyclic: bool = False  # whether the values are degrees, 360 being 0
 
     def limits(self) -> tuple[float, float]:
         """Return the smallest and the largest number; fixed ones where they are known.
@@ -56,9 +45,7 @@ class Column:
 
 
 def place_columns(
-    places: Sequence[Place],
-    *,
-    settings: ColumnSettings = ColumnSettings(),
+    places: Sequence[Place], *, settings: ColumnSettings = ColumnSettings()
 ) -> dict[str, Column]:
     """Return places on every factor, how sure they are, and where to draw them."""
     columns: dict[str, Column] = {}
@@ -67,11 +54,7 @@ def place_columns(
     return columns
 
 
-def _columns_of_factor(
-    number: int,
-    place: Place,
-    settings: ColumnSettings,
-) -> dict[str, Column]:
+def _columns_of_factor(number: int, place: Place, settings: ColumnSettings) -> dict[str, Column]:
     name, label = f"factor{number}", f"factor {number}"
     values, circle = place.displayed, place.topology == "circle"
     if values.ndim > 1:
@@ -141,10 +124,7 @@ def _numbers(values: np.ndarray) -> np.ndarray:
 
 
 def feature_columns(
-    samples: np.ndarray,
-    names: Sequence[str] = (),
-    *,
-    settings: ColumnSettings = ColumnSettings(),
+    samples: np.ndarray, names: Sequence[str] = (), *, settings: ColumnSettings = ColumnSettings()
 ) -> dict[str, Column]:
     """Return the first columns of the samples themselves.
 
@@ -154,24 +134,12 @@ def feature_columns(
     numbered = [f"column {j + 1}" for j in range(count)]
     # Some names, as of an index column that was dropped, would be out of step.
     labels = names if len(names) == samples.shape[1] else numbered
-    return {
-        name: Column(labels[j], samples[:, j], "samples")
-        for j, name in enumerate(numbered)
-    }
+    return {name: Column(labels[j], samples[:, j], "samples") for j, name in enumerate(numbered)}
 
 
 def inside(columns: Mapping[str, Column], conditions: Sequence[Mapping]) -> np.ndarray:
     """Return which samples, (n,) bool, meet all conditions.
 
-    Parameters
-    ----------
-    columns : mapping of str to Column
-    conditions : sequence of mapping
-        Ranges, ``{"column": name, "low": a, "high": b}``, across 0 if cyclic and `a` is
-        above `b`; and lassos, ``{"x": name, "y": name, "polygon": [[x, y], ...]}``.
-
-    Examples
-    --------
     >>> columns = {"turn": Column("turn", np.array([5.0, 180.0, 355.0]), cyclic=True)}
     >>> inside(columns, [{"column": "turn", "low": 350, "high": 10}]).tolist()
     [True, False, True]
@@ -210,8 +178,6 @@ def in_polygon(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
 
     These are the points from which a ray crosses the edges an odd number of times.
 
-    Examples
-    --------
     >>> square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
     >>> in_polygon(np.array([0.5, 1.5]), np.array([0.5, 0.5]), square).tolist()
     [True, False]

@@ -11,37 +11,17 @@ from manifactor.cryoem.views import View, can_weigh
 from manifactor.runs.cones import Cone, given_cone
 from manifactor.runs.places import Place
 from manifactor.runs.run import Run
-from manifactor.views.explorer.neighbourhoods import (
-    Strata,
-    held,
-    matched,
-    point_of,
-    reach,
-)
-from manifactor.views.explorer.previews import (
-    PreviewSettings,
-    mean_and_first,
-    pictures,
-)
+from manifactor.views.explorer.neighbourhoods import Strata, held, matched, point_of, reach
+from manifactor.views.explorer.previews import PreviewSettings, mean_and_first, pictures
 
 
 @dataclass(frozen=True)
 class Directed:
-    """Particles seen from about one direction.
-
-    Attributes
-    ----------
-    cone : Cone
-    rows : ndarray of int
-        These particles among all samples of the run.
-    images : View
-        Their images, in the frame of the direction.
-    places : tuple of Place
-    """
+    """Particles seen from about one direction."""
 
     cone: Cone
-    rows: np.ndarray
-    images: View
+    rows: np.ndarray  # these particles among all samples of the run
+    images: View  # their images, in the frame of the direction
     places: tuple[Place, ...]
 
     @property
@@ -53,9 +33,7 @@ class Directed:
             "corrected": self.images.weigh,
         }
 
-    def near(
-        self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int
-    ) -> "Near":
+    def near(self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int) -> "Near":
         """Return about `count` of the particles near a place, as `Scene.near` does."""
         count = min(count, len(self.rows))
         matches = mode == "matched"
@@ -75,32 +53,19 @@ class Directed:
 
 @dataclass(frozen=True)
 class Near:
-    """Particles of one direction near a place.
-
-    Attributes
-    ----------
-    directed : Directed
-    found : ndarray of int
-        Among those of the direction, the nearest first.
-    weights : ndarray
-        They sum to 1.
-    reach : dict of int to float
-        By factor, the distance within which nine in ten lie.
-    """
+    """Particles of one direction near a place."""
 
     directed: Directed
-    found: np.ndarray
-    weights: np.ndarray
-    reach: dict[int, float]
+    found: np.ndarray  # among those of the direction, the nearest first
+    weights: np.ndarray  # they sum to 1
+    reach: dict[int, float]  # by factor, the distance within which nine in ten lie
 
     @property
     def rows(self) -> np.ndarray:
         """These particles among all samples of the run."""
         return self.directed.rows[self.found]
 
-    def pictures(
-        self, singles: int, *, settings: PreviewSettings = PreviewSettings()
-    ) -> dict:
+    def pictures(self, singles: int, *, settings: PreviewSettings = PreviewSettings()) -> dict:
         """Return the mean image and the nearest single ones, ready for JSON."""
         mean, first = mean_and_first(
             self.directed.images, self.found, self.weights, singles=singles
@@ -110,23 +75,12 @@ class Near:
 
 @dataclass(frozen=True)
 class Directions:
-    """The images of a run of all views, by direction.
-
-    Attributes
-    ----------
-    run : Run
-    source : ImageSource
-        All images, in the order of the samples.
-    vectors : ndarray of shape (n, 3)
-        The directions from which they are seen.
-    width : float or None
-        Degrees around a direction; None for enough images.
-    """
+    """The images of a run of all views, by direction."""
 
     run: Run
-    source: ImageSource
-    vectors: np.ndarray
-    width: float | None = None
+    source: ImageSource  # all images, in the order of the samples
+    vectors: np.ndarray  # (n, 3): the directions from which they are seen
+    width: float | None = None  # degrees around a direction; None for enough images
 
     def from_view(self, view: tuple[float, float]) -> Directed:
         """Return the particles seen from about a view, rot and tilt in degrees."""
@@ -134,16 +88,10 @@ class Directions:
         everyone = self.run.particles
         near = everyone.near_view(*view, width=cone.width, or_opposite=True)
         rows = np.flatnonzero(near)
-        source = replace(
-            self.source, file=self.source.file[rows], slice=self.source.slice[rows]
-        )
+        source = replace(self.source, file=self.source.file[rows], slice=self.source.slice[rows])
         particles, mirrored = everyone[rows].facing(view)
         images = View(
-            source,
-            particles,
-            frame=view,
-            weigh=can_weigh(source, particles),
-            mirrored=mirrored,
+            source, particles, frame=view, weigh=can_weigh(source, particles), mirrored=mirrored
         )
         places = tuple(place[rows] for place in self.run.places)
         return Directed(cone, rows, images, places)

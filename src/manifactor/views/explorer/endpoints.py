@@ -33,8 +33,8 @@ def of_get(make: Callable[[], dict]) -> Callable:
 def _in_turn() -> Callable:
     """Return an awaitable call of a function in a thread, a few of them at a time.
 
-    More than there are cores would take no less time together, but more memory: each
-    reads images. Whoever has waited longest is next.
+    More than there are cores would take no less time together, but more memory: each reads images.
+    Whoever has waited longest is next.
     """
     anyio = extra("anyio")
     limiter = cache(lambda: anyio.CapacityLimiter(cores() + 1))
@@ -60,9 +60,7 @@ def of_post(make: Callable[[Any], Any], largest: int) -> Callable:
             # Forms of other sites cannot send this type.
             kind = request.headers.get("content-type", "none").partition(";")[0]
             if kind.lower() != "application/json":
-                raise ValueError(
-                    f"a request must have the type application/json; got {kind}."
-                )
+                raise ValueError(f"a request must have the type application/json; got {kind}.")
             body = _parsed(await _body(request, largest))
             return await call(make, body)
         except ValueError as error:

@@ -32,15 +32,7 @@ NO_TOKEN = (
 
 
 class Guard:
-    """ASGI application for HTTP that passes permitted requests on to another.
-
-    Parameters
-    ----------
-    app : ASGI application
-    token : str
-    public : collection of str
-        Addresses without secrets, which need no token.
-    """
+    """ASGI application for HTTP that passes permitted requests on to another."""
 
     def __init__(self, app, token: str, *, public: Collection[str] = ()):
         self.app, self.token, self.public = app, token, public
@@ -48,8 +40,7 @@ class Guard:
     async def __call__(self, scope, receive, send):
         """Answer one request."""
         headers = {
-            name.decode("latin-1"): value.decode("latin-1")
-            for name, value in scope["headers"]
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         answer = self._answer(scope, headers)
         try:
@@ -74,17 +65,15 @@ class Guard:
 def _entrance(query: str, host: str, token: str):
     """Return a redirect to the address without the token, which becomes a cookie.
 
-    The address bar, the history and links that are copied do not show it then. A
-    browser keeps what follows # in the address.
+    The address bar, the history and links that are copied do not show it then. A browser keeps what
+    follows # in the address.
     """
     pairs = parse_qsl(query, keep_blank_values=True)
     rest = urlencode([(name, value) for name, value in pairs if name != "token"])
     redirect = extra("starlette.responses").RedirectResponse
     answer = redirect(f"/?{rest}" if rest else "/", status_code=303)
     # Until the browser is closed: it has no date.
-    answer.set_cookie(
-        cookie_name(host), token, path="/", httponly=True, samesite="strict"
-    )
+    answer.set_cookie(cookie_name(host), token, path="/", httponly=True, samesite="strict")
     return answer
 
 
@@ -93,8 +82,6 @@ def cookie_name(host: str) -> str:
 
     Browsers send the cookies of one port to all ports of a machine.
 
-    Examples
-    --------
     >>> cookie_name("localhost:8642")
     'manifactor-8642'
     """
@@ -112,12 +99,10 @@ def _refused(path: str, headers: dict[str, str], problem: str):
     responses = extra("starlette.responses")
     # Who is refused gets no connection to keep.
     closed = {"connection": "close"}
-    # Browsers send no Strict cookie where a link in another site led here, such as one
-    # in a web terminal. They send it when the page is loaded again.
+    # Browsers send no Strict cookie where a link in another site led here, such as one in a web
+    # terminal. They send it when the page is loaded again.
     if path == "/" and _from_elsewhere(headers) and _opens_page(headers):
-        page = (
-            f'<!doctype html><p>{escape(problem)}</p><script src="/again.js"></script>'
-        )
+        page = f'<!doctype html><p>{escape(problem)}</p><script src="/again.js"></script>'
         return responses.HTMLResponse(page, 403, headers=closed)
     return responses.PlainTextResponse(problem, 403, headers=closed)
 
@@ -134,20 +119,9 @@ def _opens_page(headers: dict[str, str]) -> bool:
 def refusal(query: str, headers: dict[str, str], token: str | None) -> str | None:
     """Return why a request is refused; None for one that may be answered.
 
-    The Host of a request gives away a site that took the address of this machine (DNS
-    rebinding), its Origin a script of another site.
+    The Host of a request gives away a site that took the address of this machine (DNS rebinding),
+    its Origin a script of another site.
 
-    Parameters
-    ----------
-    query : str
-        What follows the question mark.
-    headers : dict of str to str
-        Names in lower case.
-    token : str or None
-        None where none is needed.
-
-    Examples
-    --------
     >>> refusal("token=abc", {"host": "127.0.0.1:8642"}, "abc") is None
     True
     >>> refusal("token=abc", {"host": "example.org"}, "abc")
@@ -157,8 +131,8 @@ def refusal(query: str, headers: dict[str, str], token: str | None) -> str | Non
     if _name_and_port(host)[0] not in HOSTS:
         return f"The address must be that of this machine: {' or '.join(HOSTS)}."
     origin = headers.get("origin")
-    # Browsers leave it out where a page asks by GET, even one of another port, to which
-    # the cookie is sent. A link may lead here from anywhere.
+    # Browsers leave it out where a page asks by GET, even one of another port, to which the cookie
+    # is sent. A link may lead here from anywhere.
     foreign = origin not in (None, f"http://{host}", f"https://{host}")
     if foreign or (_from_elsewhere(headers) and not _opens_page(headers)):
         return "Requests of other sites are refused."

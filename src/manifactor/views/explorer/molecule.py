@@ -1,7 +1,7 @@
 """Particles of all views, as the sliders and the direction say.
 
-Three things can be shown: the molecule, of which all images together gave volumes; the
-mean of the images near the direction; and volumes of another program.
+Three things can be shown: the molecule, of which all images together gave volumes; the mean of the
+images near the direction; and volumes of another program.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -34,8 +34,8 @@ class MoleculeSettings:
     # Width of an image of the molecule: its volumes have no finer detail.
     pixels: int = 192
 
-    # Images of a mean: at least so many, for the noise, and else a share of those seen
-    # from a direction, to be near the place.
+    # Images of a mean: at least so many, for the noise, and else a share of those seen from a
+    # direction, to be near the place.
     fewest_images: int = 20
     share: float = 0.1
 
@@ -47,24 +47,12 @@ class MoleculeSettings:
 
 @dataclass(frozen=True)
 class Molecule:
-    """What is shown of particles of all views, from any direction.
-
-    Attributes
-    ----------
-    what : Shown
-    map : ViewMap
-        Particles by direction, and how well each shows the factors.
-    directions : Directions or None
-        The images by direction; None if they cannot be read.
-    why : str
-        Why something is not shown.
-    settings : MoleculeSettings
-    """
+    """What is shown of particles of all views, from any direction."""
 
     what: Shown
-    map: ViewMap
-    directions: Directions | None = None
-    why: str = ""
+    map: ViewMap  # particles by direction, and how well each shows the factors
+    directions: Directions | None = None  # the images by direction; None if they cannot be read
+    why: str = ""  # why something is not shown
     settings: MoleculeSettings = field(default_factory=MoleculeSettings)
     kind: str = "molecule"
 
@@ -168,9 +156,7 @@ class Molecule:
         return lru_cache(maxsize=self.settings.kept_directions)(opened)
 
 
-def preview_of(
-    run: Run, what: Shown, *, settings: PreviewSettings = PreviewSettings()
-) -> Preview:
+def preview_of(run: Run, what: Shown, *, settings: PreviewSettings = PreviewSettings()) -> Preview:
     """Return what the explorer shows of a run's samples.
 
     Of particles of all views, and of given volumes, it is a `Molecule`.

@@ -17,15 +17,7 @@ from manifactor.views.explorer.previews import Features, Preview
 def run_columns(
     run: Run, preview: Preview, *, settings: ColumnSettings = ColumnSettings()
 ) -> tuple[dict[str, Column], tuple[str, ...]]:
-    """Return places, particles and input as columns, and sentences on what is missing.
-
-    Parameters
-    ----------
-    run : Run
-    preview : Preview
-        What is shown of the samples. A problem that it names is not told again.
-    settings : ColumnSettings
-    """
+    """Return places, particles and input as columns, and sentences on what is missing."""
     columns = place_columns(run.places, settings=settings)
     missing = []
     sources = {
@@ -46,9 +38,7 @@ def _of_particles(run: Run) -> dict[str, Column]:
     return particle_columns(run.particles) if "particles" in run.record else {}
 
 
-def _of_input(
-    run: Run, preview: Preview, settings: ColumnSettings
-) -> dict[str, Column]:
+def _of_input(run: Run, preview: Preview, settings: ColumnSettings) -> dict[str, Column]:
     """Return the numbers that were fitted: images have too many pixels to list."""
     if isinstance(preview, Features):
         samples = preview.samples

@@ -11,8 +11,8 @@ from manifactor._support.files import write_new
 def save_new(folder: Path, suffix: str, content: bytes) -> Path:
     """Write a file whole under the first free name, and return its path.
 
-    The names are selection-001, selection-002, ... . Other explorers may save into the
-    same folder at the same time.
+    The names are selection-001, selection-002, ... . Other explorers may save into the same folder
+    at the same time.
     """
     paths = (folder / f"selection-{number:03d}{suffix}" for number in count(1))
     # A link is taken, too, even one that leads nowhere.

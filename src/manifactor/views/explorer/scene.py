@@ -18,12 +18,7 @@ from manifactor.runs.run import Run, open_run
 from manifactor.runs.selection import SELECTIONS, selection
 from manifactor.runs.shown import Shown
 from manifactor.views import tables, words
-from manifactor.views.explorer.columns import (
-    Column,
-    ColumnSettings,
-    inside,
-    view_of,
-)
+from manifactor.views.explorer.columns import Column, ColumnSettings, inside, view_of
 from manifactor.views.explorer.descriptions import (
     belongs_to,
     described_column,
@@ -32,13 +27,7 @@ from manifactor.views.explorer.descriptions import (
     extent,
 )
 from manifactor.views.explorer.molecule import Molecule, preview_of
-from manifactor.views.explorer.neighbourhoods import (
-    Strata,
-    held,
-    matched,
-    point_of,
-    reach,
-)
+from manifactor.views.explorer.neighbourhoods import Strata, held, matched, point_of, reach
 from manifactor.views.explorer.previews import Look, Preview, PreviewSettings
 from manifactor.views.explorer.run_columns import run_columns
 from manifactor.views.markup import paragraph
@@ -51,8 +40,8 @@ MODES = ("matched", "held")
 class SceneSettings:
     """Settings of `open_scene`."""
 
-    # Points drawn: browsers without a graphics card still follow the mouse. Selections
-    # count all samples.
+    # Points drawn: browsers without a graphics card still follow the mouse. Selections count all
+    # samples.
     most_shown: int = 50_000
 
     # Samples of a mean that a user may ask for.
@@ -67,29 +56,15 @@ class SceneSettings:
 
 @dataclass(frozen=True)
 class Scene:
-    """A run, opened for looking.
-
-    Attributes
-    ----------
-    run : Run
-    fit : ManifoldFactorizer
-    columns : dict of str to Column
-    shown : ndarray of int
-        The samples that are drawn, ascending.
-    preview : Preview
-        What is shown of samples.
-    settings : SceneSettings
-    missing : tuple of str
-        Sentences on what could not be read.
-    """
+    """A run, opened for looking."""
 
     run: Run
     fit: ManifoldFactorizer
     columns: dict[str, Column]
-    shown: np.ndarray
-    preview: Preview
+    shown: np.ndarray  # the samples that are drawn, ascending
+    preview: Preview  # what is shown of samples
     settings: SceneSettings = field(default_factory=SceneSettings)
-    missing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # sentences on what could not be read
     lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     @property
@@ -163,28 +138,9 @@ class Scene:
         return own_format + [each for each in SELECTIONS if each not in WRITERS]
 
     def near(
-        self,
-        at: Sequence[Sequence[float]],
-        *,
-        factor: int,
-        mode: str,
-        count: int,
-        look: Look,
+        self, at: Sequence[Sequence[float]], *, factor: int, mode: str, count: int, look: Look
     ) -> dict:
-        """Return the mean of about `count` samples near a place, and the nearest.
-
-        Parameters
-        ----------
-        at : sequence of sequence of float
-            A displayed coordinate on every factor: degrees on a circle.
-        factor : int
-            Counted from 0; the one whose neighbours are matched.
-        mode : "matched" or "held"
-            Whether the other factors are spread as over all samples, or held at their
-            places.
-        count : int
-        look : Look
-        """
+        """Return the mean of about `count` samples near a place, and the nearest."""
         places = self.run.places
         look = replace(look, at=tuple(at))
         if isinstance(self.preview, Molecule) and look.source == "images":
@@ -212,12 +168,7 @@ class Scene:
         }
 
     def _near_direction(
-        self,
-        at: Sequence[Sequence[float]],
-        factor: int,
-        mode: str,
-        count: int,
-        look: Look,
+        self, at: Sequence[Sequence[float]], factor: int, mode: str, count: int, look: Look
     ) -> dict:
         """Return the mean of images near a place that are seen from a direction."""
         assert isinstance(self.preview, Molecule)
@@ -259,10 +210,7 @@ class Scene:
         """
         spectrum = self.fit.spectrum_
         owner = ownership.owners(spectrum, self.fit.factors_)
-        return {
-            "eigenvalues": spectrum.eigenvalues[1:].tolist(),
-            "owners": owner[1:].tolist(),
-        }
+        return {"eigenvalues": spectrum.eigenvalues[1:].tolist(), "owners": owner[1:].tolist()}
 
     def angles(self) -> dict:
         """Return mean squared cosines between gradients of the factors' functions.
@@ -298,15 +246,7 @@ class Scene:
 def open_scene(
     folder, *, shown: Shown | None = None, settings: SceneSettings = SceneSettings()
 ) -> Scene:
-    """Return a run folder, opened for looking.
-
-    Parameters
-    ----------
-    folder : path
-    shown : Shown or None
-        What to show of particles of all views; None for what the run folder has.
-    settings : SceneSettings
-    """
+    """Return a run folder, opened for looking."""
     run = open_run(folder, some=True)
     _, fit = read_run(run.folder)
     shown = shown or Shown(open_motions(run, fit))
@@ -314,11 +254,7 @@ def open_scene(
 
 
 def scene_of(
-    run: Run,
-    fit: ManifoldFactorizer,
-    shown: Shown,
-    *,
-    settings: SceneSettings = SceneSettings(),
+    run: Run, fit: ManifoldFactorizer, shown: Shown, *, settings: SceneSettings = SceneSettings()
 ) -> Scene:
     """Return the scene of a run and its fit, which were read before."""
     preview = preview_of(run, shown, settings=settings.preview)

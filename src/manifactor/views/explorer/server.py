@@ -1,8 +1,8 @@
 """The explorer's web server, on this machine only.
 
-No name or path from a request reaches the file system. The files of the page are read
-when the server starts. Columns and suffixes are looked up among those known. Exports go
-to the browser, or into a folder that the command line named, under names chosen here.
+No name or path from a request reaches the file system. The files of the page are read when the
+server starts. Columns and suffixes are looked up among those known. Exports go to the browser, or
+into a folder that the command line named, under names chosen here.
 """
 
 import socket
@@ -57,8 +57,8 @@ class ServerSettings:
     # Bytes of a request: a lasso of a thousand corners has forty thousand.
     largest_request: int = 2**20
 
-    # Answers of `near` that are kept: whoever opens a page asks for the same first one.
-    # With images of 512 pixels they have half a megabyte each.
+    # Answers of `near` that are kept: whoever opens a page asks for the same first one. With images
+    # of 512 pixels they have half a megabyte each.
     kept_answers: int = 32
 
     # Seconds that a request may take after Ctrl-C.
@@ -74,16 +74,7 @@ def application(
     folder: Path | None = None,
     settings: ServerSettings = ServerSettings(),
 ) -> Guard:
-    """Return the ASGI application of a scene.
-
-    Parameters
-    ----------
-    scene : Scene
-    token : str
-    folder : Path or None
-        Where selections may be saved; without one they go to the browser only.
-    settings : ServerSettings
-    """
+    """Return the ASGI application of a scene."""
     route = extra("starlette.routing").Route
     files = page_files()
     routes = [route(address, of_file(*file)) for address, file in files.items()]
@@ -138,9 +129,7 @@ def _column(scene: Scene) -> Callable:
     return answer
 
 
-def _answers(
-    scene: Scene, folder: Path | None, kept: int
-) -> dict[str, Callable[[Any], Any]]:
+def _answers(scene: Scene, folder: Path | None, kept: int) -> dict[str, Callable[[Any], Any]]:
     """Return what POST requests are answered with, by name."""
 
     @lru_cache(maxsize=kept)
@@ -160,9 +149,7 @@ def _answers(
 
     def save(body):
         if folder is None:
-            raise ValueError(
-                "saving needs a folder: start the explorer with --save-to FOLDER."
-            )
+            raise ValueError("saving needs a folder: start the explorer with --save-to FOLDER.")
         suffix, content = requests.suffix(body, scene), _exported(body, scene)
         path = save_new(folder, suffix, content)
         # Without following the file itself, which is no link.
@@ -176,11 +163,7 @@ def _exported(body: Any, scene: Scene) -> bytes:
     return scene.exported(conditions, requests.suffix(body, scene))
 
 
-def listening(
-    port: int | None,
-    *,
-    settings: ServerSettings = ServerSettings(),
-) -> socket.socket:
+def listening(port: int | None, *, settings: ServerSettings = ServerSettings()) -> socket.socket:
     """Return a listening socket that no other machine can reach.
 
     At the given port; without one at the usual port, or at any free one.
@@ -199,8 +182,7 @@ def listening(
             problem = error
     why = getattr(problem, "strerror", None) or str(problem).rstrip(".")
     raise ValueError(
-        f"--port must be free and from 0 to 65535; got {port}: {why}. Leave it out for "
-        "a free one."
+        f"--port must be free and from 0 to 65535; got {port}: {why}. Leave it out for a free one."
     )
 
 
@@ -227,12 +209,7 @@ def web_server(app: Callable, *, settings: ServerSettings = ServerSettings()) ->
     return uvicorn.Server(config)
 
 
-def serve(
-    app: Guard,
-    bound: socket.socket,
-    *,
-    settings: ServerSettings = ServerSettings(),
-) -> None:
+def serve(app: Guard, bound: socket.socket, *, settings: ServerSettings = ServerSettings()) -> None:
     """Answer requests until interrupted."""
     # Requests are answered in threads; those of BLAS would wait for each other.
     with one_blas_thread():

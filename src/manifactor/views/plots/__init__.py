@@ -1,8 +1,8 @@
 """Drawings of fits and arrays on the caller's axes, all in one style.
 
-The colours can be told apart in print and by colour-blind readers: purple to orange
-through white for functions, viridis for intervals, a cyclic map for circles, and the
-palette of Okabe and Ito for categories.
+The colours can be told apart in print and by colour-blind readers: purple to orange through white
+for functions, viridis for intervals, a cyclic map for circles, and the palette of Okabe and Ito for
+categories.
 """
 
 from manifactor.cryoem.movies import write_movie
@@ -23,15 +23,7 @@ from manifactor.views.plots.appearance import (
     new_figure,
     style,
 )
-from manifactor.views.plots.arrays import (
-    averages,
-    drawn,
-    function,
-    matrix,
-    nothing,
-    place,
-    points,
-)
+from manifactor.views.plots.arrays import averages, drawn, function, matrix, nothing, place, points
 from manifactor.views.plots.fits import (
     angles,
     bandwidth,
@@ -42,21 +34,10 @@ from manifactor.views.plots.fits import (
     joint,
     spectrum,
 )
-from manifactor.views.plots.overview import (
-    overview,
-)
-from manifactor.views.plots.rates import (
-    Rate,
-    reliability,
-)
-from manifactor.views.plots.saving import (
-    clear_picture,
-    picture,
-    svg,
-)
-from manifactor.views.plots.sphere import (
-    sphere,
-)
+from manifactor.views.plots.overview import overview
+from manifactor.views.plots.rates import Rate, reliability
+from manifactor.views.plots.saving import clear_picture, picture, svg
+from manifactor.views.plots.sphere import sphere
 
 __all__ = [
     "CATEGORIES",

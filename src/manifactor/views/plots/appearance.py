@@ -7,24 +7,10 @@ from dataclasses import dataclass
 from manifactor._support.extras import extra
 
 # Okabe and Ito: the colours of factors, in order.
-CATEGORIES = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-)
+CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 FUNCTION_MAP, LINE_MAP, SHARE_MAP = "PuOr", "viridis", "Blues"
 # Cyclic in hue and in lightness; no colour is lost on white or on black.
-CYCLE = (
-    "#2f7fc1",
-    "#8fd0a8",
-    "#dd7a25",
-    "#6a3d6e",
-    "#2f7fc1",
-)
+CYCLE = ("#2f7fc1", "#8fd0a8", "#dd7a25", "#6a3d6e", "#2f7fc1")
 GREY = "#666666"
 # Stands for the text colour of the page, which `svg` puts in its place.
 INK = "#010203"
@@ -86,8 +72,8 @@ class PlotSettings:
     # Points of a scatter plot: more take time and change nothing that is seen.
     most_points: int = 10_000
 
-    # Area of all points of a cloud together, in square points of a seventy-second of
-    # an inch, so that few samples are seen as well as many; bounds of one point's.
+    # Area of all points of a cloud together, in square points of a seventy-second of an inch, so
+    # that few samples are seen as well as many; bounds of one point's.
     cloud_area: float = 9000
     smallest_point: float = 1.5
     largest_point: float = 5.0
@@ -95,8 +81,8 @@ class PlotSettings:
     # Of a histogram, along each axis.
     bins: int = 40
 
-    # The colours of a function end at this quantile of its absolute values: a few
-    # large values would leave the others pale.
+    # The colours of a function end at this quantile of its absolute values: a few large values
+    # would leave the others pale.
     function_quantile: float = 0.99
 
     # Share above which a cell of a matrix is so dark that its number is light.

@@ -172,8 +172,8 @@ def matrix(
 
 def _write_numbers(ax, values: np.ndarray, settings: PlotSettings) -> None:
     for (row, column), value in np.ndenumerate(values):
-        # Not plain black and white, which `svg` would replace by the page's colours:
-        # the cell is the background here, not the page.
+        # Not plain black and white, which `svg` would replace by the page's colours: the cell is
+        # the background here, not the page.
         colour = "#fefefe" if value > settings.dark_cell else "#111111"
         text = {"ha": "center", "va": "center", "fontsize": 6, "color": colour}
         ax.text(column, row, f"{value:.2f}", **text)

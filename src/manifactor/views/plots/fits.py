@@ -20,10 +20,7 @@ from manifactor.views.plots.arrays import matrix, nothing, points
 LEAST_DRAWN = 1e-6
 
 # What a coordinate is multiplied by to be shown, and its unit.
-DISPLAYED = {
-    "circle": (180 / np.pi, ", degrees"),
-    "interval": (1.0, ""),
-}
+DISPLAYED = {"circle": (180 / np.pi, ", degrees"), "interval": (1.0, "")}
 
 
 def spectrum(ax, fit):
@@ -73,9 +70,7 @@ def angles(ax, fit):
     """
     values, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
     if not sizes:
-        return nothing(
-            ax, "the factors have no eigenfunctions\nof the data's own spectrum"
-        )
+        return nothing(ax, "the factors have no eigenfunctions\nof the data's own spectrum")
     matrix(ax, values, groups=sizes)
     middle = np.cumsum(sizes) - np.array(sizes) / 2 - 0.5
     numbered = enumerate(fit.factors_, start=1)
@@ -262,17 +257,11 @@ def bandwidth(ax, fit):
         Fitted.
     """
     curve = fit.bandwidth_curve_
-    # The kernel sum grows as bandwidth^(dimension / 2), so twice its slope is the
-    # dimension.
+    # The kernel sum grows as bandwidth^(dimension / 2), so twice its slope is the dimension.
     dimension = 2 * curve.slopes
     ax.semilogx(curve.candidates, dimension, color=CATEGORIES[0], linewidth=1)
     ax.axvline(curve.value, color=CATEGORIES[1], linewidth=1)
-    ax.annotate(
-        f"chosen: {curve.value:.3g}",
-        (curve.value, 0),
-        (3, 3),
-        textcoords="offset points",
-    )
+    ax.annotate(f"chosen: {curve.value:.3g}", (curve.value, 0), (3, 3), textcoords="offset points")
     ax.set(xlabel="bandwidth", ylabel="slope of the kernel sum, times 2")
     ax.set_ylim(0, None)
     return ax

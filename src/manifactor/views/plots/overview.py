@@ -6,22 +6,15 @@ from functools import partial
 
 from manifactor.factoring.factors import ownership
 from manifactor.views.plots.appearance import PlotSettings, new_figure, style
-from manifactor.views.plots.fits import (
-    angles,
-    bandwidth,
-    coordinate,
-    embedding,
-    joint,
-    spectrum,
-)
+from manifactor.views.plots.fits import angles, bandwidth, coordinate, embedding, joint, spectrum
 
 
 @dataclass(frozen=True)
 class OverviewSettings:
     """Settings of `overview`."""
 
-    # Inches: a panel in which a legend of three lines has room, and the least width of
-    # a figure, that of three panels below.
+    # Inches: a panel in which a legend of three lines has room, and the least width of a figure,
+    # that of three panels below.
     panel: float = 2.4
     least_width: float = 7.6
     height: float = 5.0
@@ -71,10 +64,7 @@ def _draws_below(fit, settings: PlotSettings) -> list:
     _, sizes = ownership.angle_matrix(fit.spectrum_, fit.factors_)
     numbered = enumerate(fit.factors_)
     known = [number for number, factor in numbered if factor.coordinate is not None]
-    along = [
-        partial(coordinate, fit=fit, factor=number, settings=settings)
-        for number in known[:2]
-    ]
+    along = [partial(coordinate, fit=fit, factor=number, settings=settings) for number in known[:2]]
     draws = [partial(spectrum, fit=fit)]
     if not sizes:
         # Factors of a sum own no functions of the spectrum.

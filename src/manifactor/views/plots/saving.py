@@ -27,9 +27,7 @@ def picture(figure, *, settings: PlotSettings = PlotSettings()) -> dict[str, byt
     return {".pdf": vector.getvalue(), ".png": small.getvalue()}
 
 
-def clear_picture(
-    figure, suffix: str, *, settings: PlotSettings = PlotSettings()
-) -> bytes:
+def clear_picture(figure, suffix: str, *, settings: PlotSettings = PlotSettings()) -> bytes:
     """Return a figure, drawn in the style `CLEAR`, as a file without background.
 
     Parameters
