@@ -24,7 +24,7 @@ from scipy import fft
 from scipy.spatial.transform import Rotation
 
 from manifactor import datasets
-from manifactor.cryoem.particles import matrix_angles
+from manifactor.cryoem.files.particles import matrix_angles
 from manifactor.runs.run import open_run
 from manifactor.scores import coordinate_correlation
 

@@ -21,9 +21,9 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 
 from manifactor import plots
-from manifactor.inputs.reading import read_input
 from manifactor.runs.fitting import fit_input, plan_fit
 from manifactor.scores import regression_r2, score
+from manifactor.tables.reading import read_input
 
 from record import record
 

@@ -17,11 +17,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from manifactor import datasets
-from manifactor.datasets.writing import write_dataset
-from manifactor.inputs.reading import ImageSettings, read_input
+from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.confounders import confounders
 from manifactor.runs.fitting import fit_input, plan_fit
 from manifactor.scores import coordinate_correlation, regression_r2
+from manifactor.tables.reading import ImageSettings, read_input
 
 from record import record
 

@@ -73,7 +73,7 @@ numpydoc_show_class_members = False
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
 numpydoc_xref_aliases = {
-    "Choice": "manifactor._support.choices.Choice",
+    "Choice": "manifactor._support.parameters.Choice",
     "DiffusionMap": "manifactor.DiffusionMap",
     "Evidence": "manifactor.Evidence",
     "Factor": "manifactor.Factor",
@@ -88,7 +88,7 @@ numpydoc_xref_aliases = {
     "Score": "manifactor.scores.Score",
     "Simulation": "manifactor.datasets.Simulation",
     "Spectrum": "manifactor.Spectrum",
-    "Test": "manifactor.factoring.judging.criterion.Test",
+    "Test": "manifactor.factoring.judging.criteria.Test",
     "ViewSimulation": "manifactor.datasets.ViewSimulation",
 }
 intersphinx_mapping = {}

@@ -103,7 +103,7 @@ def box_spectrum(lengths, n_functions, n_samples=400):
     waves, eigenvalues = waves[lowest], eigenvalues[lowest]
     functions = np.prod(np.sqrt(1.0 + (waves > 0)) * np.cos(np.pi * waves * t[:, None]), axis=2)
     weights = np.full(n_samples, 1 / n_samples)
-    from manifactor._support.choices import given
+    from manifactor._support.parameters import given
 
     return manifactor.Spectrum(
         eigenvalues,

@@ -49,8 +49,8 @@ FACTORING = [
 # The only imports that point up: a fit draws itself. They are made when something is
 # drawn, so that no fit needs the room of drawings.
 UPWARD = {
-    ("manifactor.estimators.display", "manifactor.views.plots"),
-    ("manifactor.estimators.display", "manifactor.views.notebook"),
+    ("manifactor.estimators.locating", "manifactor.views.plots"),
+    ("manifactor.estimators.locating", "manifactor.views.notebook"),
 }
 
 

@@ -147,7 +147,7 @@ def test_members_that_are_left_out_exist():
         ManifoldFactorizer,
         *(getattr(manifactor, n) for n in ("Factor", "Spectrum", "Evidence")),
     ]
-    classes.append(manifactor.factoring.judging.criterion.Test)
+    classes.append(manifactor.factoring.judging.criteria.Test)
     members = {name for one in classes for name in dir(one)}
     assert FOR_OTHER_ROOMS - members == set()
     assert FOR_OTHER_ROOMS.isdisjoint(dir(BaseEstimator))

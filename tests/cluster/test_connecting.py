@@ -3,8 +3,7 @@ import sys
 import pytest
 
 from manifactor._support.workers import WorkersLost
-from manifactor.cluster import ClusterSettings, cluster_workers
-from manifactor.cluster.connecting import _address
+from manifactor.cluster import ClusterSettings, _address, cluster_workers
 
 
 @pytest.mark.parametrize("where", ["tcp://node1:8786", "node1:8786", "127.0.0.1:1"])

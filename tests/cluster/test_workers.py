@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from manifactor._support.workers import Here, PieceLost, Processes, WorkersLost
-from manifactor.cluster import cluster_workers
-from manifactor.cluster.workers import _outcome
+from manifactor.cluster import _outcome, cluster_workers
 from tests.pieces import cores_seen, diffused, divided, killed, killed_once
 from tests.worker_checks import CHECKS, an_interrupt_leaves_no_process_and_no_traceback
 

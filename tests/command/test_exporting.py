@@ -10,7 +10,7 @@ from PIL import Image
 from pyarrow import parquet
 
 from manifactor.command.exporting import shortened
-from manifactor.inputs.pickles import read_pickled_array
+from manifactor.tables.pickles import read_pickled_array
 
 from .conftest import N, manifactor, places, refusal
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from manifactor._support.threads import cores
-from manifactor.command.costs import elsewhere, note_long_fit
+from manifactor.command.fitting import elsewhere, note_long_fit
 from manifactor.spectral.forecast import Forecast
 
 from .conftest import interrupt_at, manifactor, record_of, refusal

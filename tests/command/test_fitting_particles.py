@@ -9,8 +9,8 @@ import pytest
 import starfile
 
 from manifactor import datasets, load
-from manifactor.cryoem.cryosparc import read_cs
-from manifactor.cryoem.mrc import write_volume
+from manifactor.cryoem.files.cryosparc import read_cs
+from manifactor.cryoem.files.mrc import write_volume
 from manifactor.scores import coordinate_correlation
 
 from .conftest import N, manifactor, places, record_of, refusal, truth_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manifactor._support.workers import Here, WorkersLost
-from manifactor.command import fitting_views
+from manifactor.command import fitting as fitting_views
 from manifactor.runs.task import Task
 
 from .conftest import Screen, manifactor, refusal

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor._support.claims import claims_released
-from manifactor._support.temporaries import name_beside
-from manifactor.command.outputs import (
+from manifactor._support.files import claims_released, name_beside
+from manifactor.command.options import (
     name_in_project,
     require_ending,
     require_new_file,

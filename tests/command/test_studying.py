@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor._support import extras
+from manifactor._support import errors as extras
 from manifactor._support.version import __version__
 from manifactor.studies import calibration
 from manifactor.studies.paper import recipes

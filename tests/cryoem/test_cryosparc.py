@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.cryosparc import euler_angles, read_joined
-from manifactor.cryoem.formats import particles_with, read_particles
+from manifactor.cryoem.files.cryosparc import euler_angles, read_joined
+from manifactor.cryoem.files.formats import particles_with, read_particles
 
 FIELDS = [
     ("uid", "<u8"),

@@ -9,8 +9,8 @@ from manifactor.cryoem.directions import (
     populated_views,
     sphere_cells,
 )
-from manifactor.cryoem.particles import Particles, view_directions
-from manifactor.datasets.poses import PreferredDirections, uniform_directions
+from manifactor.cryoem.files.particles import Particles, view_directions
+from manifactor.cryoem.simulate.poses import PreferredDirections, uniform_directions
 
 
 def particles(angles):

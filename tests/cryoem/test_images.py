@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.cryoem.images import ImageSettings, circular_mask, image_components
-from manifactor.cryoem.mrc import write_stack
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.spectra import SurveySettings
-from manifactor.cryoem.stacks import stack_images
-from manifactor.cryoem.views import View
-from manifactor.cryoem.weighting import WeightingSettings
+from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import stack_images
+from manifactor.cryoem.one_view.images import (
+    ImageSettings,
+    WeightingSettings,
+    circular_mask,
+    image_components,
+)
+from manifactor.cryoem.one_view.spectra import SurveySettings
+from manifactor.cryoem.one_view.views import View
 
 SIZE, PIXEL = 54, 4.0
 

@@ -4,7 +4,7 @@ import mrcfile
 import numpy as np
 import pytest
 
-from manifactor.cryoem.mrc import voxel_size, write_stack, write_volume
+from manifactor.cryoem.files.mrc import voxel_size, write_stack, write_volume
 
 
 def test_a_stack_comes_back_with_its_pixel_size(tmp_path, rng):

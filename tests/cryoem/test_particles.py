@@ -5,8 +5,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.particles import Particles, euler_matrices, view_directions
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
 from manifactor.runs.places import Place, coordinate_columns
 
 from .star_files import FLAVOURS, RELION_5, RELION_5_TOMO, RELION_30, RELION_31

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.images import circular_mask
-from manifactor.cryoem.spectra import (
+from manifactor.cryoem.files.stacks import ImageArray
+from manifactor.cryoem.one_view.images import circular_mask
+from manifactor.cryoem.one_view.spectra import (
     Spectra,
     SurveySettings,
     low_pass_shell,
@@ -10,8 +11,7 @@ from manifactor.cryoem.spectra import (
     survey,
     windowed,
 )
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.cryoem.views import View
+from manifactor.cryoem.one_view.views import View
 
 SIZE = 32
 

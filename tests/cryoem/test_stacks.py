@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.mrc import described_map
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageArray, particle_images, stack_images, volume_series
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.mrc import described_map
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import ImageArray, particle_images, stack_images, volume_series
 
 
 def save(path, data, *, voxel_size=None):
@@ -140,7 +140,7 @@ def test_a_whole_path_and_the_folder_one_is_in_count_too(tmp_path, monkeypatch):
 
 
 def test_images_of_cryosparc_are_found_behind_their_mark(tmp_path):
-    from manifactor.cryoem.cryosparc import read_cryosparc
+    from manifactor.cryoem.files.cryosparc import read_cryosparc
 
     save(tmp_path / "J3/extract/stack.mrc", named(3))
     table = np.zeros(
@@ -397,7 +397,7 @@ def test_a_folder_without_volumes_is_refused(tmp_path):
 PEAK = """
 import sys
 from pathlib import Path
-from manifactor.cryoem.stacks import stack_images
+from manifactor.cryoem.files.stacks import stack_images
 
 def peak():
     status = Path("/proc/self/status").read_text()
@@ -449,7 +449,7 @@ def test_a_stack_that_is_cut_short_while_it_is_read_is_one_line(tmp_path, monkey
         os.truncate(path, 1024)
         return stack
 
-    monkeypatch.setattr("manifactor.cryoem.stack_reading.described_map", described)
+    monkeypatch.setattr("manifactor.cryoem.files.mrc.described_map", described)
     with pytest.raises(ValueError, match=r"a.mrcs must not change while it is read"):
         list(source.blocks())
 

@@ -8,8 +8,8 @@ import starfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifactor.cryoem.formats import particles_with, read_particles
-from manifactor.cryoem.star import find_loops, with_columns
+from manifactor.cryoem.files.formats import particles_with, read_particles
+from manifactor.cryoem.files.star import find_loops, with_columns
 
 from .star_files import BLOCKS, FLAVOURS, RELION_5, RELION_30, RELION_31
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.cryoem.views import View, can_weigh, particle_ctf
-from manifactor.cryoem.wiener import correction, restored
+from manifactor.cryoem.averages.means import correction, restored
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import ImageArray
+from manifactor.cryoem.one_view.views import View, can_weigh, particle_ctf
 
 SIZE, PIXEL = 48, 4.0
 N = 60

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.ctf import contrast_transfer
-from manifactor.cryoem.particles import Particles, euler_matrices
-from manifactor.cryoem.views import aligned
-from manifactor.datasets.all_views import ViewSettings, simulate_views
-from manifactor.datasets.noise import NoiseSettings
-from manifactor.datasets.particles import simulate_particles
-from manifactor.datasets.poses import PreferredDirections
+from manifactor.cryoem.files.particles import Particles, euler_matrices
+from manifactor.cryoem.one_view.views import aligned
+from manifactor.cryoem.simulate.all_views import ViewSettings, simulate_views
+from manifactor.cryoem.simulate.particles import simulate_particles
+from manifactor.cryoem.simulate.poses import NoiseSettings, PreferredDirections
 
 
 def simulate(n_samples, **settings):

@@ -1,6 +1,6 @@
 import numpy as np
 
-from manifactor.datasets.ion_channel import channel
+from manifactor.cryoem.simulate.ion_channel import channel
 
 
 def as_set(atoms):

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.datasets.ion_channel import channel
-from manifactor.datasets.molecule import Molecule
+from manifactor.cryoem.simulate.ion_channel import channel
+from manifactor.cryoem.simulate.molecule import Molecule
 
 
 def test_zero_stretch_leaves_the_rest_and_a_turn_keeps_the_height_of_the_rotor():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.datasets.motions import Motion
+from manifactor.cryoem.simulate.molecule import Motion
 
 
 def test_angles_and_stretches_are_uniform():

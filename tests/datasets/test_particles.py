@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 
 from manifactor.cryoem.ctf import Optics, contrast_transfer
-from manifactor.datasets.ion_channel import channel
-from manifactor.datasets.molecule import Molecule
-from manifactor.datasets.noise import NoiseSettings
-from manifactor.datasets.particles import SimulationSettings, simulate_particles
-from manifactor.datasets.projection import Frame
-from manifactor.datasets.volumes import simulate_volumes
+from manifactor.cryoem.simulate.ion_channel import channel
+from manifactor.cryoem.simulate.molecule import Molecule
+from manifactor.cryoem.simulate.particles import (
+    SimulationSettings,
+    simulate_particles,
+    simulate_volumes,
+)
+from manifactor.cryoem.simulate.poses import NoiseSettings
+from manifactor.cryoem.simulate.projection import Frame
 
 SMALL = {"size": 54, "pixel_size": 4.0}
 

@@ -6,8 +6,7 @@ import pytest
 
 from manifactor import datasets
 from manifactor.datasets.densities import Normal
-from manifactor.datasets.kinds import KINDS, draw_shape
-from manifactor.datasets.problems import EVEN_PROBLEMS, ProblemSettings
+from manifactor.datasets.problems import EVEN_PROBLEMS, KINDS, ProblemSettings, draw_shape
 
 SMALL = ProblemSettings(n_samples=(40, 60))
 

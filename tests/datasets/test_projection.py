@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.datasets.ion_channel import channel
-from manifactor.datasets.projection import ROUTES, Frame, splat
+from manifactor.cryoem.simulate.ion_channel import channel
+from manifactor.cryoem.simulate.projection import ROUTES, Frame, splat
 
 
 def painter(route="atoms", size=54):

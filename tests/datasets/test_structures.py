@@ -3,7 +3,7 @@ import sys
 import numpy as np
 import pytest
 
-from manifactor.datasets.structures import read_molecule
+from manifactor.cryoem.simulate.structures import read_molecule
 
 # chain, residue, name, element, x, y, z: chain A is low, B high
 ATOMS = [

@@ -1,8 +1,7 @@
 import numpy as np
 
-from manifactor.datasets.ion_channel import channel
-from manifactor.datasets.particles import simulate_particles
-from manifactor.datasets.volumes import simulate_volumes
+from manifactor.cryoem.simulate.ion_channel import channel
+from manifactor.cryoem.simulate.particles import simulate_particles, simulate_volumes
 
 
 def test_volumes_hold_the_molecule_and_share_the_motions_of_the_images():

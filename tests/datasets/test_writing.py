@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.particles import euler_matrices
-from manifactor.cryoem.stacks import particle_images
-from manifactor.datasets.all_views import ViewSettings, simulate_views
-from manifactor.datasets.particles import simulate_particles
-from manifactor.datasets.writing import CTF_COLUMNS, star_text, write_dataset, write_views
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.particles import euler_matrices
+from manifactor.cryoem.files.stacks import particle_images
+from manifactor.cryoem.simulate.all_views import ViewSettings, simulate_views
+from manifactor.cryoem.simulate.particles import simulate_particles
+from manifactor.cryoem.simulate.writing import CTF_COLUMNS, star_text, write_dataset, write_views
 
 
 def simulated(**settings):

@@ -5,9 +5,14 @@ import pandas
 import pytest
 
 from manifactor import ColumnWarning, ManifoldFactorizer, NoProductStructureWarning, datasets
-from manifactor.estimators.column_words import in_words, remedy
-from manifactor.estimators.columns import Suspicion, numbering_columns, suspicious_columns
-from manifactor.estimators.data_known import warn_of_no_measurements
+from manifactor.estimators.columns import (
+    Suspicion,
+    in_words,
+    numbering_columns,
+    remedy,
+    suspicious_columns,
+    warn_of_no_measurements,
+)
 
 
 def kinds(X):

@@ -4,8 +4,8 @@ import pytest
 from manifactor import ManifoldFactorizer, NoProductStructureWarning
 from manifactor._support.stages import Stages
 from manifactor.estimators.finding import find_factors
-from manifactor.factoring.measures.evenness import EvennessSettings
-from manifactor.factoring.measures.settings import MeasureSettings
+from manifactor.factoring.measures.density import EvennessSettings
+from manifactor.factoring.measures.dependence import MeasureSettings
 from manifactor.factoring.settings import FactoringSettings
 from manifactor.spectral.settings import DiffusionSettings
 

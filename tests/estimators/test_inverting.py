@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from manifactor import ManifoldFactorizer, datasets, load, save
-from manifactor._support.choices import Choice
+from manifactor._support.parameters import Choice
 
 
 @pytest.fixture(scope="module")

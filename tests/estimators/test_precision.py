@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor.estimators.precision import given_angle, precision_of
+from manifactor.estimators.base import given_angle, precision_of
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 
 from manifactor import datasets
 from manifactor.factoring.gradients.geometry import measure_geometry
-from manifactor.factoring.gradients.proposals import Look
+from manifactor.factoring.gradients.peeling import Look
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap, NoProductStructureWarning, datasets
-from manifactor._support.choices import given
+from manifactor._support.parameters import given
 from manifactor.factoring.factorize import METHODS, factorize
-from manifactor.factoring.judging.limits import EvidenceSettings
+from manifactor.factoring.judging.criteria import EvidenceSettings
 from manifactor.factoring.settings import METHOD_NAMES, FactoringSettings
 from manifactor.spectral import pipeline
 from manifactor.spectral.diffusion import Diffusion

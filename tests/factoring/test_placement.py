@@ -6,8 +6,14 @@ import pytest
 from manifactor import ManifoldFactorizer, datasets
 from manifactor.factoring import placement
 from manifactor.factoring.factors.factor import make_factors, selection
-from manifactor.factoring.noisy_places import prepared_noise, signal_shares
-from manifactor.factoring.placement import PlacementSettings, make_placer, place, place_blocks
+from manifactor.factoring.placement import (
+    PlacementSettings,
+    make_placer,
+    place,
+    place_blocks,
+    prepared_noise,
+    signal_shares,
+)
 from manifactor.spectral.diffusion import Diffusion
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum

@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence, SampleWarning
-from manifactor._support.errors import NothingFoundError
-from manifactor._support.warning import warn_caller
-from manifactor.factoring import senses
+from manifactor._support.errors import NothingFoundError, warn_caller
+from manifactor.factoring import factorize as senses
 from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.factorize import FINDERS, TESTS_OF_PLACES, is_sound
 from manifactor.factoring.judging.criteria import criteria
-from manifactor.factoring.senses import FINDERS, TESTS_OF_PLACES, is_sound
 from manifactor.factoring.settings import SENSE_NAMES, FactoringSettings
 
 from .places import interval

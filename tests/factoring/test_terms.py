@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, datasets, load, save
-from manifactor.factoring import terms
+from manifactor.factoring import factorize as terms
 from manifactor.factoring.factorization import Factorization
+from manifactor.factoring.factorize import divide_terms
 from manifactor.factoring.settings import FactoringSettings
-from manifactor.factoring.terms import divide_terms
 from manifactor.spectral.settings import DiffusionSettings
 
 from .places import interval, ring

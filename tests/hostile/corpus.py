@@ -18,16 +18,15 @@ from scipy.spatial.transform import Rotation
 from manifactor import datasets
 from manifactor._support.version import __version__
 from manifactor.command.arguments import parse_arguments
-from manifactor.command.fitting import tasks_of
+from manifactor.command.fitting import checkpoint_folder, tasks_of
 from manifactor.command.main import COMMANDS, main
-from manifactor.command.resuming import checkpoint_folder
+from manifactor.cryoem.all_views.fitting import motion_records
 from manifactor.cryoem.all_views.motions import Motions
-from manifactor.cryoem.particles import euler_matrices
-from manifactor.runs.all_views import motion_records
+from manifactor.cryoem.all_views.volumes import MODEL_FILE
+from manifactor.cryoem.files.particles import euler_matrices
 from manifactor.runs.archive import load, save
 from manifactor.runs.checkpoints import Checkpoints
 from manifactor.runs.folder import read_places, read_run, write_run
-from manifactor.runs.motions import MODEL_FILE
 from manifactor.studies.keeping import unfinished
 from manifactor.studies.paper.recipes import FORMAT, Settings, versions
 

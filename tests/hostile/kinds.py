@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
+from manifactor import cluster as connecting
 from manifactor import datasets, load
-from manifactor.cluster import connecting
-from manifactor.command.resuming import checkpoint_folder
-from manifactor.inputs.files import read_samples
+from manifactor.command.fitting import checkpoint_folder
+from manifactor.cryoem.all_views.volumes import open_motions
+from manifactor.cryoem.averages.given_volumes import read_volumes
 from manifactor.runs.folder import read_run
-from manifactor.runs.given_volumes import read_volumes
-from manifactor.runs.motions import open_motions
 from manifactor.runs.run import open_run
 from manifactor.studies.keeping import kept_records
 from manifactor.studies.paper import recipes
+from manifactor.tables.files import read_samples
 from manifactor.views.explorer.scene import open_scene
 
 from .binary import MRC, NPY, PICKLE, ZIP

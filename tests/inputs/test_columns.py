@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from manifactor.inputs.columns import ColumnChoice, Columns, unit_scale
+from manifactor.tables.columns import ColumnChoice, Columns, unit_scale
 
 NAMES = ["id", "length", "width", "10"]
 

@@ -7,7 +7,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from manifactor.inputs.files import array_name, read_samples
+from manifactor.tables.files import array_name, read_samples
 
 X = np.arange(12.0).reshape(4, 3)
 

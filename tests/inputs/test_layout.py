@@ -7,9 +7,9 @@ import pandas
 import pytest
 
 from manifactor import ColumnWarning
-from manifactor.inputs.columns import ColumnChoice
-from manifactor.inputs.files import read_table
-from manifactor.inputs.layout import layout_of
+from manifactor.tables.columns import ColumnChoice
+from manifactor.tables.files import read_table
+from manifactor.tables.text import layout_of
 
 X = np.random.default_rng(0).uniform(size=(6, 3))
 FRAME = pandas.DataFrame(X)

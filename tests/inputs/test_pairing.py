@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from manifactor.inputs.pairing import paired_particles
+from manifactor.tables.files import paired_particles
 from tests.cryoem.star_files import RELION_30
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from manifactor.inputs.files import read_samples
+from manifactor.tables.files import read_samples
 
 INT, LONG, TEXT, LIST, RECORD = 5, 6, 8, 9, 12
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifactor.inputs.pickles import read_pickled_array, read_pickled_numbers
+from manifactor.tables.pickles import read_pickled_array, read_pickled_numbers
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
@@ -406,7 +406,7 @@ def test_a_name_with_control_characters_is_shown_without_them(read):
 
 
 def test_a_pickle_larger_than_the_memory_says_how_much_it_needs(read, monkeypatch):
-    monkeypatch.setattr("manifactor.inputs.pickles.available_memory", lambda: 50_000)
+    monkeypatch.setattr("manifactor.tables.pickles.available_memory", lambda: 50_000)
     with pytest.raises(ValueError, match=r"would take .* GB of memory, and .* are avail"):
         read(pickle.dumps(np.zeros(1000)))
 
@@ -451,7 +451,7 @@ def test_numbers_of_one_hash_take_no_time(tmp_path):
     read = (
         "import os, resource, sys\n"
         "from pathlib import Path\n"
-        "from manifactor.inputs.pickles import read_pickled_numbers\n"
+        "from manifactor.tables.pickles import read_pickled_numbers\n"
         "for name in sys.argv[1:]:\n"
         "    used = int(sum(os.times()[:2]))\n"
         "    resource.setrlimit(resource.RLIMIT_CPU, (used + 5, -1))\n"

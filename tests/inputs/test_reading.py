@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.formats import read_particles
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.datasets import simulate_particles
-from manifactor.datasets.writing import write_dataset
-from manifactor.inputs.one_view import picked, require_one_view
-from manifactor.inputs.reading import ImageSettings, read_input, run_images
+from manifactor.tables.images import picked, require_one_view
+from manifactor.tables.reading import ImageSettings, read_input, run_images
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ import pytest
 import zarr
 
 from manifactor.estimators.columns import ColumnWarning
-from manifactor.inputs.columns import ColumnChoice
-from manifactor.inputs.files import read_samples, read_table
-from manifactor.inputs.stored import LargeSettings, in_parts, stored_table
-from manifactor.inputs.tables import column_names
+from manifactor.tables.columns import ColumnChoice
+from manifactor.tables.files import read_samples, read_table
+from manifactor.tables.stores import LargeSettings, in_parts, stored_table
+from manifactor.tables.text import column_names
 
 N = 95
 
@@ -213,7 +213,7 @@ def test_a_mistake_in_our_own_code_is_not_taken_for_damage(tmp_path, X, monkeypa
 
     write_parquet(tmp_path / "table", X)
     table = stored_table(tmp_path / "table", ColumnChoice())
-    monkeypatch.setattr(f"manifactor.inputs.stores.{name}", mistaken)
+    monkeypatch.setattr(f"manifactor.tables.stores.{name}", mistaken)
     with pytest.raises(TypeError, match="ours"):
         table.take(np.arange(3))
 

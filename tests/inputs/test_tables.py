@@ -10,9 +10,9 @@ import pytest
 from pyarrow import parquet
 
 from manifactor import ColumnWarning
-from manifactor.inputs.columns import ColumnChoice, Columns
-from manifactor.inputs.files import read_like, read_table
-from manifactor.inputs.tables import column_names, line_of
+from manifactor.tables.columns import ColumnChoice, Columns
+from manifactor.tables.files import read_like, read_table
+from manifactor.tables.text import column_names, line_of
 
 TEXT = "id,x,y\na1,0,1\nb2,2,3\nc3,4,5\n"
 X = np.arange(6.0).reshape(3, 2)

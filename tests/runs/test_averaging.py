@@ -6,14 +6,18 @@ import mrcfile
 import numpy as np
 import pytest
 
-from manifactor.cryoem.mp4 import can_write_mp4
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.cryoem.views import View
-from manifactor.runs.average_files import write_averages
-from manifactor.runs.averaging import AveragingSettings, average
-from manifactor.runs.halves import half_averages, half_sets
-from manifactor.runs.means import weighted_means
+from manifactor.cryoem.averages.averaging import (
+    AveragingSettings,
+    average,
+    half_averages,
+    half_sets,
+    write_averages,
+)
+from manifactor.cryoem.averages.means import weighted_means
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import ImageArray
+from manifactor.cryoem.movies import can_write_mp4
+from manifactor.cryoem.one_view.views import View
 from manifactor.runs.places import Place
 
 from ..conftest import PickledWorkers

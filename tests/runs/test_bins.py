@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.runs.bins import bin_labels, grid_labels
+from manifactor.runs.places import bin_labels, grid_labels
 
 
 def test_the_first_bin_of_a_circle_reaches_across_zero():

@@ -14,16 +14,14 @@ import numpy as np
 import pytest
 import starfile
 
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.mrc import write_stack
-from manifactor.cryoem.particles import euler_matrices
-from manifactor.inputs.pickles import read_pickled_array
-from manifactor.runs.bins import bin_labels
-from manifactor.runs.bridges import BRIDGES, export
-from manifactor.runs.bridges.commands import command, comment
-from manifactor.runs.bridges.points import PointSettings, steady_samples
-from manifactor.runs.places import Place
+from manifactor.cryoem.export.programs import BRIDGES, export
+from manifactor.cryoem.export.request import PointSettings, command, comment, steady_samples
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.mrc import write_stack
+from manifactor.cryoem.files.particles import euler_matrices
+from manifactor.runs.places import Place, bin_labels
 from manifactor.runs.run import Run
+from manifactor.tables.pickles import read_pickled_array
 
 from ..conftest import PickledWorkers
 

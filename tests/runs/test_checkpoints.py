@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor._support.choices import Choice
+from manifactor._support.parameters import Choice
 from manifactor.runs.archive import write_tree
 from manifactor.runs.checkpoints import Checkpoints, CheckpointWarning
 
@@ -62,8 +62,8 @@ def test_a_full_disk_costs_the_checkpoint_and_nothing_else(samples, tmp_path, mo
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("manifactor._support.temporaries.tempfile.mkdtemp", full)
-    monkeypatch.setattr("manifactor._support.temporaries.tempfile.mkstemp", full)
+    monkeypatch.setattr("manifactor._support.files.tempfile.mkdtemp", full)
+    monkeypatch.setattr("manifactor._support.files.tempfile.mkstemp", full)
     fit = ManifoldFactorizer(random_state=0)
     fit_stages = Checkpoints(tmp_path, worth_writing=0.0)
     with pytest.warns(

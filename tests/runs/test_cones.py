@@ -5,11 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor.cryoem.particles import Particles, euler_matrices, view_directions
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.cryoem.views import View
-from manifactor.runs.cones import Cone, ConeSettings, choose_cone, given_cone
-from manifactor.runs.motions import RunMotions
+from manifactor.cryoem.all_views.volumes import (
+    Cone,
+    ConeSettings,
+    RunMotions,
+    choose_cone,
+    given_cone,
+)
+from manifactor.cryoem.files.particles import Particles, euler_matrices, view_directions
+from manifactor.cryoem.files.stacks import ImageArray
+from manifactor.cryoem.one_view.views import View
 
 from ..cryoem.moving import moving_model
 

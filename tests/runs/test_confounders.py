@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor.cryoem.particles import Particles, view_directions
+from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.runs.confounders import ConfounderSettings, confounders
 from manifactor.runs.places import Place
 

@@ -6,17 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manifactor.cryoem.mrc import write_stack, write_volume
-from manifactor.inputs.given import ImageSettings
-from manifactor.inputs.large import UnreadTable
-from manifactor.inputs.particle_choice import ParticleChoice
-from manifactor.inputs.reading import Input, open_input
-from manifactor.inputs.stored import stored_table
-from manifactor.inputs.unread import unread_stack
-from manifactor.runs.input_cost import forecast_input, n_columns
-from manifactor.runs.several_cost import forecast_side_by_side
+from manifactor.cryoem.files.formats import ParticleChoice
+from manifactor.cryoem.files.mrc import write_stack, write_volume
+from manifactor.runs.cost import forecast_input, n_columns
+from manifactor.runs.several import forecast_side_by_side
 from manifactor.runs.task import Task
 from manifactor.spectral.forecast import Forecast
+from manifactor.tables.images import ImageSettings, unread_stack
+from manifactor.tables.reading import Input, UnreadTable, open_input
+from manifactor.tables.stores import stored_table
 
 FIT = Forecast(memory=5e8, seconds=9)
 
@@ -112,7 +110,7 @@ def test_images_are_not_read_for_a_forecast(stack, monkeypatch):
     def blocks(*_):
         raise AssertionError("images were read")
 
-    monkeypatch.setattr("manifactor.cryoem.stacks.ImageSource.blocks", blocks)
+    monkeypatch.setattr("manifactor.cryoem.files.stacks.ImageSource.blocks", blocks)
     task = Task(stack)
     cost = task.forecast(task.open())
     assert list(seconds_of(cost)) == ["reading", "components", "fitting", "writing"]

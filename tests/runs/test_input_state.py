@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from manifactor.runs import task as tasks
+from manifactor.runs.checkpoints import InputWarning
 from manifactor.runs.folder import read_run
-from manifactor.runs.input_state import InputWarning
 from manifactor.runs.task import Task
 
 

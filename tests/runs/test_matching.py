@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from manifactor.runs.bins import bin_labels
-from manifactor.runs.matching import Matching, MatchingSettings, effective_sizes, match
-from manifactor.runs.places import Place
+from manifactor.cryoem.averages.matching import Matching, MatchingSettings, effective_sizes, match
+from manifactor.runs.places import Place, bin_labels
 
 
 def dependent(rng, n_samples=4000, correlation=0.58):

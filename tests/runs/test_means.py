@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.runs.means import weighted_means
+from manifactor.cryoem.averages.means import weighted_means
+from manifactor.cryoem.files.stacks import ImageArray
 
 
 def blocks_of(images, size):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from manifactor.runs.motions import RunMotions, angles_of, even_scale
+from manifactor.cryoem.all_views.volumes import RunMotions, angles_of, even_scale
 
 from ..cryoem.moving import moving_model
 

@@ -8,13 +8,13 @@ import zarr
 
 from manifactor import ManifoldFactorizer, datasets
 from manifactor._support.workers import Here
-from manifactor.inputs.stored import stored_table
 from manifactor.runs import parts
 from manifactor.runs.archive import save
 from manifactor.runs.folder import write_run
 from manifactor.runs.parts import PartSettings, part_ranges, place_in_parts
 from manifactor.runs.run import open_run
-from manifactor.runs.streamed import select_from_parts
+from manifactor.runs.selection import select_from_parts
+from manifactor.tables.stores import stored_table
 
 N = 2600
 SMALL = PartSettings(rows=1000)

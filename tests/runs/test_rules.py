@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manifactor._support.choices import Choice
-from manifactor.runs.record_rules import BOOK, RULES, UNSAVED
+from manifactor._support.parameters import Choice
+from manifactor.runs.archive import RECORDS
 from manifactor.runs.rules import (
+    BOOK,
+    RULES,
+    UNSAVED,
     Array,
     BrokenRule,
     Number,
@@ -20,7 +23,6 @@ from manifactor.runs.rules import (
     numbers,
     within,
 )
-from manifactor.runs.tree import RECORDS
 
 OAK = Choice("oak", "set by the caller")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from manifactor import Evidence
-from manifactor.factoring.judging.criterion import Criterion
+from manifactor.factoring.judging.criteria import Criterion
 from manifactor.runs.verdict import run_evidence
 
 SIZE = Criterion("size", 10, True, "samples", "{value:.0f} are few")

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor.runs.motions import UNKNOWN
+from manifactor.cryoem.all_views.shown import motion_records, visibility
+from manifactor.cryoem.all_views.volumes import UNKNOWN
 from manifactor.runs.places import Place
-from manifactor.runs.visibility import motion_records, visibility
 
 from ..cryoem.moving import moving_views
 

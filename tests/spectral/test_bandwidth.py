@@ -3,8 +3,8 @@ import pytest
 import scipy.sparse as sp
 
 from manifactor import datasets
-from manifactor._support.choices import given
-from manifactor.spectral.bandwidth import (
+from manifactor._support.parameters import given
+from manifactor.spectral.kernel import (
     BandwidthSettings,
     choose_bandwidth,
     dimension_from_slope,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap
-from manifactor.spectral.combined import combined_functions, is_combinable
+from manifactor.spectral.diffusion import combined_functions, is_combinable
 
 
 @pytest.fixture(scope="module")

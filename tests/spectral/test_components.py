@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import kneighbors_graph
 
-from manifactor.spectral.components import DisconnectedGraphWarning
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.neighbors import DisconnectedGraphWarning, neighbor_graph
 
 
 def test_components_are_counted_and_joined_by_the_shortest_edges(rng):

@@ -3,8 +3,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.neighbors import kneighbors_graph
 
-from manifactor.spectral.copies import shortest_between
-from manifactor.spectral.neighbors import neighbor_graph
+from manifactor.spectral.neighbors import neighbor_graph, shortest_between
 
 
 @pytest.fixture

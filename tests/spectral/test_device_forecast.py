@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import pytest
 
 from manifactor import ManifoldFactorizer
-from manifactor.spectral.device_forecast import (
+from manifactor.spectral.forecast import (
+    Forecast,
     available_on,
     forecast_on_device,
     is_gpu,
     require_device_memory,
 )
-from manifactor.spectral.forecast import Forecast
 
 
 def cost(n_samples, **counts):
@@ -68,7 +68,7 @@ def gpu(monkeypatch):
         memory_allocated=lambda device: 1e9,
     )
     torch = SimpleNamespace(cuda=cuda)
-    monkeypatch.setattr("manifactor.spectral.device_forecast.extra", lambda _: torch)
+    monkeypatch.setattr("manifactor.spectral.forecast.extra", lambda _: torch)
     monkeypatch.setattr("manifactor.spectral.settings.require_device", str)
 
 

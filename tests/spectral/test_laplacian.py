@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import DiffusionMap, DisconnectedGraphWarning, EigenpairWarning, datasets
-from manifactor._support.choices import given
+from manifactor._support.parameters import given
 from manifactor.spectral.filter_plan import FilterSettings
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import (

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsTransformer, kneighbors_graph
 
-from manifactor.spectral.components import DisconnectedGraphWarning
-from manifactor.spectral.neighbors import NeighborSettings, neighbor_graph
+from manifactor.spectral.neighbors import DisconnectedGraphWarning, NeighborSettings, neighbor_graph
 
 
 @pytest.fixture

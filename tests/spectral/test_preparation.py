@@ -5,15 +5,15 @@ import pytest
 from sklearn.metrics import pairwise_distances
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets, load, save
-from manifactor.spectral.noise_edge import (
+from manifactor.spectral.noise import (
     NoiseEdgeSettings,
+    components_beside_noise,
     even_edge,
     left_in_columns,
     uneven_edge,
 )
 from manifactor.spectral.preparation import PreparationSettings, choose_preparation
 from manifactor.spectral.principal import PrincipalSettings, all_axes
-from manifactor.spectral.uneven_noise import components_beside_noise
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from manifactor.spectral.chebyshev import merged, orthonormalizer, rayleigh_ritz
 from manifactor.spectral.eigenpairs import SINGLE_PRECISION_RESIDUAL, Pairs, required
 from manifactor.spectral.operators import HostOperator
-from manifactor.spectral.rayleigh_ritz import merged, orthonormalizer, rayleigh_ritz
 
 
 def test_independent_vectors_become_orthonormal(rng):

@@ -3,10 +3,10 @@ import pytest
 from scipy.sparse.csgraph import connected_components
 
 from manifactor import DiffusionMap, ManifoldFactorizer, datasets
+from manifactor.spectral.gpu import device_memory, require_device, resident
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.laplacian import laplacian_spectrum
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.resident import device_memory, require_device, resident
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -149,7 +149,7 @@ def test_a_torch_that_does_not_load_says_why(monkeypatch):
     def broken(name):
         raise OSError("libtorch.so: no such file")
 
-    monkeypatch.setattr("manifactor._support.extras.import_module", broken)
+    monkeypatch.setattr("manifactor._support.errors.import_module", broken)
     with pytest.raises(
         ValueError, match=r"the package torch does not load: libtorch\.so: no such file"
     ):
@@ -168,7 +168,7 @@ def test_a_full_device_is_a_clear_error():
 
 @pytest.mark.slow
 def test_products_are_made_in_fewer_columns_where_memory_is_short(graphs, monkeypatch):
-    from manifactor.spectral.device_operator import DeviceOperator
+    from manifactor.spectral.gpu import DeviceOperator
 
     operator = DeviceOperator(affinity(graphs[1]).normalized())
     block = operator.random(40, np.random.default_rng(0))

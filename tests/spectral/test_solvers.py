@@ -5,12 +5,12 @@ from scipy.linalg import circulant, eigh
 from scipy.sparse.linalg import ArpackNoConvergence
 
 from manifactor import datasets
-from manifactor._support.choices import given
+from manifactor._support.parameters import given
 from manifactor.spectral.eigenpairs import Start
 from manifactor.spectral.filter_plan import FilterSettings
+from manifactor.spectral.gpu import ResidentMatrix
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import neighbor_graph
-from manifactor.spectral.resident import ResidentMatrix
 from manifactor.spectral.solvers import SOLVERS, SolverSettings, chebyshev, choose_solver
 
 

@@ -6,17 +6,17 @@ import pytest
 from manifactor import datasets
 from manifactor.spectral.kernel import affinity
 from manifactor.spectral.neighbors import NeighborSettings, neighbor_graph
-from manifactor.spectral.operators import HostOperator
-from manifactor.spectral.pipeline import diffuse
-from manifactor.spectral.search.exact import TreeSearch
-from manifactor.spectral.settings import DiffusionSettings
-from manifactor.spectral.strips import (
+from manifactor.spectral.operators import (
+    HostOperator,
     TiledRows,
     TileSettings,
     columns_of_tiles,
     locally_ordered,
     strip_of,
 )
+from manifactor.spectral.pipeline import diffuse
+from manifactor.spectral.search.exact import TreeSearch
+from manifactor.spectral.settings import DiffusionSettings
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 import pytest
 
-from manifactor.factoring.judging.criterion import Criterion
+from manifactor.factoring.judging.criteria import Criterion
 from manifactor.studies.confidence import margin, verdict_confidence
 
 

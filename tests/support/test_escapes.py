@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manifactor._support.escapes import is_unsafe, printable, shell_line
+from manifactor._support.errors import is_unsafe, printable, shell_line
 
 # File names are bytes without 0.
 NAMES = st.binary(min_size=1, max_size=30).filter(lambda name: b"\0" not in name)

@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra
 
 
 @pytest.fixture

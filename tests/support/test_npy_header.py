@@ -3,7 +3,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from manifactor._support.npy_header import npy_header
+from manifactor._support.array_files import npy_header
 
 
 def with_header(text, values=b"\0" * 80, version=b"\x01\x00"):

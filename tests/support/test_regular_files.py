@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manifactor._support.regular_files import require_regular_file
+from manifactor._support.files import require_regular_file
 
 
 def test_a_file_and_a_link_to_it_are_taken(tmp_path):

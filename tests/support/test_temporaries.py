@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from manifactor._support.temporaries import (
+from manifactor._support.files import (
     LeftoverSettings,
     _machine,
     away,
@@ -21,7 +21,7 @@ pytest.importorskip("fcntl", reason="no locks here")
 WRITER = """
 import sys
 from pathlib import Path
-from manifactor._support.temporaries import temporary
+from manifactor._support.files import temporary
 with temporary(Path("run"), folder=True), temporary(Path("a.csv")):
     print("writing", flush=True)
     sys.stdin.read()

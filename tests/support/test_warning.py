@@ -6,8 +6,8 @@ from threading import Event
 import pytest
 
 from manifactor import DisconnectedGraphWarning, ManifoldFactorizer, SampleWarning, datasets
+from manifactor._support.errors import held_warnings, issue, parted, warn_caller
 from manifactor._support.threads import map_threads
-from manifactor._support.warning import held_warnings, issue, parted, warn_caller
 
 
 def test_a_warning_names_the_line_that_called_the_package():

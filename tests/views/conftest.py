@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from manifactor import datasets
-from manifactor.datasets.writing import write_dataset
+from manifactor.cryoem.all_views.shown import motion_records
+from manifactor.cryoem.all_views.volumes import MODEL_FILE
+from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_places, read_run, write_run
-from manifactor.runs.motions import MODEL_FILE
 from manifactor.runs.task import Task
-from manifactor.runs.visibility import motion_records
 from manifactor.views.explorer.scene import open_scene
 from manifactor.views.explorer.server import ServerSettings, application, listening, web_server
 

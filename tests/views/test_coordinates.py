@@ -13,14 +13,14 @@ import starfile
 
 from manifactor import datasets
 from manifactor.command.main import main
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.mrc import write_volume
-from manifactor.datasets.writing import write_dataset
+from manifactor.cryoem.all_views.shown import Wanted, open_shown
+from manifactor.cryoem.all_views.volumes import MODEL_FILE
+from manifactor.cryoem.averages.given_volumes import read_volumes
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.mrc import write_volume
+from manifactor.cryoem.simulate.writing import write_dataset
 from manifactor.runs.folder import read_run
-from manifactor.runs.given_volumes import read_volumes
-from manifactor.runs.motions import MODEL_FILE
 from manifactor.runs.run import open_run
-from manifactor.runs.shown import Wanted, open_shown
 from manifactor.runs.task import Task
 from manifactor.views.explorer import requests
 from manifactor.views.explorer.previews import Look

@@ -10,14 +10,14 @@ import pytest
 import starfile
 
 from manifactor.command.main import main
+from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.runs.folder import read_run
-from manifactor.runs.motions import open_motions
 from manifactor.runs.run import open_run
 from manifactor.views.explorer import requests
 from manifactor.views.explorer.previews import Look
 from manifactor.views.explorer.scene import open_scene
+from manifactor.views.figures import MotionFigureSettings, blind_sentence
 from manifactor.views.markup import scale_bar
-from manifactor.views.motion_figures import MotionFigureSettings, blind_sentence
 from manifactor.views.report import ReportSettings, write_movies, write_report
 
 from .conftest import TOKEN, serving

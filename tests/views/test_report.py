@@ -16,14 +16,14 @@ from manifactor import ManifoldFactorizer, datasets, plots
 from manifactor.command.arguments import parse_arguments
 from manifactor.command.fitting import tasks_of
 from manifactor.command.main import COMMANDS, main
-from manifactor.cryoem.mrc import write_stack
-from manifactor.factoring.judging.criterion import Criterion
-from manifactor.inputs.reading import ImageSettings
-from manifactor.runs.averaging import average
+from manifactor.cryoem.averages.averaging import average
+from manifactor.cryoem.files.mrc import write_stack
+from manifactor.factoring.judging.criteria import Criterion
+from manifactor.runs.archive import ARCHIVE_VERSION
 from manifactor.runs.folder import read_run, write_run
 from manifactor.runs.run import open_run
 from manifactor.runs.task import Task
-from manifactor.runs.tree import ARCHIVE_VERSION
+from manifactor.tables.reading import ImageSettings
 from manifactor.views.figures import FigureSettings
 from manifactor.views.report import ReportSettings, report_page, write_report
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer, datasets
-from manifactor._support.choices import Choice
-from manifactor.factoring.judging.criterion import Criterion
+from manifactor._support.parameters import Choice
+from manifactor.factoring.judging.criteria import Criterion
 from manifactor.spectral.preparation import Preparation
 from manifactor.views import tables
 from manifactor.views.tables import Table

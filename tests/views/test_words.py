@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, datasets
-from manifactor.factoring.judging.criteria import judges
-from manifactor.factoring.judging.criterion import Criterion
+from manifactor.factoring.judging.criteria import Criterion, judges
 from manifactor.views import words
 
 JUDGE = judges()

@@ -1,10 +1,13 @@
-"""Checks of arguments: what must hold, what was given, what to do."""
+"""Checks of arguments, and what was chosen automatically."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+
+# Checks of arguments: what must hold, what was given, what to do.
 
 
 def require_unmasked(X, argument: str = "X") -> None:
@@ -115,3 +118,53 @@ def require_indices(name: str, value, *, low: int, high: int, of: str) -> None:
         raise ValueError(f"`{name}` must be a sequence of indices of {of}; got {value!r}.")
     for index in value:
         require_count(name, index, low=low, high=high)
+
+
+# What was chosen automatically, and why.
+
+GIVEN = "set by the caller"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value and the reason for it, as one phrase.
+
+    Attributes
+    ----------
+    value : object
+    why : str
+        Begins in lower case and has no full stop; `GIVEN` where the caller decided.
+
+    Examples
+    --------
+    >>> Choice("kd_tree", "a tree is fastest in few dimensions")
+    Choice(value='kd_tree', why='a tree is fastest in few dimensions')
+    """
+
+    value: Any
+    why: str
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the program decided."""
+        return self.why != GIVEN
+
+
+def given(value: Any) -> Choice:
+    """A choice that the caller made."""
+    return Choice(value, GIVEN)
+
+
+def choices_as_json(choices: Mapping[str, Choice]) -> dict[str, dict]:
+    """Return choices as run.json has them."""
+    return {
+        name: {"value": _plain(choice.value), "why": choice.why} for name, choice in choices.items()
+    }
+
+
+def _plain(value):
+    """Return a value as JSON knows it; records become their names in words."""
+    if isinstance(value, np.generic):
+        return value.item()
+    known = value is None or isinstance(value, str | int | float | bool)
+    return value if known else str(value)

@@ -19,7 +19,7 @@ from joblib.externals.loky.backend import resource_tracker as loky_tracker
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
-from manifactor._support.arithmetic import ceil_div
+from manifactor._support.values import ceil_div
 
 T = TypeVar("T")
 

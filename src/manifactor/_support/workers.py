@@ -1,20 +1,38 @@
-"""Who does independent pieces of work: this process, or others."""
+"""Processes that this one has started. Cheap to import."""
 
+import dataclasses
+import os
 import pickle
+import signal
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import active_children
+from multiprocessing.process import BaseProcess
 from typing import Any, Literal, Protocol
 
 from joblib import Parallel, cpu_count, delayed
 from joblib.externals.loky.process_executor import BrokenProcessPool
 from joblib.parallel import LokyBackend
 
-from manifactor._support.children import kill_children
 from manifactor._support.threads import environment, interrupts_held, start_trackers
+
+# Windows has the second one only, which ends a process as surely there.
+AT_ONCE = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+def kill_children(*, but: Collection[BaseProcess] = ()) -> None:
+    """End the processes that this one has started, at once."""
+    for child in active_children():
+        if child not in but and child.pid is not None:
+            # Not `child.kill`, which processes of joblib do not have.
+            with suppress(ProcessLookupError):
+                os.kill(child.pid, AT_ONCE)
+
+
+# Who does independent pieces of work: this process, or others.
 
 
 class WorkersLost(OSError):
@@ -284,3 +302,18 @@ def _portable(error: Exception) -> Exception:
     except Exception:  # an error's own code, which may raise anything
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error
+
+
+# Records that travel to other processes.
+
+
+class PickledFields:
+    """A frozen dataclass that is pickled without its cached properties.
+
+    They may be many times larger than the fields, and are computed again when needed.
+    """
+
+    def __getstate__(self) -> dict:
+        """Return the fields."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields}

@@ -8,12 +8,11 @@ from typing import NoReturn
 
 from manifactor._support.version import __version__
 from manifactor.command import EXIT_BAD_INPUT, terminal
-from manifactor.command.clusters import add_cluster
 from manifactor.command.completing import COMPLETION_FILES, completion_options
 from manifactor.command.fit_options import fit_options
-from manifactor.command.option_names import options_of
 from manifactor.command.options import (
     add,
+    add_cluster,
     add_out,
     add_overwrite,
     add_run,
@@ -21,10 +20,11 @@ from manifactor.command.options import (
     number,
     view,
 )
-from manifactor.command.simulate_options import demo_options, simulate_options
+from manifactor.command.simulating import demo_options, simulate_options
 from manifactor.command.study_options import RECIPES, bench_options, reproduce_options
+from manifactor.command.terminal import options_of
 from manifactor.command.viewing import views_options
-from manifactor.runs.bridges import BRIDGES
+from manifactor.cryoem.export.programs import BRIDGES
 from manifactor.runs.selection import SELECTIONS
 
 

@@ -1,9 +1,9 @@
 """The grammar of the command `fit`."""
 
-from manifactor.command.clusters import add_cluster
 from manifactor.command.options import (
     Options,
     add,
+    add_cluster,
     add_out,
     add_overwrite,
     add_seed,

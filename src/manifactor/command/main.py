@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
-from manifactor._support.claims import claims_released
+from manifactor._support.files import claims_released
 from manifactor.command import (
     EXIT_BAD_INPUT,
     EXIT_CLOSED_PIPE,
@@ -19,10 +19,10 @@ from manifactor.command.arguments import parse_arguments
 from manifactor.command.completing import completion
 from manifactor.command.exporting import average, export, select
 from manifactor.command.fitting import fit
-from manifactor.command.option_names import in_options
 from manifactor.command.showing import explore, report
 from manifactor.command.simulating import demo, simulate
 from manifactor.command.studying import bench, reproduce
+from manifactor.command.terminal import in_options
 from manifactor.command.viewing import views
 
 COMMANDS: dict[str, Callable[[Namespace], None]] = {

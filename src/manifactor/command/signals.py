@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from manifactor._support.children import kill_children
-from manifactor._support.escapes import printable
-from manifactor._support.temporaries import remove_unfinished
+from manifactor._support.errors import printable
+from manifactor._support.files import remove_unfinished
+from manifactor._support.workers import kill_children
 
 # A closed terminal sends SIGHUP, which Windows does not have.
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")

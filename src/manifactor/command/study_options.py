@@ -1,7 +1,6 @@
 """The grammar of the commands `bench` and `reproduce`."""
 
-from manifactor.command.clusters import add_cluster
-from manifactor.command.options import add, add_out, add_overwrite, add_seed
+from manifactor.command.options import add, add_cluster, add_out, add_overwrite, add_seed
 
 # Recipes are numbered as in the code that accompanies the paper; the numbers of the printed figures
 # differ and stand in parentheses.

@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra
 from manifactor._support.files import make_folder, write_bytes
 from manifactor._support.parameters import require_count
 from manifactor._support.workers import Processes
-from manifactor.command.clusters import chosen_workers
-from manifactor.command.outputs import REMEDY, own, require_replaceable
+from manifactor.command.options import REMEDY, chosen_workers, own, require_replaceable
 from manifactor.command.signals import leaving
 from manifactor.command.terminal import ProgressBars, counted, note, show
 

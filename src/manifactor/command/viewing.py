@@ -6,10 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.escapes import shell_line
+from manifactor._support.errors import shell_line
 from manifactor._support.files import write_bytes
-from manifactor.command.options import Options, add, add_out, add_overwrite, number, whole_number
-from manifactor.command.outputs import require_new_file
+from manifactor.command.options import (
+    Options,
+    add,
+    add_out,
+    add_overwrite,
+    number,
+    require_new_file,
+    whole_number,
+)
 from manifactor.command.terminal import aligned, note, show
 from manifactor.cryoem.directions import (
     PopulatedView,
@@ -17,9 +24,9 @@ from manifactor.cryoem.directions import (
     populated_views,
     sphere_cells,
 )
-from manifactor.cryoem.formats import read_particles
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.views import can_flip
+from manifactor.cryoem.files.formats import read_particles
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.one_view.views import can_flip
 from manifactor.views import plots
 
 PICTURES = (".png", ".svg", ".pdf")

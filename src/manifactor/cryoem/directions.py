@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.arithmetic import ceil_div
 from manifactor._support.parameters import require_count, require_number
 from manifactor._support.threads import cores
-from manifactor.cryoem.particles import Particles, view_directions
+from manifactor._support.values import ceil_div
+from manifactor.cryoem.files.particles import Particles, view_directions
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.arithmetic import ceil_div
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra
+from manifactor._support.values import ceil_div
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import fft, ndimage
 from sklearn.utils.extmath import randomized_svd
 
-from manifactor.cryoem.stacks import ImageSource
-from manifactor.cryoem.weighting import WeightingSettings, component_weights, spikes
+from manifactor.cryoem.files.stacks import ImageSource
+from manifactor.cryoem.one_view.images import WeightingSettings, component_weights, spikes
 
 
 @dataclass(frozen=True)

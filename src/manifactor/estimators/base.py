@@ -1,11 +1,12 @@
-"""What both estimators share: checks, the diffusion, and what is read off it."""
+"""Weights of samples: why there are none, and what to do instead."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import wraps
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,16 +19,107 @@ from manifactor._support.progress import shown_progress
 from manifactor._support.stages import Callback, Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.values import require_spread, require_values
-from manifactor.estimators.column_words import Labels, column_labels, require_labels
+from manifactor.estimators.columns import Labels, column_labels, require_labels
 from manifactor.estimators.drawing import require_samples
-from manifactor.spectral.device_forecast import available_on, require_device_memory
+from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.placement import Placed
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.forecast import Forecast, ForecastSettings, require_memory
+from manifactor.spectral.forecast import (
+    Forecast,
+    ForecastSettings,
+    available_on,
+    require_device_memory,
+    require_memory,
+)
+from manifactor.spectral.gpu import from_tensor, like
 from manifactor.spectral.neighbors import NeighborSettings
 from manifactor.spectral.pipeline import forecast_diffusion, kept_stages
 from manifactor.spectral.preparation import PreparationSettings
-from manifactor.spectral.resident import from_tensor
 from manifactor.spectral.settings import DiffusionSettings, require_diffusion
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+NO_WEIGHTS = (
+    "`sample_weight` is not supported: weights change the density of the samples, "
+    "which the default removes from the result; copies of a sample are merged, too. "
+    "Leave it out. Where the density matters (`density_correction` below 1, or the "
+    "senses 'volume', 'density' and 'sum'), draw samples by their weights and fit "
+    "those: rows = numpy.random.default_rng(0).choice(len(X), n, replace=False, "
+    "p=weight / weight.sum())."
+)
+
+
+def without_weights(fit: Fit) -> Fit:
+    """Return a method `fit` that says why it takes no `sample_weight`.
+
+    The signature stays the same: scikit-learn reads there that weights are not supported.
+    """
+
+    @wraps(fit)
+    def explained(self, *samples, sample_weight=None, **how):
+        if sample_weight is not None:
+            raise TypeError(NO_WEIGHTS)
+        return fit(self, *samples, **how)
+
+    return explained  # type: ignore[return-value]
+
+
+# Results in the precision of the samples; what is computed stays in double.
+
+
+def precision_of(X: Any) -> type[np.floating]:
+    """Return float32 for samples in single precision, else float64.
+
+    >>> precision_of(np.zeros((3, 2), dtype=np.float32))
+    <class 'numpy.float32'>
+    """
+    kinds = getattr(X, "dtypes", [getattr(X, "dtype", None)])
+    # Of numpy "float32", of torch "torch.float32", of pandas also "Float32".
+    names = {str(kind).removeprefix("torch.").lower() for kind in kinds}
+    return np.float32 if names == {"float32"} else np.float64
+
+
+def given_precision(X: Any, array: np.ndarray):
+    """Return an array in the precision of samples, a tensor if these are one."""
+    return like(X, array.astype(precision_of(X), copy=False))
+
+
+def given_angle(X: Any, angle: np.ndarray) -> np.ndarray:
+    """Return angles in the precision of samples, all of them below 2 pi."""
+    dtype = precision_of(X)
+    if dtype == angle.dtype:
+        return angle
+    rounded = angle.astype(dtype)
+    # In single precision, an angle just below 2 pi is rounded to one above.
+    return np.where(rounded < dtype(2 * np.pi), rounded, dtype(0))
+
+
+def given_coordinates(X: Any, columns: np.ndarray, factors: Sequence[Factor]) -> np.ndarray:
+    """Return coordinates, (n, n_factors), in the precision of samples."""
+    table = columns.astype(precision_of(X), copy=False)
+    # Factors of more dimensions have nan, which is no angle.
+    circles = [factor.topology == "circle" for factor in factors]
+    return np.where(circles, given_angle(X, columns), table)
+
+
+def given_places(X: Any, places: Sequence[Placed], factors: Sequence[Factor]) -> list[Placed]:
+    """Return places on each factor in the precision of samples."""
+    dtype = precision_of(X)
+    if dtype == np.float64:
+        return list(places)
+    found = []
+    for placed, factor in zip(places, factors, strict=True):
+        coordinate = placed.coordinate
+        if coordinate is not None:
+            circle = factor.topology == "circle"
+            coordinate = given_angle(X, coordinate) if circle else coordinate
+            coordinate = coordinate.astype(dtype, copy=False)
+        embedding, confidence = placed.embedding, placed.confidence
+        found.append(Placed(embedding.astype(dtype), coordinate, confidence.astype(dtype)))
+    return found
+
+
+# What both estimators share: checks, the diffusion, and what is read off it.
 
 log = logging.getLogger("manifactor")
 

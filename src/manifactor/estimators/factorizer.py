@@ -5,18 +5,16 @@ from numbers import Integral
 
 import numpy as np
 
-from manifactor.estimators.base import blas_threads
-from manifactor.estimators.column_words import column_labels
-from manifactor.estimators.display import DisplayedEstimator
+from manifactor.estimators.base import blas_threads, given_precision, precision_of, without_weights
+from manifactor.estimators.columns import column_labels
 from manifactor.estimators.drawing import drawn_samples
 from manifactor.estimators.finding import find_factors
 from manifactor.estimators.inverting import InvertingEstimator
-from manifactor.estimators.precision import given_precision, precision_of
-from manifactor.estimators.weights import without_weights
-from manifactor.factoring.noisy_places import checked_noise
+from manifactor.estimators.locating import DisplayedEstimator
+from manifactor.factoring.placement import checked_noise
 from manifactor.factoring.settings import SUM_NAMES, FactoringSettings, require_factoring
 from manifactor.factoring.sums.peeling import SumSettings
-from manifactor.spectral.resident import device_memory
+from manifactor.spectral.gpu import device_memory
 from manifactor.spectral.settings import DiffusionSettings, FunctionCounts
 
 

@@ -5,16 +5,14 @@ from functools import partial
 
 import numpy as np
 
-from manifactor._support.errors import NothingFoundError
+from manifactor._support.errors import NothingFoundError, held_warnings, issue, parted
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
-from manifactor._support.warning import held_warnings, issue, parted
-from manifactor.estimators.column_words import Labels
-from manifactor.estimators.data_known import warn_of_no_measurements, with_data_known
+from manifactor.estimators.columns import Labels, warn_of_no_measurements, with_data_known
 from manifactor.factoring.factorize import Factorization, factorize
 from manifactor.factoring.settings import FactoringSettings
-from manifactor.spectral.components import DisconnectedGraphWarning
 from manifactor.spectral.diffusion import Diffusion
+from manifactor.spectral.neighbors import DisconnectedGraphWarning
 from manifactor.spectral.pipeline import diffuse
 from manifactor.spectral.preparation import PreparationSettings
 from manifactor.spectral.settings import DiffusionSettings

@@ -3,15 +3,14 @@
 import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from manifactor._support.choices import Choice
 from manifactor._support.errors import first_sentence
-from manifactor._support.parameters import require_choice, require_count, require_unmasked
+from manifactor._support.parameters import Choice, require_choice, require_count, require_unmasked
 from manifactor._support.values import require_values
+from manifactor.estimators.base import given_precision
 from manifactor.estimators.locating import LocatingEstimator
-from manifactor.estimators.precision import given_precision
-from manifactor.factoring.factors.circles import on_circle, unit_vectors
+from manifactor.factoring.factors.shapes import on_circle, unit_vectors
 from manifactor.factoring.inversion import PlaceSpace, choose_window, values_at
-from manifactor.spectral.resident import from_tensor
+from manifactor.spectral.gpu import from_tensor
 
 
 class InvertingEstimator(LocatingEstimator):

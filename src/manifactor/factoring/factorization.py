@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from manifactor._support.choices import Choice
-from manifactor._support.pickling import PickledFields
+from manifactor._support.parameters import Choice
+from manifactor._support.workers import PickledFields
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.inversion import PlaceSpace, choose_window, place_space

@@ -8,11 +8,11 @@ import numpy as np
 from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
-from manifactor._support.arithmetic import quotient
-from manifactor._support.choices import Choice
+from manifactor._support.parameters import Choice
 from manifactor._support.regression import neighbour_sums, without_itself
-from manifactor.factoring.factors.circles import angle_of, on_circle
+from manifactor._support.values import quotient
 from manifactor.factoring.factors.factor import Factor
+from manifactor.factoring.factors.shapes import angle_of, on_circle
 from manifactor.factoring.prediction import thinned
 
 

@@ -11,14 +11,12 @@ from manifactor._support.parameters import (
 )
 from manifactor.factoring.factors.factor import FactorSettings
 from manifactor.factoring.gradients.geometry import GradientSettings
-from manifactor.factoring.gradients.looks import LookSettings
+from manifactor.factoring.gradients.looks import LookSettings, ResidualSettings
 from manifactor.factoring.gradients.peeling import PeelingSettings
-from manifactor.factoring.gradients.residuals import ResidualSettings
-from manifactor.factoring.judging.limits import EvidenceSettings
-from manifactor.factoring.measures.settings import MeasureSettings
+from manifactor.factoring.judging.criteria import EvidenceSettings
+from manifactor.factoring.measures.dependence import MeasureSettings
 from manifactor.factoring.placement import PlacementSettings
-from manifactor.factoring.sums.agreement import AgreementSettings
-from manifactor.factoring.sums.peeling import SumSettings
+from manifactor.factoring.sums.peeling import AgreementSettings, SumSettings
 from manifactor.factoring.triplets.grouping import GroupingSettings
 from manifactor.spectral.senses import SenseSettings
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manifactor._support.regression import neighbour_means
-from manifactor.cryoem.particles import Particles, view_directions
+from manifactor.cryoem.files.particles import Particles, view_directions
 from manifactor.runs.places import Place
 
 # All other known quantities are properties of the microscope.

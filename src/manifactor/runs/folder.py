@@ -12,14 +12,12 @@ import scipy
 import sklearn
 
 from manifactor._support.errors import one_line
-from manifactor._support.files import require_place, whole_folder
-from manifactor._support.temporaries import is_half_replaced
+from manifactor._support.files import is_half_replaced, require_place, whole_folder
 from manifactor._support.version import __version__
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.runs.archive import FORMAT, is_run, load, save, write_tree
+from manifactor.runs.archive import ARCHIVE_VERSION, FORMAT, is_run, load, save, write_tree
 from manifactor.runs.places import Place, fitted_places, from_table, table_as_csv
 from manifactor.runs.record_form import REQUIRED, misshapen
-from manifactor.runs.tree import ARCHIVE_VERSION
 from manifactor.runs.verdict import run_evidence
 
 

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from manifactor._support.errors import one_line
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra, one_line
 from manifactor._support.files import write_whole
 from manifactor._support.workers import Here, Workers
 from manifactor.estimators.locating import Locator
-from manifactor.inputs.parquet_pages import require_plausible_group
-from manifactor.inputs.stored import StoredTable
-from manifactor.inputs.stores import holds_numbers, parquet_layout
 from manifactor.runs.archive import load
 from manifactor.runs.places import Place, as_places, from_table, table_columns
+from manifactor.tables.parquet_pages import require_plausible_group
+from manifactor.tables.stores import StoredTable, holds_numbers, parquet_layout
 
 # Folder of a run that holds the parts, and the names of these.
 FOLDER = "coordinates"

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from manifactor._support.errors import one_line
-from manifactor._support.regular_files import real_path
-from manifactor._support.temporaries import newest_change, remove
+from manifactor._support.files import newest_change, real_path, remove
+from manifactor._support.threads import cores
 from manifactor._support.version import __version__
 from manifactor._support.workers import Processes, Workers, ignored
-from manifactor.inputs.stores import is_stored
 from manifactor.runs.archive import FORMAT, is_run
-from manifactor.runs.checkpoints import other_fit
+from manifactor.runs.checkpoints import last_changed, other_fit
+from manifactor.runs.cost import Cost, InputRates, PartCost, cores_of_worker, cost_of_pieces
 from manifactor.runs.folder import read_record
-from manifactor.runs.input_state import last_changed
 from manifactor.runs.task import Task
+from manifactor.tables.stores import is_stored
 
 COLUMNS = ("view", "particles", "verdict", "factors", "problem")
 TABLE = "views.csv"
@@ -168,3 +168,25 @@ def _failed(name: str, error: Exception) -> Row:
 
 def _cells(*values: str) -> Row:
     return dict(zip(COLUMNS, values, strict=True))
+
+
+# Memory and time of several inputs or views that are fitted side by side.
+
+
+def forecast_side_by_side(
+    tasks: Sequence[Task],
+    *,
+    n_workers: int | None = None,
+    n_cores: int | None = None,
+    rates: InputRates = InputRates(),
+) -> Cost:
+    """Return what it costs to fit tasks side by side, each with one worker."""
+    count = n_workers or cores()
+    each = cores_of_worker(count, n_cores)
+    pieces = [_piece(name, task, each) for name, task in named_tasks(tasks).items()]
+    return cost_of_pieces(pieces, n_workers=count, client=rates.process_bytes)
+
+
+def _piece(name: str, task: Task, n_cores: int) -> PartCost:
+    cost = task.forecast(task.open(), n_cores=n_cores)
+    return PartCost(name, cost.seconds, cost.memory)

@@ -1,4 +1,4 @@
-"""One input of `fit`: read, fitted, and written as a run folder."""
+"""Values as arguments of the command line that repeat a fit."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -6,28 +6,82 @@ from pathlib import Path
 
 import numpy as np
 
-from manifactor._support.choices import Choice, choices_as_json
-from manifactor._support.escapes import shell_line
+from manifactor._support.errors import shell_line
+from manifactor._support.parameters import Choice, choices_as_json
 from manifactor._support.stages import Stages, fingerprint
 from manifactor._support.version import __version__
 from manifactor._support.workers import Here, Workers
+from manifactor.cryoem.files.formats import ParticleChoice
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.inputs.columns import ColumnChoice
-from manifactor.inputs.given import Given
-from manifactor.inputs.large import LargeInput, UnreadTable
-from manifactor.inputs.particle_choice import ParticleChoice
-from manifactor.inputs.reading import ImageSettings, Input, open_input, read_opened
-from manifactor.inputs.stored import in_parts, stored_table
+from manifactor.runs.checkpoints import InputState, input_state, particle_file, warn_of_changes
 from manifactor.runs.confounders import confounder_records
-from manifactor.runs.cost import Cost
-from manifactor.runs.fitting import FitPlan, Opened, fit_input, plan_fit
+from manifactor.runs.cost import Cost, forecast_input, n_columns
+from manifactor.runs.fitting import (
+    FitPlan,
+    Opened,
+    fit_input,
+    fit_large,
+    how_many_drawn,
+    open_large,
+    plan_fit,
+    table_state,
+    work_folder,
+)
 from manifactor.runs.folder import write_run
-from manifactor.runs.input_cost import forecast_input, n_columns
-from manifactor.runs.input_state import InputState, input_state, particle_file, warn_of_changes
-from manifactor.runs.large import fit_large, how_many_drawn, open_large, table_state, work_folder
-from manifactor.runs.options import absolute, changed_options, repeated_options, shortest
 from manifactor.runs.parts import FOLDER as PARTS_FOLDER
 from manifactor.runs.places import Place
+from manifactor.tables.columns import ColumnChoice
+from manifactor.tables.images import Given
+from manifactor.tables.reading import (
+    ImageSettings,
+    Input,
+    LargeInput,
+    UnreadTable,
+    open_input,
+    read_opened,
+)
+from manifactor.tables.stores import in_parts, stored_table
+
+
+def changed_options(given: Mapping, usual: Mapping) -> list[str]:
+    """Return the values that are not the usual ones as arguments.
+
+    None and False are the absence of a flag.
+    """
+    out: list[str] = []
+    for name, value in given.items():
+        if value is None or value is False or value == usual.get(name):
+            continue
+        out.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            out.append(shortest(value) if isinstance(value, float) else str(value))
+    return out
+
+
+def repeated_options(options: Mapping[str, list]) -> list[str]:
+    """Return options as arguments, each repeated for every value."""
+    out: list[str] = []
+    for name, values in options.items():
+        for value in values:
+            out += [name, shortest(value) if isinstance(value, float) else str(value)]
+    return out
+
+
+def shortest(number: float) -> str:
+    """Return the fewest digits that give the number back."""
+    short = f"{number:g}"
+    return short if float(short) == number else repr(float(number))
+
+
+def absolute(path: str | None) -> str | None:
+    """Return a path that is the same from any folder.
+
+    A link stays a link, since what belongs to it may lie beside it.
+    """
+    return None if path is None else str(Path(path).absolute())
+
+
+# One input of `fit`: read, fitted, and written as a run folder.
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging.criterion import Criterion, Test, at_least, at_most
+from manifactor.factoring.judging.criteria import Criterion, Test, at_least, at_most
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.runs.confounders import ConfounderSettings
 

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.random import Generator
 
-from manifactor._support.warning import held_warnings
+from manifactor._support.errors import held_warnings
 from manifactor.spectral.filter_plan import block_width
 from manifactor.spectral.kernel import Affinity, affinity
 from manifactor.spectral.laplacian import SpectrumSettings, laplacian_spectrum

@@ -1,24 +1,27 @@
-"""The whole way from samples to a Diffusion, on one page."""
+"""Keys of the stages of `diffuse`: fingerprints of all that a stage depends on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import scipy.sparse as sp
 
-from manifactor._support.choices import Choice, given
 from manifactor._support.errors import NothingFoundError
-from manifactor._support.stages import Stages
-from manifactor.spectral.device_forecast import forecast_on_device, is_gpu
+from manifactor._support.parameters import Choice, given
+from manifactor._support.stages import Stages, fingerprint
 from manifactor.spectral.diffusion import Diffusion, first_look
-from manifactor.spectral.forecast import Forecast, forecast
+from manifactor.spectral.forecast import Forecast, forecast, forecast_on_device, is_gpu
 from manifactor.spectral.kernel import Affinity, affinity, dense_affinity
-from manifactor.spectral.keys import stage_keys
-from manifactor.spectral.laplacian import laplacian_spectrum
+from manifactor.spectral.laplacian import (
+    laplacian_spectrum,
+    outlier_choice,
+    warn_of_weak_links,
+    without_outliers,
+)
 from manifactor.spectral.neighbors import NeighborGraph, chosen, neighbor_graph
-from manifactor.spectral.outliers import outlier_choice, warn_of_weak_links, without_outliers
 from manifactor.spectral.parts import Part, draw_parts
 from manifactor.spectral.preparation import choose_preparation
 from manifactor.spectral.settings import (
@@ -28,6 +31,47 @@ from manifactor.spectral.settings import (
     require_diffusion,
 )
 from manifactor.spectral.spectrum import Spectrum
+
+
+def stage_keys(X, settings: DiffusionSettings, stages: Stages) -> dict[str, str]:
+    """Return the key of every stage: a fingerprint of all that it depends on."""
+    preparation = fingerprint(
+        X, settings.precomputed, settings.own_search, settings.preparation, settings.preparing
+    )
+    neighbours = fingerprint(
+        preparation,
+        number_of_neighbors(settings, X.shape[0]).value,
+        _search_key(settings.neighbors),
+        settings.device,
+        settings.searching,
+    )
+    # The number of functions both as asked for and as chosen: "auto" is settled only when copies
+    # are known.
+    spectrum = stages.random_key(
+        neighbours,
+        settings.bandwidth,
+        settings.density_correction,
+        settings.n_functions,
+        settings.solver,
+        settings.counts,
+        settings.kernel,
+        settings.outliers,
+        settings.parts,
+        settings.spectrum,
+    )
+    return {"preparation": preparation, "neighbours": neighbours, "spectrum": spectrum}
+
+
+def _search_key(search: Any) -> str:
+    """Return a key of a search: its parameters; a new one where those are unknown."""
+    if isinstance(search, str):
+        return search
+    if hasattr(search, "get_params"):
+        return f"{type(search).__qualname__} {search.get_params()}"
+    return uuid4().hex
+
+
+# The whole way from samples to a Diffusion, on one page.
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manifactor._support.choices import Choice
-from manifactor.spectral.noise_tail import NoiseSettings, first_noise_component, noise_components
+from manifactor._support.parameters import Choice
+from manifactor.spectral.noise import (
+    NoiseSettings,
+    UnevenNoiseSettings,
+    components_beside_noise,
+    first_noise_component,
+    noise_components,
+)
 from manifactor.spectral.principal import (
     PrincipalAxes,
     PrincipalSettings,
@@ -21,7 +27,6 @@ from manifactor.spectral.principal import (
     leading_axes,
     over_blocks,
 )
-from manifactor.spectral.uneven_noise import UnevenNoiseSettings, components_beside_noise
 
 PREPARATIONS = ("auto", "none")
 

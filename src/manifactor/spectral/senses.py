@@ -14,13 +14,11 @@ import numpy as np
 from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import NearestNeighbors
 
-from manifactor._support.choices import Choice
-from manifactor.spectral.bandwidth import local_scale
+from manifactor._support.parameters import Choice
 from manifactor.spectral.diffusion import Diffusion
-from manifactor.spectral.kernel import Affinity, affinity
-from manifactor.spectral.laplacian import laplacian_spectrum
+from manifactor.spectral.kernel import Affinity, affinity, local_scale
+from manifactor.spectral.laplacian import laplacian_spectrum, outlier_choice, without_outliers
 from manifactor.spectral.neighbors import NeighborGraph, neighbor_graph
-from manifactor.spectral.outliers import outlier_choice, without_outliers
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,19 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
-from manifactor._support.choices import Choice, given
-from manifactor._support.parameters import require_choice, require_count, require_number
+from manifactor._support.parameters import (
+    Choice,
+    given,
+    require_choice,
+    require_count,
+    require_number,
+)
+from manifactor.spectral.gpu import require_device
 from manifactor.spectral.kernel import KernelSettings
-from manifactor.spectral.laplacian import SpectrumSettings
+from manifactor.spectral.laplacian import OutlierSettings, SpectrumSettings
 from manifactor.spectral.neighbors import NeighborSettings
-from manifactor.spectral.outliers import OutlierSettings
 from manifactor.spectral.parts import PartSettings
 from manifactor.spectral.preparation import PREPARATIONS, PreparationSettings
-from manifactor.spectral.resident import require_device
 from manifactor.spectral.search.choice import SEARCHES
 from manifactor.spectral.solvers import SOLVERS
 

@@ -12,14 +12,13 @@ from numpy.random import Generator
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-from manifactor._support.choices import Choice, given
+from manifactor._support.parameters import Choice, given
 from manifactor._support.threads import one_blas_thread
 from manifactor.spectral.chebyshev import filtered
-from manifactor.spectral.device_operator import DeviceOperator
 from manifactor.spectral.eigenpairs import Pairs
 from manifactor.spectral.filter_plan import FilterSettings
+from manifactor.spectral.gpu import DeviceOperator, ResidentMatrix
 from manifactor.spectral.operators import HostOperator
-from manifactor.spectral.resident import ResidentMatrix
 
 
 @dataclass(frozen=True)

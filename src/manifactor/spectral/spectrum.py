@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from manifactor._support.choices import Choice
+from manifactor._support.parameters import Choice
 from manifactor._support.threads import map_panels
+from manifactor.spectral.gpu import combined, from_tensor, local_products, triple_products
 from manifactor.spectral.neighbors import NeighborGraph
-from manifactor.spectral.resident import combined, from_tensor, local_products, triple_products
 
 # The sampling error of an eigenvalue, relative to it, is about this over the root of the number of
 # samples: a measured property of random samples, no setting.

@@ -9,8 +9,7 @@ import numpy as np
 
 from manifactor import datasets
 from manifactor._support.workers import Processes, Workers
-from manifactor.datasets.kinds import KINDS
-from manifactor.datasets.problems import Problem, ProblemSettings
+from manifactor.datasets.problems import KINDS, Problem, ProblemSettings
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.scores import score, wilson_interval

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import isnan
 
-from manifactor.factoring.judging.criterion import Test
+from manifactor.factoring.judging.criteria import Test
 
 
 def verdict_confidence(verdict: str, tests: Sequence[Test]) -> float:
@@ -28,7 +28,7 @@ def margin(test: Test) -> float:
     that side of it; shares range from 0 to 1. Where the limit is 1 or more, as for a number of
     samples, the range has no upper end: k times the limit has a margin of 1 - 1 / k.
 
-    >>> from manifactor.factoring.judging.criterion import Criterion
+    >>> from manifactor.factoring.judging.criteria import Criterion
     >>> share = Criterion("share", 0.8, True, "", "")
     >>> f"{margin(share.judge(0.9)):.2f}, {margin(share.judge(0.2)):.2f}"
     '0.50, 0.75'

@@ -9,10 +9,10 @@ from html import escape
 
 import numpy as np
 
-from manifactor._support.arithmetic import ceil_div
+from manifactor._support.values import ceil_div
 from manifactor.views import words
-from manifactor.views.plots.appearance import colour
 from manifactor.views.plots.fits import length
+from manifactor.views.plots.style import colour
 
 # Text and lines take the colours of the notebook, light or dark.
 STYLE = (

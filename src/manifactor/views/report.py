@@ -11,15 +11,15 @@ from itertools import combinations
 from pathlib import Path
 
 from manifactor._support.files import write_bytes
+from manifactor.cryoem.all_views.shown import Shown
+from manifactor.cryoem.all_views.volumes import open_motions
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.runs.folder import read_run
-from manifactor.runs.motions import open_motions
 from manifactor.runs.run import Run, open_run
-from manifactor.runs.shown import Shown
-from manifactor.views import figures, motion_figures, tables, words
-from manifactor.views.figures import FigureSettings
+from manifactor.views import figures, tables, words
+from manifactor.views import figures as motion_figures
+from manifactor.views.figures import FigureSettings, MotionFigureSettings
 from manifactor.views.markup import contents, page, paragraph, section, stylesheet
-from manifactor.views.motion_figures import MotionFigureSettings
 
 REPORT_NAME = "report.html"
 # The run folder that the page's command writes.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manifactor.estimators import ManifoldFactorizer
-from manifactor.factoring.judging.criterion import Test
+from manifactor.factoring.judging.criteria import Test
 from manifactor.runs.verdict import run_evidence
 from manifactor.views import markup
 

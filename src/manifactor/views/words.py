@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 
+from manifactor.cryoem.all_views.shown import Shown
+from manifactor.cryoem.all_views.volumes import is_of_all_views
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
-from manifactor.runs.motions import is_of_all_views
-from manifactor.runs.shown import Shown
 from manifactor.runs.verdict import run_evidence
 from manifactor.views import tables
 

@@ -14,7 +14,7 @@ from manifactor.cryoem.all_views.principal import (
     compared_spaces,
     principal_volumes,
 )
-from manifactor.cryoem.all_views.symmetry import point_group
+from manifactor.cryoem.all_views.slices import point_group
 
 from .molecules import BODY, random_rotations, shifting, symmetric, transforms_of, turning
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.known_places import model_of_places
-from manifactor.cryoem.all_views.motions import Motions
-from manifactor.cryoem.all_views.place_features import PlaceFeatures
-from manifactor.cryoem.particles import euler_matrices
+from manifactor.cryoem.all_views.learning import model_of_places
+from manifactor.cryoem.all_views.motions import Motions, PlaceFeatures
+from manifactor.cryoem.files.particles import euler_matrices
 
 from .molecules import random_rotations, shifting, transforms_of, turning
 

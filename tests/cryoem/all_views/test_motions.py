@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.likelihoods import Likelihood
 from manifactor.cryoem.all_views.motions import Motions, MotionSettings
+from manifactor.cryoem.all_views.regression import Likelihood
 
 BOTH = Motions(("circle", "interval")).grown()
 N_FEATURES = 9  # constant; cosine, sine, twice; x, x^2; x cosine, x sine

@@ -17,8 +17,8 @@ from manifactor.cryoem.all_views.principal import PrincipalSettings, principal_v
 from manifactor.cryoem.all_views.regression import RegressionSettings
 from manifactor.cryoem.all_views.slices import VolumeGrid
 from manifactor.cryoem.all_views.transforms import read_transforms
-from manifactor.cryoem.particles import Particles
-from manifactor.cryoem.stacks import stack_images
+from manifactor.cryoem.files.particles import Particles
+from manifactor.cryoem.files.stacks import stack_images
 from manifactor.runs.checkpoints import Checkpoints
 
 from ...conftest import PickledWorkers

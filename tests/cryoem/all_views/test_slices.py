@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from manifactor.cryoem.all_views.likelihoods import likelihood
-from manifactor.cryoem.all_views.regression import Features, volumes_from
+from manifactor.cryoem.all_views.regression import Features, likelihood, volumes_from
 
 from .molecules import BODY, GRID, random_rotations, transforms_of, volume_of
 

@@ -6,7 +6,7 @@ from scipy.constants import golden
 from scipy.spatial import KDTree
 from scipy.spatial.transform import Rotation
 
-from manifactor.cryoem.all_views.symmetry import point_group
+from manifactor.cryoem.all_views.slices import point_group
 
 from .molecules import BODY, random_rotations, symmetric, transforms_of
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.factors.circles import angle_of, on_circle, unit_vectors, widest_gap
+from manifactor.factoring.factors.shapes import angle_of, on_circle, unit_vectors, widest_gap
 
 
 def test_angles_come_back_from_a_circle(rng):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manifactor import Spectrum
-from manifactor._support.choices import given as chosen
+from manifactor._support.parameters import given as chosen
 from manifactor.factoring.factors.charts import make_chart
 from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.factors.shapes import chart_functions

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.gradients.commutant import commutant, squared_cosine, unit_energy
+from manifactor.factoring.gradients.division import commutant, squared_cosine, unit_energy
 
 
 def test_the_commutant_of_orthogonal_blocks_has_one_zero_for_each(rng):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.gradients.energy import count_directions, energy_along
+from manifactor.factoring.gradients.purity import count_directions, energy_along
 
 from ..looks import geometry_of
 

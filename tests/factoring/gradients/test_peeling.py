@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manifactor import datasets
-from manifactor.factoring.gradients.energy import count_directions
 from manifactor.factoring.gradients.peeling import PeelingSettings, peel
-from manifactor.factoring.gradients.products import ProductSettings, product_share
+from manifactor.factoring.gradients.purity import ProductSettings, count_directions, product_share
 from manifactor.scores import regression_r2
 
 from ..looks import look_at, look_of, looks_at_halves

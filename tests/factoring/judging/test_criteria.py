@@ -1,8 +1,7 @@
 from dataclasses import fields, replace
 from pathlib import Path
 
-from manifactor.factoring.judging.criteria import criteria, judges
-from manifactor.factoring.judging.limits import EvidenceSettings
+from manifactor.factoring.judging.criteria import EvidenceSettings, criteria, judges
 
 METHOD_PAGE = Path(__file__).parents[3] / "docs" / "method.md"
 

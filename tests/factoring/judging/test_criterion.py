@@ -3,7 +3,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from manifactor.factoring.judging.criterion import Criterion, Test
+from manifactor.factoring.judging.criteria import Criterion, Test
 
 AT_LEAST = Criterion("share", 0.8, True, "a share", "only {value:.0%}, not {limit:.0%}")
 AT_MOST = Criterion("energy", 0.5, False, "an energy", "{net:.2f} of {owner}")

@@ -8,7 +8,7 @@ from manifactor import (
     SampleWarning,
     datasets,
 )
-from manifactor.factoring.from_functions import TESTS_OF_LENGTHS
+from manifactor.factoring.factorize import TESTS_OF_PLACES
 from manifactor.factoring.judging.advice import (
     ADVICE,
     ANSWERS,
@@ -20,7 +20,7 @@ from manifactor.factoring.judging.advice import (
     advise,
 )
 from manifactor.factoring.judging.criteria import criteria
-from manifactor.factoring.senses import TESTS_OF_PLACES
+from manifactor.factoring.methods import TESTS_OF_LENGTHS
 
 JUDGE = {criterion.name: criterion.judge for criterion in criteria()}
 TWO_FACTORS = np.array([[np.nan, 0.15], [0.1, np.nan]])

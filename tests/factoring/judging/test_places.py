@@ -2,7 +2,7 @@ import numpy as np
 
 from manifactor.factoring.judging.advice import SENSES
 from manifactor.factoring.judging.criteria import criteria
-from manifactor.factoring.judging.places import TESTS_OF_SENSES, clusters_of_factors, judge_places
+from manifactor.factoring.judging.weighing import TESTS_OF_SENSES, clusters_of_factors, judge_places
 from manifactor.factoring.settings import SENSE_NAMES
 
 from ..places import interval

@@ -3,14 +3,14 @@ import pytest
 
 from manifactor import Evidence, ManifoldFactorizer, datasets
 from manifactor.factoring.judging.criteria import criteria
-from manifactor.factoring.judging.places import judge_places
 from manifactor.factoring.judging.weighing import (
+    judge_places,
     weigh_asked,
     weigh_no_groups,
     weigh_noise,
     weigh_sum,
 )
-from manifactor.factoring.sums.directions import Directions
+from manifactor.factoring.sums.independence import Directions
 from manifactor.factoring.sums.sheets import Sheet
 from manifactor.factoring.sums.summands import Sum, Summand
 from manifactor.factoring.triplets.grouping import Grouping

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from manifactor import ManifoldFactorizer
-from manifactor.factoring.judging.limits import EvidenceSettings
-from manifactor.factoring.measures.evenness import clusters, clusters_of_function, evenness
+from manifactor.factoring.judging.criteria import EvidenceSettings
+from manifactor.factoring.measures.density import clusters, clusters_of_function, evenness
 
 LIMIT = EvidenceSettings().evenness
 

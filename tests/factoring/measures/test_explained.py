@@ -1,7 +1,7 @@
 import numpy as np
 
 from manifactor.factoring.factors.factor import make_factors, selection
-from manifactor.factoring.measures.explained import explained, least_explained_part
+from manifactor.factoring.measures.dependence import explained, least_explained_part
 
 from ...conftest import box_spectrum
 from ..places import interval

@@ -3,7 +3,7 @@ import numpy as np
 from manifactor.factoring.factors.factor import make_factors, selection
 from manifactor.factoring.gradients.division import Split
 from manifactor.factoring.measures.functions import completeness, undivided
-from manifactor.factoring.measures.measurement import Measurement
+from manifactor.factoring.measures.placed_samples import Measurement
 
 from ...conftest import box_spectrum
 from ..places import pure

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.measures.lines import along_line
+from manifactor.factoring.measures.placed_samples import along_line
 
 
 @pytest.mark.parametrize("direction", [[1], [1, 2, 3], [0, 1], [-2, 1e-9]])

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from manifactor.factoring.measures.filling import filling
-from manifactor.factoring.measures.folding import folds
-from manifactor.factoring.measures.gaussianity import gaussian_factors
+from manifactor.factoring.measures.density import gaussian_factors
 from manifactor.factoring.measures.metric import crossing, metric_halves, modulation_in_data, skew
 from manifactor.factoring.measures.placed_samples import place_samples
+from manifactor.factoring.measures.places import filling, folds
 
 
 def ring(turn):

@@ -3,8 +3,7 @@ import pytest
 from scipy.sparse.linalg import ArpackNoConvergence
 
 from manifactor import ManifoldFactorizer, datasets, load, save
-from manifactor.factoring.sums.agreement import agreement
-from manifactor.factoring.sums.peeling import peel_samples
+from manifactor.factoring.sums.peeling import agreement, peel_samples
 from manifactor.scores import coordinate_correlation
 
 

@@ -10,9 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.neighbors import KNeighborsTransformer
 
-from manifactor.spectral.search import faiss_lists
-from manifactor.spectral.search.approximate import ApproximateSearch
-from manifactor.spectral.search.faiss_lists import FaissSettings
+from manifactor.spectral.search import approximate as faiss_lists
+from manifactor.spectral.search.approximate import ApproximateSearch, FaissSettings
 
 with warnings.catch_warnings(
     action="ignore", category=DeprecationWarning

@@ -5,9 +5,8 @@ import pytest
 from scipy.spatial import KDTree
 
 from manifactor.spectral.search import cell_neighbors
-from manifactor.spectral.search.candidates import Batch
 from manifactor.spectral.search.cell_neighbors import nearest
-from manifactor.spectral.search.cells import CellSettings
+from manifactor.spectral.search.cells import Batch, CellSettings
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial import KDTree
 
-from manifactor.spectral.search.nearest import nearest_samples
+from manifactor.spectral.search.device import nearest_samples
 
 
 def torus(n, rng):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.path import Path as Outline
 
-from manifactor.cryoem.particles import Particles
+from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.places import Place
 from manifactor.views.explorer.columns import (
     Column,

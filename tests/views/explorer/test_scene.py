@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from manifactor.cryoem.mrc import write_volume
+from manifactor.cryoem.files.mrc import write_volume
 from manifactor.cryoem.pictures import as_grey, each_as_grey
 from manifactor.runs.task import Task
 from manifactor.views import plots

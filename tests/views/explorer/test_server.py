@@ -19,9 +19,8 @@ import pytest
 
 from manifactor.command.main import main
 from manifactor.views.explorer import requests
-from manifactor.views.explorer.guard import HEADERS
-from manifactor.views.explorer.saving import save_new
-from manifactor.views.explorer.server import listening
+from manifactor.views.explorer.columns import save_new
+from manifactor.views.explorer.server import HEADERS, listening
 
 from ..conftest import TOKEN, N, serving
 

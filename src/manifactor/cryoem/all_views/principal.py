@@ -20,16 +20,17 @@ import numpy as np
 from manifactor._support.stages import Stages
 from manifactor._support.threads import one_blas_thread
 from manifactor._support.workers import Here, Workers
-from manifactor.cryoem.all_views.likelihoods import (
+from manifactor.cryoem.all_views.regression import (
+    Features,
     Likelihood,
+    RegressionSettings,
     likelihood_jobs,
     likelihood_piece,
     map_likelihoods,
+    volumes_from,
 )
-from manifactor.cryoem.all_views.nuisances import without_nuisances
-from manifactor.cryoem.all_views.regression import Features, RegressionSettings, volumes_from
-from manifactor.cryoem.all_views.symmetry import point_group
-from manifactor.cryoem.all_views.transforms import Transforms
+from manifactor.cryoem.all_views.slices import point_group
+from manifactor.cryoem.all_views.transforms import Transforms, without_nuisances
 
 
 @dataclass(frozen=True)

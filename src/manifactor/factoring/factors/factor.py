@@ -8,8 +8,14 @@ from itertools import combinations
 import numpy as np
 
 from manifactor._support.threads import map_panels, map_threads
-from manifactor.factoring.factors.charts import Chart, ChartSettings, make_chart
-from manifactor.factoring.factors.clouds import Cloud, cloud_dimension, make_cloud
+from manifactor.factoring.factors.charts import (
+    Chart,
+    ChartSettings,
+    Cloud,
+    cloud_dimension,
+    make_chart,
+    make_cloud,
+)
 from manifactor.factoring.factors.shapes import (
     ShapeSettings,
     chart_functions,
@@ -17,8 +23,8 @@ from manifactor.factoring.factors.shapes import (
     interval_ends,
     place_on_shape,
 )
-from manifactor.factoring.gradients.energy import count_directions
 from manifactor.factoring.gradients.geometry import Geometry, GradientSettings, champ_of_pairs
+from manifactor.factoring.gradients.purity import count_directions
 from manifactor.spectral.spectrum import Spectrum
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manifactor._support.arithmetic import quotient
+from manifactor._support.values import quotient
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.gradients.geometry import carre_du_champ
 from manifactor.factoring.prediction import thinned

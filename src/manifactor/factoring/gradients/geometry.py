@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from scipy.spatial import KDTree
 from sklearn.utils import gen_batches
 
-from manifactor._support.arithmetic import quotient
+from manifactor._support.values import quotient
 from manifactor.spectral.kernel import Affinity
 from manifactor.spectral.spectrum import Spectrum
 

@@ -1,10 +1,4 @@
-"""Peeling: blocks of pure functions, found factor after factor.
-
-Functions below twice the lowest eigenvalue are no products, hence pure up to a rotation, and divide
-into blocks of orthogonal gradients. What has no energy along any block belongs to further factors,
-and its lowest functions are again pure. `peel` repeats this step: propose new blocks, judge them by
-their products with the others, then accept them, merge two blocks, or stop.
-"""
+"""Proposals: blocks that may belong to factors not found yet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -13,11 +7,87 @@ from itertools import combinations
 import numpy as np
 
 from manifactor._support.threads import map_threads
-from manifactor.factoring.gradients.division import DivisionSettings, Split
-from manifactor.factoring.gradients.noise import deficit_in_halves
-from manifactor.factoring.gradients.products import ProductSettings, product_share
-from manifactor.factoring.gradients.proposals import Look, Proposal, propose
-from manifactor.factoring.gradients.purity import PuritySettings, refine
+from manifactor.factoring.gradients.division import (
+    DivisionSettings,
+    Split,
+    deficit_in_halves,
+    divide,
+)
+from manifactor.factoring.gradients.geometry import Geometry
+from manifactor.factoring.gradients.purity import (
+    ProductSettings,
+    PuritySettings,
+    batch_size,
+    product_share,
+    refine,
+    without_energy,
+)
+
+
+@dataclass(frozen=True)
+class Look:
+    """The blocks of pure functions that a part of the samples shows."""
+
+    part: np.ndarray  # the samples
+    geometry: Geometry
+    # (n_functions, r): unit columns of coefficients, ascending eigenvalue; one block for each
+    # factor
+    blocks: tuple[np.ndarray, ...] = ()
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Blocks that may belong to further factors, in each look that shows them."""
+
+    looks: tuple[Look, ...]  # with the blocks accepted so far
+    batches: list[np.ndarray]  # (n_functions, r): the functions that were divided into blocks
+    blocks: list[list[np.ndarray]]  # the proposed blocks of each look
+    split: Split
+
+    def undivided(self) -> "Proposal":
+        """Return the proposal that the whole batch is one block."""
+        blocks = [[batch] for batch in self.batches]
+        split = replace(self.split, n_blocks=1)
+        return replace(self, blocks=blocks, split=split)
+
+
+def propose(
+    looks: Sequence[Look],
+    *,
+    max_blocks: int,
+    purity: PuritySettings = PuritySettings(),
+    division: DivisionSettings = DivisionSettings(),
+    rng: np.random.Generator,
+) -> Proposal | None:
+    """Divide the lowest functions without energy along the blocks found into blocks."""
+
+    def rest_of(look: Look) -> np.ndarray:
+        return without_energy(look.geometry, look.blocks, settings=purity)
+
+    rests = map_threads(rest_of, looks)
+    eigenvalues = looks[0].geometry.rayleigh(rests[0])
+    size = batch_size(eigenvalues, settings=purity)
+    if size == 0:
+        return None
+    pairs = zip(looks, rests, strict=True)
+    shown = [(look, rest[:, :size]) for look, rest in pairs if rest.shape[1] >= size]
+    batches = [batch for _, batch in shown]
+    blocks, split = divide(
+        [look.geometry for look, _ in shown],
+        batches,
+        max_blocks=max_blocks,
+        settings=division,
+        rng=rng,
+    )
+    return Proposal(tuple(look for look, _ in shown), batches, blocks, split)
+
+
+# Peeling: blocks of pure functions, found factor after factor.
+#
+# Functions below twice the lowest eigenvalue are no products, hence pure up to a rotation, and
+# divide into blocks of orthogonal gradients. What has no energy along any block belongs to further
+# factors, and its lowest functions are again pure. `peel` repeats this step: propose new blocks,
+# judge them by their products with the others, then accept them, merge two blocks, or stop.
 
 
 @dataclass(frozen=True)

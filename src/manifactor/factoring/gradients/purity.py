@@ -1,12 +1,109 @@
-"""Pure functions: those without energy along the blocks of other factors."""
+"""Energy of the functions along the gradients of a block of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor.factoring.gradients.energy import energy_along
 from manifactor.factoring.gradients.geometry import Geometry
+
+
+def energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
+    """Compute the energy of all functions along the gradients of a block.
+
+    The block's gradients span its directions at every row; the matrix is the mean inner product of
+    the functions' gradients after projection on them. It is the factor's own Laplacian if the block
+    is pure.
+
+    Shapes: block (n_functions - 1, r) -> (n_functions - 1, n_functions - 1).
+    """
+    key = block.tobytes()
+    if key not in geometry.measured:
+        geometry.measured[key] = _energy_along(geometry, block)
+    return geometry.measured[key]
+
+
+def _energy_along(geometry: Geometry, block: np.ndarray) -> np.ndarray:
+    strength, axes = _directions(geometry, block)
+    weak = geometry.settings.vanishing_strength * strength.mean()
+    trust = np.sqrt(strength / (strength + weak))
+    trusted = axes * trust[:, None]
+    along = trusted.transpose(0, 2, 1) @ geometry.gradients
+    along *= np.sqrt(geometry.row_weights)[:, None, None]
+    along = along.reshape(-1, along.shape[2])
+    return along.T @ along
+
+
+def count_directions(geometry: Geometry, block: np.ndarray) -> int:
+    """Return how many directions a block's gradients span: the factor's dimension."""
+    strength, _ = _directions(geometry, block)
+    return strength.shape[1]
+
+
+def _directions(geometry: Geometry, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the block's gradients span at every row.
+
+    Returns strength (n_rows, d), axes (n_rows, n_coordinates, d).
+    """
+    # Every function of the block counts the same, whatever its eigenvalue.
+    scaled = block / np.sqrt(geometry.rayleigh(block))
+    spanned = geometry.gradients @ scaled
+    outer = spanned @ spanned.transpose(0, 2, 1)
+    averaged = geometry.average @ outer.reshape(len(outer), -1)
+    strength, axes = np.linalg.eigh(averaged.reshape(outer.shape))
+    mean = strength.mean(axis=0)
+    strong = mean > geometry.settings.min_direction_share * mean.sum()
+    count = max(1, int(strong.sum()))
+    strongest = np.maximum(strength[:, -count:], 0)
+    return strongest, axes[:, :, -count:]
+
+
+# Products of functions of different factors: are they eigenfunctions?
+
+
+@dataclass(frozen=True)
+class ProductSettings:
+    """Settings of `product_share`, and of the limit that peeling sets to it."""
+
+    # Distance from the sum of the eigenvalues within which a product counts, as a share of the sum.
+    window: float = 0.2
+    # Least share of the product of two functions there, its noise taken off: 0.97 and more on
+    # products, 0.7 and less on irreducible shapes.
+    min_share: float = 0.7
+    # Most that is added to a share for its noise, so that poor halves cannot excuse any product.
+    max_noise: float = 0.15
+
+
+def product_share(
+    geometry: Geometry,
+    blocks: Sequence[np.ndarray],
+    *,
+    settings: ProductSettings = ProductSettings(),
+) -> float:
+    """Return how far products of the factors' lowest functions are eigenfunctions.
+
+    On a product manifold the product of functions of two factors is an eigenfunction whose
+    eigenvalue is the sum of theirs. The smallest share, over pairs of factors, of the product of
+    their lowest functions near that sum is returned: 1 for a single block, 0 for none.
+    """
+    if not blocks:
+        return 0.0
+    # The lowest function of a block is the most accurate, and its products are the first to lie
+    # inside the spectrum.
+    lowest = np.column_stack([block[:, 0] for block in blocks])
+    a, b = np.triu_indices(len(blocks), 1)
+    own = geometry.rayleigh(lowest)
+    total = own[a] + own[b]
+    coefficients, _ = geometry.products(lowest[:, a], lowest[:, b])
+    found = coefficients[1:] ** 2
+    distance = np.abs(geometry.eigenvalues[:, None] - total)
+    near = distance < settings.window * total
+    found_near = (found * near).sum(axis=0)
+    shares = found_near / found.sum(axis=0)
+    return float(shares.min(initial=1.0))
+
+
+# Pure functions: those without energy along the blocks of other factors.
 
 
 @dataclass(frozen=True)

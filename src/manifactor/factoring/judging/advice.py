@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from manifactor.factoring.measures.measurement import NOT_MEASURED
+from manifactor.factoring.measures.placed_samples import NOT_MEASURED
 
 # The sense in which data are a product, where all tests were passed.
 SENSES = {

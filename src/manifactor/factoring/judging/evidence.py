@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from manifactor.factoring.judging.advice import ANSWERS, SENSES, SUM_OF_TERMS, DataKnown, advise
-from manifactor.factoring.judging.criterion import Test
-from manifactor.factoring.judging.limits import EvidenceSettings
-from manifactor.factoring.measures.measurement import NOT_MEASURED
+from manifactor.factoring.judging.criteria import EvidenceSettings, Test
+from manifactor.factoring.measures.placed_samples import NOT_MEASURED
 
 
 class NoProductStructureWarning(UserWarning):
@@ -68,7 +67,7 @@ class Evidence:
 
     Examples
     --------
-    >>> from manifactor.factoring.judging.criterion import Criterion
+    >>> from manifactor.factoring.judging.criteria import Criterion
     >>> size = Criterion("size", 10, True, "samples", "{value:.0f} are too few")
     >>> Evidence((size.judge(3),)).verdict, Evidence((size.judge(3),)).reason
     ('none', '3 are too few')

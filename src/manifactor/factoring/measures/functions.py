@@ -7,12 +7,11 @@ from scipy.optimize import linear_sum_assignment
 
 from manifactor._support.threads import map_threads
 from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.gradients.division import Split
-from manifactor.factoring.gradients.noise import excess_in_halves
-from manifactor.factoring.gradients.proposals import Look
+from manifactor.factoring.gradients.division import Split, excess_in_halves
+from manifactor.factoring.gradients.peeling import Look
 from manifactor.factoring.gradients.purity import PuritySettings, batch_size, impurity
-from manifactor.factoring.measures.measurement import Measurement
-from manifactor.factoring.measures.settings import MeasureSettings
+from manifactor.factoring.measures.dependence import MeasureSettings
+from manifactor.factoring.measures.placed_samples import Measurement
 from manifactor.factoring.prediction import thinned
 from manifactor.spectral.spectrum import Spectrum
 

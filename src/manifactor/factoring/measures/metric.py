@@ -13,11 +13,10 @@ from itertools import combinations
 import numpy as np
 from scipy.spatial import KDTree
 
-from manifactor._support.arithmetic import quotient
 from manifactor._support.regression import without_itself
 from manifactor._support.threads import map_threads
-from manifactor.factoring.measures.measurement import Measurement
-from manifactor.factoring.measures.placed_samples import LocalFits, PlacedSamples
+from manifactor._support.values import quotient
+from manifactor.factoring.measures.placed_samples import LocalFits, Measurement, PlacedSamples
 
 
 @dataclass(frozen=True)

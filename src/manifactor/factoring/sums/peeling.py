@@ -1,26 +1,92 @@
-"""Peeling in sample space: samples as a sum of functions of independent factors."""
+"""Whether half of the samples show the same factors of a sum."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
-from manifactor.factoring.edges import EdgeSettings, has_edge
-from manifactor.factoring.factors.circles import on_circle
-from manifactor.factoring.sums.directions import DirectionSettings, main_directions
-from manifactor.factoring.sums.fitting import Fitted, Fitter, FittingSettings, rest_of, share_left
+from manifactor.factoring.factors.shapes import on_circle
+from manifactor.factoring.prediction import (
+    EdgeSettings,
+    PredictionSettings,
+    has_edge,
+    predictability,
+    thinned,
+)
+from manifactor.factoring.sums.fitting import (
+    Fitted,
+    Fitter,
+    FittingSettings,
+    Reading,
+    rest_of,
+    share_left,
+)
 from manifactor.factoring.sums.independence import (
+    DirectionSettings,
     IndependenceSettings,
     IndependentPart,
     axes_errors,
     dependence,
     independent_parts,
     is_gaussian,
+    main_directions,
     principal_coordinates,
 )
-from manifactor.factoring.sums.reading import Reading
 from manifactor.factoring.sums.summands import Sum, Summand
+
+
+@dataclass(frozen=True)
+class AgreementSettings:
+    """Settings of `agreement`."""
+
+    # Samples whose places on the factors of both are compared.
+    samples: int = 1000
+    # The other half is not peeled if the first agrees better than this.
+    enough: float = 0.9
+    prediction: PredictionSettings = field(default_factory=PredictionSettings)
+
+
+def agreement(
+    found: Sum,
+    samples: np.ndarray,
+    peel: Callable[[np.ndarray], Sum],
+    *,
+    settings: AgreementSettings = AgreementSettings(),
+    rng: np.random.Generator,
+) -> float:
+    """Return the least R^2 with which half of the samples gives the same places.
+
+    Shapes: samples (n_samples, n_features).
+    """
+    shown = samples[thinned(len(samples), settings.samples)]
+    best = 0.0
+    for rows in np.array_split(rng.permutation(len(samples)), 2):
+        half = peel(samples[rows])
+        best = max(best, _agreed(found, half, shown, settings))
+        if best > settings.enough:
+            break
+    return best
+
+
+def _agreed(first: Sum, second: Sum, samples: np.ndarray, settings: AgreementSettings) -> float:
+    """Least R^2 between the factors of two sums, matched one to one."""
+    if len(first.summands) != len(second.summands):
+        return 0.0
+    ours, theirs = first.explain(samples).places, second.explain(samples).places
+    table = np.array([[_alike(a, b, settings) for b in theirs] for a in ours])
+    return float(table[linear_sum_assignment(-table)].min())
+
+
+def _alike(a: np.ndarray, b: np.ndarray, settings: AgreementSettings) -> float:
+    """R^2 with which two arrays of places predict each other, the lesser one."""
+    there = predictability(a, b, settings=settings.prediction).mean()
+    back = predictability(b, a, settings=settings.prediction).mean()
+    return float(min(there, back))
+
+
+# Peeling in sample space: samples as a sum of functions of independent factors.
 
 
 @dataclass(frozen=True)

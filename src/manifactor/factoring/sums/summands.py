@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifactor._support.arithmetic import ceil_div, quotient
-from manifactor.factoring.factors.circles import angle_of
+from manifactor._support.values import ceil_div, quotient
 from manifactor.factoring.factors.factor import Factor
-from manifactor.factoring.sums.directions import Directions
+from manifactor.factoring.factors.shapes import angle_of
+from manifactor.factoring.sums.independence import Directions
 from manifactor.factoring.sums.sheets import Sheet
 
 

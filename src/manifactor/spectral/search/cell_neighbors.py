@@ -20,17 +20,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from manifactor._support.extras import extra
-from manifactor.spectral.search.candidates import (
+from manifactor._support.errors import extra
+from manifactor.spectral.search.cells import (
+    Cells,
+    CellSettings,
     QueryBlocks,
     SearchPass,
+    StepMemory,
     choose_candidates,
     end_of_batch,
     make_batch,
+    make_cells,
     query_blocks,
 )
-from manifactor.spectral.search.cells import Cells, CellSettings, make_cells
-from manifactor.spectral.search.memory import StepMemory
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,15 +7,12 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
-from manifactor._support.choices import Choice, given
-from manifactor._support.parameters import require_choice
-from manifactor.spectral.resident import require_device
-from manifactor.spectral.search.approximate import ApproximateSearch
+from manifactor._support.parameters import Choice, given, require_choice
+from manifactor.spectral.gpu import require_device
+from manifactor.spectral.search.approximate import ApproximateSearch, FaissSettings
 from manifactor.spectral.search.cells import CellSettings
 from manifactor.spectral.search.device import DeviceSearch
-from manifactor.spectral.search.exact import BruteSearch, TreeSearch
-from manifactor.spectral.search.faiss_lists import FaissSettings
-from manifactor.spectral.search.interface import NeighborSearch
+from manifactor.spectral.search.exact import BruteSearch, NeighborSearch, TreeSearch
 
 log = logging.getLogger("manifactor")
 

@@ -8,19 +8,19 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from manifactor._support.threads import one_blas_thread
-from manifactor.cryoem.images import image_components
-from manifactor.cryoem.stacks import ImageArray
-from manifactor.cryoem.views import View
+from manifactor.cryoem.files.stacks import ImageArray
+from manifactor.cryoem.one_view.images import image_components
+from manifactor.cryoem.one_view.views import View
 from manifactor.estimators import ManifoldFactorizer
 from manifactor.factoring.factors.factor import Factor
 from manifactor.factoring.judging.evidence import Evidence
 from manifactor.factoring.triplets.maxcut import Cut
 from manifactor.factoring.triplets.search import Triplets
-from manifactor.inputs.reading import Input
 from manifactor.runs.fitting import PlanSettings, fit_input, plan_fit
 from manifactor.scores import Score, function_accuracy, score
 from manifactor.spectral.spectrum import Spectrum
 from manifactor.studies.paper.cases import BEYOND, CASES, Case, Data
+from manifactor.tables.reading import Input
 
 
 @dataclass(frozen=True)

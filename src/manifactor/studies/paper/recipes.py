@@ -8,9 +8,8 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from manifactor._support.extras import extra
-from manifactor._support.files import make_folder, write_bytes
-from manifactor._support.regular_files import require_regular_file
+from manifactor._support.errors import extra
+from manifactor._support.files import make_folder, require_regular_file, write_bytes
 from manifactor._support.workers import Processes, Workers
 from manifactor.runs.folder import versions
 from manifactor.studies.paper.beyond import beyond

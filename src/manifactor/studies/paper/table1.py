@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifactor import datasets
-from manifactor._support.choices import given
+from manifactor._support.parameters import given
 from manifactor.estimators import DiffusionMap
 from manifactor.factoring.triplets.maxcut import max_cut
 from manifactor.factoring.triplets.search import Triplets, find_triplets

@@ -1,12 +1,22 @@
 """Everything known about every sample as named columns, and selections in them."""
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
 
 import numpy as np
 
-from manifactor.cryoem.particles import Particles
+from manifactor._support.errors import one_line
+from manifactor._support.files import write_new
+from manifactor.cryoem.all_views.volumes import is_of_all_views
+from manifactor.cryoem.files.particles import Particles
 from manifactor.runs.places import Place, in_range
+from manifactor.runs.run import Run
+from manifactor.views.explorer.molecule import Molecule
+from manifactor.views.explorer.previews import Features, Preview
 
 
 @dataclass(frozen=True)
@@ -198,3 +208,61 @@ def in_polygon(x: np.ndarray, y: np.ndarray, polygon: np.ndarray) -> np.ndarray:
     found = np.empty_like(crossed)
     found[order] = crossed
     return found
+
+
+# All columns of a run's samples, and why some are missing.
+
+
+def run_columns(
+    run: Run, preview: Preview, *, settings: ColumnSettings = ColumnSettings()
+) -> tuple[dict[str, Column], tuple[str, ...]]:
+    """Return places, particles and input as columns, and sentences on what is missing."""
+    columns = place_columns(run.places, settings=settings)
+    missing = []
+    sources = {
+        "particles": lambda: _of_particles(run),
+        "the input": lambda: _of_input(run, preview, settings),
+    }
+    for name, read in sources.items():
+        try:
+            columns |= read()
+        except (ValueError, OSError) as error:
+            problem = one_line(error)
+            if problem not in preview.why:
+                missing.append(f"There are no columns of {name}: {problem}")
+    return columns, tuple(missing)
+
+
+def _of_particles(run: Run) -> dict[str, Column]:
+    return particle_columns(run.particles) if "particles" in run.record else {}
+
+
+def _of_input(run: Run, preview: Preview, settings: ColumnSettings) -> dict[str, Column]:
+    """Return the numbers that were fitted: images have too many pixels to list."""
+    if isinstance(preview, Features):
+        samples = preview.samples
+    elif isinstance(preview, Molecule) and not is_of_all_views(run.record):
+        samples = run.samples()
+    else:
+        return {}
+    return feature_columns(samples, run.column_names, settings=settings)
+
+
+# Selections saved as new files: no file and no link is ever replaced.
+
+
+def save_new(folder: Path, suffix: str, content: bytes) -> Path:
+    """Write a file whole under the first free name, and return its path.
+
+    The names are selection-001, selection-002, ... . Other explorers may save into the same folder
+    at the same time.
+    """
+    paths = (folder / f"selection-{number:03d}{suffix}" for number in count(1))
+    # A link is taken, too, even one that leads nowhere.
+    free = (path for path in paths if not os.path.lexists(path))
+    for path in free:
+        # Somebody else may have taken the name meanwhile.
+        with suppress(FileExistsError):
+            write_new(path, lambda file: file.write(content))
+            return path
+    raise AssertionError("there is always another name")

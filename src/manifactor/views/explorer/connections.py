@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra
 
 # What `accept` fails with while no descriptor or memory is left.
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from manifactor._support.arithmetic import ceil_div
-from manifactor.runs.matching import joint_cells
+from manifactor._support.values import ceil_div
+from manifactor.cryoem.averages.matching import joint_cells
 from manifactor.runs.places import Place
 
 

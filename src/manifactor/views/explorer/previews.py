@@ -9,14 +9,13 @@ from typing import Protocol
 
 import numpy as np
 
-from manifactor._support.arithmetic import ceil_div
-from manifactor._support.errors import one_line
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra, one_line
+from manifactor._support.values import ceil_div
+from manifactor.cryoem.all_views.volumes import is_of_all_views
+from manifactor.cryoem.averages.means import correction
+from manifactor.cryoem.files.stacks import ImageSource
+from manifactor.cryoem.one_view.views import View
 from manifactor.cryoem.pictures import as_grey, each_as_grey
-from manifactor.cryoem.stacks import ImageSource
-from manifactor.cryoem.views import View
-from manifactor.cryoem.wiener import correction
-from manifactor.runs.motions import is_of_all_views
 from manifactor.runs.run import Run
 
 

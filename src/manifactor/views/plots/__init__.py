@@ -6,7 +6,30 @@ categories.
 """
 
 from manifactor.cryoem.movies import write_movie
-from manifactor.views.plots.appearance import (
+from manifactor.views.plots.arrays import (
+    Rate,
+    averages,
+    drawn,
+    function,
+    matrix,
+    nothing,
+    place,
+    points,
+    reliability,
+)
+from manifactor.views.plots.fits import (
+    angles,
+    bandwidth,
+    confidence,
+    coordinate,
+    deviation,
+    embedding,
+    joint,
+    overview,
+    spectrum,
+)
+from manifactor.views.plots.sphere import sphere
+from manifactor.views.plots.style import (
     CATEGORIES,
     CLEAR,
     CYCLE,
@@ -19,25 +42,13 @@ from manifactor.views.plots.appearance import (
     STYLE,
     PlotSettings,
     circle_map,
+    clear_picture,
     colour,
     new_figure,
+    picture,
     style,
+    svg,
 )
-from manifactor.views.plots.arrays import averages, drawn, function, matrix, nothing, place, points
-from manifactor.views.plots.fits import (
-    angles,
-    bandwidth,
-    confidence,
-    coordinate,
-    deviation,
-    embedding,
-    joint,
-    spectrum,
-)
-from manifactor.views.plots.overview import overview
-from manifactor.views.plots.rates import Rate, reliability
-from manifactor.views.plots.saving import clear_picture, picture, svg
-from manifactor.views.plots.sphere import sphere
 
 __all__ = [
     "CATEGORIES",

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from manifactor._support.extras import extra
+from manifactor._support.errors import extra
 from manifactor.cryoem.directions import SphereCells
-from manifactor.views.plots.appearance import LINE_MAP, MIDDLE
+from manifactor.views.plots.style import LINE_MAP, MIDDLE
 
 TILTS = np.arange(0, 181, 30)
 ROTS = np.arange(-180, 181, 60)
