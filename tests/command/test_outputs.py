@@ -114,7 +114,7 @@ def test_a_bad_output_is_refused_before_the_input_is_read(folder, capsys, out, m
 WRITER = """
 import sys
 from pathlib import Path
-from manifactor.command import outputs
+from manifactor.command import options as outputs
 outputs.own(Path("run"))
 print("claimed", flush=True)
 sys.stdin.read()

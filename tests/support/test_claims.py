@@ -173,19 +173,3 @@ def test_a_lock_that_is_held_only_to_remove_it_refuses_nobody(tmp_path, monkeypa
     with claims_released():
         claim(tmp_path / "run", settings=ClaimSettings(patience=60.0))
         assert path.read_text() == f"process {os.getpid()} on {socket.gethostname()}"
-
-
-def test_a_lock_file_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
-    tries = []
-
-    def late(path):
-        if not tries:
-            clear_locks(tmp_path)
-        tries.append(path.exists())
-        return lock(path)
-
-    monkeypatch.setattr("manifactor._support.files.lock", late)
-    with claims_released():
-        claim(tmp_path / "run")
-        assert tries == [False, True]
-        assert names(tmp_path) == [".run.manifactor.lock"]

@@ -132,9 +132,9 @@ def test_an_old_output_is_known_by_the_name_of_its_successor(tmp_path):
 ENDING = """
 import os, threading
 from pathlib import Path
-from manifactor._support import files, temporaries
+from manifactor._support import files
 def end():
-    temporaries.remove_unfinished()
+    files.remove_unfinished()
     ready.set()
     os._exit(7) if not naming.wait(1.0) else os._exit(8)
 ready, naming = threading.Event(), threading.Event()
