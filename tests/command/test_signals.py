@@ -73,11 +73,7 @@ def started(*command, cwd):
 @posix
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("line", "name", "left"),
-    [
-        *[(FIT, name, "no partial output was left") for name in SIGNALS],
-        ("bench accuracy --quick", "SIGINT", "fits are kept in accuracy"),
-    ],
+    ("line", "name", "left"), [(FIT, name, "no partial output was left") for name in SIGNALS]
 )
 def test_a_signal_ends_all_processes_of_a_command(tmp_path, line, name, left):
     # So many that none is finished before the signal comes.
@@ -87,8 +83,7 @@ def test_a_signal_ends_all_processes_of_a_command(tmp_path, line, name, left):
     n_workers = min(cpu_count(), 3)
     with started("-m", "manifactor", *line.split(), cwd=tmp_path) as command:
         try:
-            sign = "accuracy.jsonl.part" if "bench" in line else ".run.stages"
-            wait_until((tmp_path / sign).exists)
+            wait_until((tmp_path / ".run.stages").exists)
             # This one, the workers, and two that remove what the others leave.
             n_processes = 1 if n_workers == 1 else 3 + n_workers
             wait_until(lambda: len(of_session(command.pid)) >= n_processes)
@@ -106,7 +101,7 @@ def test_a_signal_ends_all_processes_of_a_command(tmp_path, line, name, left):
     assert left in err
     assert err.count("\n") == 1
     kept = {path.name for path in tmp_path.iterdir()} - {"a.npy", "b.npy", "c.npy"}
-    assert kept == ({"accuracy.jsonl.part"} if "bench" in line else set())
+    assert kept == set()
 
 
 @posix

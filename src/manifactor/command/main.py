@@ -21,7 +21,6 @@ from manifactor.command.exporting import average, export, select
 from manifactor.command.fitting import fit
 from manifactor.command.showing import explore, report
 from manifactor.command.simulating import demo, simulate
-from manifactor.command.studying import bench, reproduce
 from manifactor.command.terminal import in_options
 from manifactor.command.viewing import views
 
@@ -35,8 +34,6 @@ COMMANDS: dict[str, Callable[[Namespace], None]] = {
     "select": select,
     "average": average,
     "export": export,
-    "bench": bench,
-    "reproduce": reproduce,
     "completion": completion,
 }
 
